@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The kinds of events and the functions that make them, declared once: the recorder's hooks, the finder of
+ * entries, the trace, the reports and the manual all come from these lists.
+ */
+#ifndef XHEAP_BASE_EVENTS_H
+#define XHEAP_BASE_EVENTS_H
+
+/*
+ * X(ID, action word of dump, word of JSON counts). The numbers go into trace files: append, never reorder.
+ */
+#define EVENT_KINDS(X)                     \
+	X(ALLOC, "Alloc", "alloc")         \
+	X(REALLOC, "ReAlloc", "realloc")   \
+	X(FREE, "Free", "free")            \
+	X(CREATE, "Create", "create")      \
+	X(DESTROY, "Destroy", "destroy")   \
+	X(LOCK, "Lock", "lock")            \
+	X(UNLOCK, "Unlock", "unlock")      \
+	X(PROTECT, "Protect", "protect")   \
+	X(RESERVE, "Reserve", "reserve")   \
+	X(RELEASE, "Release", "release")   \
+	X(EARLIER, "Earlier", "earlier")
+
+#define X(id, action, word) EVENT_##id,
+enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
+#undef X
+
+/*
+ * X(ID, canonical name, kind it is meant for, parameters in order as dump's args column names them).
+ * The numbers go into regions and trace files: append, never reorder.
+ */
+#define HEAP_FUNCTIONS(X)                                                     \
+	X(MALLOC, "malloc", ALLOC, "size")                                    \
+	X(CALLOC, "calloc", ALLOC, "count,size")                              \
+	X(REALLOC, "realloc", REALLOC, "pointer,size")                        \
+	X(REALLOCARRAY, "reallocarray", REALLOC, "pointer,count,size")        \
+	X(FREE, "free", FREE, "pointer")                                      \
+	X(CFREE, "cfree", FREE, "pointer")                                    \
+	X(MEMALIGN, "memalign", ALLOC, "alignment,size")                      \
+	X(ALIGNED_ALLOC, "aligned_alloc", ALLOC, "alignment,size")            \
+	X(POSIX_MEMALIGN, "posix_memalign", ALLOC, "memptr,alignment,size")   \
+	X(VALLOC, "valloc", ALLOC, "size")                                    \
+	X(PVALLOC, "pvalloc", ALLOC, "size")                                  \
+	X(FREE_SIZED, "free_sized", FREE, "pointer,size")                     \
+	X(FREE_ALIGNED_SIZED, "free_aligned_sized", FREE, "pointer,alignment,size") \
+	X(NEW, "operator new", ALLOC, "size")                                 \
+	X(NEW_ALIGNED, "operator new", ALLOC, "size,alignment")               \
+	X(DELETE, "operator delete", FREE, "pointer")                         \
+	X(DELETE_SIZED, "operator delete", FREE, "pointer,size")              \
+	X(DELETE_ALIGNED, "operator delete", FREE, "pointer,alignment")       \
+	X(DELETE_SIZED_ALIGNED, "operator delete", FREE, "pointer,size,alignment")
+
+#define X(id, name, kind, parameters) FUNCTION_##id,
+enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };
+#undef X
+
+/** What is known of an event beside its numbers; bits of the trace's flags column. */
+enum event_flag {
+	EVENT_FAILED = 1,      /**< the call returned NULL or an error; result holds errno or the error number */
+	EVENT_IN_FLIGHT = 2,   /**< the call had not returned when its process died */
+	EVENT_IN_SIGNAL = 4,   /**< made by a signal handler that interrupted another heap call */
+	EVENT_NO_STACK = 8,    /**< no stack was recorded (not asked for, or given up under pressure) */
+	EVENT_TRUNCATED = 16,  /**< the stack's outer part is missing */
+	EVENT_NO_DURATION = 32 /**< the duration was not recorded */
+};
+
+#endif

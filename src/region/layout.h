@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The bytes that a target's recorder and its logger share: one region per executed image and what it forks.
+ *
+ *     +-----------------+ 0
+ *     | header          |  identity, options, clock, limits, mailbox
+ *     +-----------------+ process_offset     struct region_process[PROCESS_MAX]
+ *     | processes       |
+ *     +-----------------+ entry_offset       struct region_entry[ENTRY_MAX]
+ *     | entries         |  patched functions; index = `entry` of a record
+ *     +-----------------+ image_offset       struct region_image[image_max]
+ *     | images          |  append-only, written by the logger
+ *     +-----------------+ heap_offset        struct region_heap[HEAP_MAX]
+ *     | heaps           |
+ *     +-----------------+ slot_offset        struct region_slot[slot_max]
+ *     | thread slots    |
+ *     +-----------------+ pc_offset          struct region_pc[pc_max]
+ *     | program counters|  append-only; index = pc id
+ *     +-----------------+ head_offset        struct region_buffer[buffer_max]
+ *     | buffer heads    |
+ *     +-----------------+ buffer_offset      buffer_size bytes each
+ *     | buffers         |
+ *     +-----------------+ region_bytes
+ *
+ * The file is sparse. The logger allocates pages before it raises the *_ready counts, and a target touches
+ * nothing beyond them, so that a target never pays for, or faults on, a page of the region.
+ *
+ * Who writes what: `ready` counts, options, images, entries, reply fields: the logger. Everything else: the
+ * recorder. The logger believes nothing that it reads here; every index and length is checked against limits
+ * that it keeps in its own memory.
+ *
+ * A buffer is a sequence of records, each a multiple of 8 bytes, little endian. It can be decoded by itself:
+ * it begins with RECORD_BEGIN, and the first event after one pushes a whole stack (pop 0 from an empty one).
+ *
+ *     event      word 0   | entry 8 | flags 8 | pop 8 | push 8 | delta 32 |
+ *                word 1   | address 48                | duration 16       |
+ *                word 2   | size 32        | slack 16     | heap 16       |
+ *                optional words in this order, by flags:
+ *                  RECORD_REALLOC   previous address; exact duration in ticks        (2 words)
+ *                  RECORD_ARGUMENT  second argument (count, alignment)               (1 word)
+ *                  RECORD_ARGUMENT2 third argument (memptr)                          (1 word)
+ *                  RECORD_BIG       size; usable size                                (2 words)
+ *                  RECORD_FAILED    error number                                     (1 word)
+ *                  pop == 255       pop in the low 32 bits, push in the high 32      (1 word)
+ *                pushed pc ids, 32 bits each, outermost first, padded to 8 bytes
+ *
+ *     The stack after the event is the stack after the previous one of the same buffer less `pop` frames of
+ *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked.
+ *     delta: ticks of the point since the previous point in this buffer (from BEGIN's ticks for the first);
+ *     wraps are avoided by another BEGIN. The point of Alloc and ReAlloc is the return, of Free the entry.
+ *     duration: coarse, see region_duration_encode(); ReAlloc also has it exactly.
+ *     slack: usable size less size, 0xffff when not known (with RECORD_BIG the word tells; 0 there: not known).
+ *     Failed calls: address is 0 and size is what was asked for. Free: size is the function's size argument, or 0.
+ *
+ *     control    word 0   | entry 8 >= RECORD_CONTROL | word count 8 | 16 unused | value 32 |
+ *                BEGIN    value = tid; word 1 ticks; word 2 thread serial (low 32), process (high 32)
+ *                         The stack is empty after it. May come again in a buffer: other thread, long pause.
+ *                NO_STACKS  value = number of events before this whose stacks were given up (drop mode)
+ */
+#ifndef XHEAP_REGION_LAYOUT_H
+#define XHEAP_REGION_LAYOUT_H
+
+#include <stdint.h>
+
+#include "base/events.h"
+
+#define REGION_MAGIC 0x6e6f696765725858u /* "XXregion" */
+#define REGION_VERSION 1u
+
+enum {
+	REGION_HEADER_BYTES = 8192,
+	REGION_PROCESS_MAX = 1024,
+	REGION_ENTRY_MAX = 240,
+	REGION_HEAP_MAX = 4096,
+	REGION_PATH_BYTES = 384,
+	REGION_MAILBOX_COUNT = 4,
+	REGION_MAIL_BYTES = 1024
+};
+
+/** pc ids with a meaning of their own. */
+enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_FIRST = 16 };
+
+/** Bits of an event's flags byte. */
+enum record_flag {
+	RECORD_REALLOC = 1,
+	RECORD_ARGUMENT = 2,
+	RECORD_ARGUMENT2 = 4,
+	RECORD_BIG = 8,
+	RECORD_FAILED = 16,
+	RECORD_NO_STACK = 32,  /**< pop and push are 0 and the remembered stack stays as it was */
+	RECORD_IN_SIGNAL = 64,
+	RECORD_FREE = 128      /**< the event only ends a block */
+};
+
+/** Control records: values of the entry byte. */
+enum { RECORD_CONTROL = 0xf0, RECORD_BEGIN = 0xf0, RECORD_NO_STACKS = 0xf1 };
+
+/** The live options: one word, read once per hook. */
+enum region_option {
+	OPTION_ENABLED = 1u << 0,
+	OPTION_DURATION = 1u << 1,
+	OPTION_WAIT = 1u << 2,            /**< on full: wait; else drop */
+	OPTION_STACK_ALLOC = 1u << 3,
+	OPTION_STACK_REALLOC = 1u << 4,
+	OPTION_STACK_FREE = 1u << 5,
+	OPTION_CHECK = 1u << 6,           /**< compare every remembered stack with a full walk */
+	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
+};
+
+enum region_clock { REGION_CLOCK_TSC, REGION_CLOCK_MONOTONIC_RAW };
+
+/** What a mail asks for. */
+enum region_mail_kind {
+	MAIL_NONE,
+	MAIL_LOADED,    /**< the loader has mapped or unmapped images; the reply lists what changed */
+	MAIL_EXEC,      /**< an exec of `text` is about to be made by pid; reply: go on (the logger may have seized the caller) */
+	MAIL_EXEC_FAILED, /**< that exec returned */
+	MAIL_MAPPED     /**< the mapping that the last reply asked for was made at `value` */
+};
+
+enum region_mail_state { MAIL_FREE, MAIL_CLAIMED, MAIL_POSTED, MAIL_ANSWERED };
+
+/**
+ * A request of a target's thread that waits for the logger: claimed by compare-and-swap FREE -> CLAIMED, filled,
+ * POSTED (release), doorbell rung, then a bounded wait for ANSWERED (the word is a futex), then FREE again.
+ */
+struct region_mail {
+	uint32_t state;               /**< enum region_mail_state; futex */
+	uint32_t kind;
+	uint32_t pid, tid;            /**< of the caller, as it sees itself */
+	uint64_t value[4];
+	uint64_t reply[4];
+	char text[REGION_MAIL_BYTES - 80];
+};
+_Static_assert(sizeof(struct region_mail) == REGION_MAIL_BYTES, "layout");
+
+struct region_header {
+	uint64_t magic;
+	uint32_t version, header_bytes;
+	uint64_t region_bytes;
+	uint64_t region_id;           /**< random */
+	uint8_t boot_id[16];
+	uint32_t session_pid;         /**< logger, in its own pid namespace */
+	uint32_t owner;               /**< robust futex that the logger owns: its tid; the kernel marks it when the logger dies */
+	uint64_t robust_node[2];      /**< the logger's list node, at a fixed distance from owner */
+
+	uint32_t clock;               /**< enum region_clock */
+	uint32_t options;             /**< enum region_option; changed live */
+	uint32_t wait_limit_ms;
+	uint32_t state;               /**< 0 preparing, 1 live, 2 the logger has detached */
+	uint64_t heartbeat;           /**< the logger adds one when it makes progress */
+	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
+	uint32_t doorbell_armed;
+
+	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, reserved0;
+	uint64_t buffer_offset;
+	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, buffer_size;
+	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready, reserved1;
+
+	uint32_t pc_count;            /**< ids handed out, from PC_FIRST; may pass pc_ready (those were refused) */
+	uint32_t heap_count;
+	uint32_t thread_serial;       /**< next serial */
+	uint32_t untraced_threads;    /**< threads that found no slot */
+	uint64_t untraced_calls;
+	uint32_t no_syscalls;         /**< set when a target is under seccomp: hooks must make no system call */
+	uint32_t check_failures;      /**< OPTION_CHECK found a difference */
+	uint32_t loader_generation;   /**< +1 for each change of images */
+	uint32_t reserved2[9];
+
+	struct region_mail mail[REGION_MAILBOX_COUNT];
+};
+_Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
+
+enum region_process_state { PROCESS_FREE, PROCESS_CLAIMED, PROCESS_LIVE, PROCESS_ENDED };
+
+/** A process of this region: 0 is the one that was executed, the others found themselves forked. */
+struct region_process {
+	uint32_t state;
+	uint32_t pid;
+	uint32_t parent;              /**< index of the process it was forked from; UINT32_MAX for the first */
+	uint32_t flags;
+	uint64_t start_ticks;
+	uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct region_process) == 64, "layout");
+
+/** A patched function. */
+struct region_entry {
+	uint64_t address;             /**< run-time */
+	uint32_t image;
+	uint8_t function;             /**< enum heap_function */
+	uint8_t reserved[3];
+	char name[112];
+};
+_Static_assert(sizeof(struct region_entry) == 128, "layout");
+
+/** An image of a process. Written before image_ready is raised; unload_ticks later. */
+struct region_image {
+	uint64_t base, end, bias;
+	uint64_t eh_frame_header;     /**< run-time address of .eh_frame_hdr; 0: none, walk frame pointers */
+	uint64_t eh_frame_header_bytes;
+	uint64_t load_ticks, unload_ticks; /**< unload_ticks 0 while loaded */
+	uint32_t process;             /**< index; forked children inherit what was loaded at the fork */
+	uint8_t build_id_size;
+	uint8_t build_id[35];
+	char path[REGION_PATH_BYTES];
+	uint64_t reserved[4];
+};
+_Static_assert(sizeof(struct region_image) == 512, "layout");
+
+enum region_heap_kind { HEAP_ALLOCATOR, HEAP_GLIBC_MAIN, HEAP_GLIBC_ARENA, HEAP_GLIBC_MMAP };
+
+/** A heap that events name by index; (process, kind, handle) is unique but for races, which give equal rows. */
+struct region_heap {
+	uint64_t handle;              /**< arena's address; else the run-time base of the allocator's image */
+	uint32_t process;
+	uint16_t kind;
+	uint16_t entry;               /**< an entry of the allocator that it belongs to */
+};
+_Static_assert(sizeof(struct region_heap) == 16, "layout");
+
+struct region_pc {
+	uint64_t pc;                  /**< run-time return address; release store, last */
+	uint32_t image;               /**< index, or UINT32_MAX */
+	uint32_t process;
+};
+_Static_assert(sizeof(struct region_pc) == 16, "layout");
+
+enum region_slot_state { SLOT_FREE, SLOT_LIVE, SLOT_RETIRED };
+
+/**
+ * A thread's place. The recorder claims FREE -> LIVE; the logger sets FREE again once the thread is known dead and its
+ * buffers are drained. `sequence` numbers the slot's buffers, and goes on when the slot is reused.
+ */
+struct region_slot {
+	uint32_t state;
+	uint32_t process;
+	uint32_t tid;
+	uint32_t serial;              /**< unique in the region; a slot's next thread has another */
+	uint64_t fs_base;
+	uint32_t sequence;            /**< of the buffer in use */
+	uint32_t buffer;              /**< in use; UINT32_MAX: none */
+	uint32_t side_buffer;         /**< for calls of signal handlers; UINT32_MAX: none */
+	uint32_t side_sequence;
+	/* The call under way: entry + 1 in the low 8 bits (0: none). An Alloc names its size; for Free and ReAlloc `pending`
+	 * bytes of a complete record lie behind the buffer's committed ones. */
+	uint32_t call_entry;
+	uint32_t pending;
+	uint64_t call_ticks, call_size;
+	uint64_t events, waits, wait_ticks, truncated;
+	uint64_t suppressed;
+	/* The gap that is open, or was last: written by the owner; gap_sequence is odd while it is being changed. */
+	uint32_t gap_sequence, gap_reserved;
+	uint64_t gap_first_ticks, gap_last_ticks;
+	uint64_t gap_count[3], gap_bytes[3], gap_stacks; /**< by Alloc, ReAlloc, Free; never reset, the logger takes differences */
+	uint64_t reserved[9];
+};
+_Static_assert(sizeof(struct region_slot) == 256, "layout");
+
+enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL };
+
+/** Head of a buffer. FREE -> OWNED by a recorder's compare-and-swap, OWNED -> FULL by its owner, FULL -> FREE by the logger,
+ *  when its events are in the trace. The logger may read an OWNED one up to `committed`. */
+struct region_buffer {
+	uint32_t state;
+	uint32_t slot;
+	uint32_t committed;           /**< bytes that hold whole records; release store */
+	uint32_t sequence;            /**< within the slot; side buffers have the top bit set */
+	uint32_t process, serial;     /**< owner when it was claimed */
+	uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct region_buffer) == 64, "layout");
+
+/**
+ * Durations as 16 bits: below 2048 ticks exact; above, 5 bits of exponent and 11 of mantissa with the leading one
+ * implied: error under 1/2048. 0xffff: not recorded.
+ */
+static inline uint16_t region_duration_encode(uint64_t ticks)
+{
+	if (ticks < 2048)
+		return (uint16_t)ticks;
+	unsigned shift = 63u - 11u - (unsigned)__builtin_clzll(ticks);
+	return shift > 29 ? 0xfffe : (uint16_t)(((shift + 1) << 11) | ((ticks >> shift) & 2047));
+}
+
+static inline uint64_t region_duration_decode(uint16_t code)
+{
+	unsigned exponent = code >> 11;
+	return exponent == 0 ? code : (uint64_t)(2048 | (code & 2047)) << (exponent - 1);
+}
+
+#endif

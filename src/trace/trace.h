@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Reading a trace: the dictionaries of the whole file, and its blocks of events, one at a time.
+ *
+ * Everything that comes from the file is checked before it is used; a damaged part ends what can be read and
+ * is reported through `struct diag` with its offset. All memory belongs to the trace, until trace_close().
+ */
+#ifndef XHEAP_TRACE_TRACE_H
+#define XHEAP_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "base/events.h"
+
+/** An id that names nothing. */
+#define TRACE_NONE UINT32_MAX
+
+/** How a process or its image ended. */
+enum trace_end { TRACE_END_OPEN, TRACE_END_EXIT, TRACE_END_SIGNAL, TRACE_END_EXEC, TRACE_END_UNKNOWN, TRACE_END_DETACHED };
+
+/** One image of one pid. Its id is its place in trace->processes and is never reused. */
+struct trace_process {
+	uint32_t pid;
+	uint32_t parent;         /**< process id of the parent, or TRACE_NONE */
+	uint32_t forked_from;    /**< process id whose heap it inherited by fork, or TRACE_NONE */
+	uint32_t exec_generation; /**< 0 for the first image of the pid, then 1, 2, ... */
+	int64_t start_ns, end_ns; /**< end_ns is meaningful unless end == TRACE_END_OPEN */
+	uint8_t end;             /**< enum trace_end */
+	int32_t end_status;      /**< exit status or signal number */
+	const char *image;       /**< path of the executed file */
+	const char *command;     /**< command line, arguments separated by one space */
+	const char *note;        /**< why it could not be traced; "" when it was */
+};
+
+/** Its id is its place in trace->threads. */
+struct trace_thread {
+	uint32_t process;
+	uint32_t tid;
+	int64_t start_ns, end_ns; /**< first and last event */
+	const char *name;        /**< "" when unknown */
+};
+
+/** An executable or shared object as a file; equal files of several processes are one image. */
+struct trace_image {
+	const char *path;        /**< "[vdso]" and the like for what is no file */
+	const uint8_t *build_id; /**< NULL when it has none */
+	uint32_t build_id_size;
+};
+
+/** Where an image lay in a process, and when. */
+struct trace_mapping {
+	uint32_t process, image;
+	uint64_t base, end;      /**< run-time addresses [base, end) */
+	uint64_t bias;           /**< run-time address minus the file's own address (offset of frames) */
+	int64_t load_ns, unload_ns; /**< unload_ns is INT64_MAX while loaded */
+};
+
+/** A code address: image and the address within it as the file counts it (run-time pc minus bias).
+ *  The addresses are return addresses: look up offset - 1 for the calling instruction.
+ *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), or TRACE_FRAME_TRUNCATED. */
+struct trace_frame {
+	uint32_t image;
+	uint64_t offset;
+};
+#define TRACE_FRAME_TRUNCATED 1
+
+/** A node of the stack tree: its frame, called from its parent. Node 0 is the root and has no frame. parent < own id. */
+struct trace_node {
+	uint32_t parent, frame;
+};
+
+/** A patched entry: the allocation function as the program knew it, frame 0 of its events. */
+struct trace_entry {
+	uint32_t image;          /**< image that defines it */
+	uint8_t function;        /**< enum heap_function */
+	const char *name;        /**< its symbol: "malloc", "je_malloc" */
+};
+
+struct trace_heap {
+	uint32_t process;
+	uint64_t handle;
+	const char *name;        /**< "libc.so.6 main arena", "libjemalloc.so.2" */
+};
+
+/** Events that were not recorded, or were recorded without stacks. */
+struct trace_gap {
+	uint32_t process, thread;
+	int64_t from_ns, to_ns;
+	uint64_t count[EVENT_KIND_COUNT]; /**< lost events by kind */
+	uint64_t bytes[EVENT_KIND_COUNT]; /**< requested bytes of those */
+	uint64_t stacks;         /**< events that were kept without their stack */
+};
+
+/** What the session says about itself; texts "name=value" in the order written. */
+struct trace_option { const char *name, *value; };
+
+/** What tracing cost, summed by the logger at the session's end. */
+struct trace_statistics {
+	uint64_t waits, wait_ns;         /**< times that targets waited for a free buffer, and for how long */
+	uint64_t logger_cpu_ns;          /**< user and system time of the logger */
+	uint64_t recorder_ns;            /**< estimate of the time spent in hooks; 0 when not known */
+	uint64_t buffers_written, buffer_size, peak_buffers;
+	uint64_t suppressed;             /**< calls nested in the allocator, not events */
+};
+
+/** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */
+struct trace_block {
+	uint32_t process, thread;
+	uint32_t count;
+	int64_t first_ns, last_ns;       /**< bounds of all points in it */
+	const uint8_t *kind;             /**< enum event_kind */
+	const uint8_t *flags;            /**< bits of enum event_flag */
+	const uint16_t *entry;           /**< place in trace->entries */
+	const uint32_t *heap;            /**< place in trace->heaps, or TRACE_NONE */
+	const uint32_t *stack;           /**< node of the stack tree (callers of the function, innermost); 0: none */
+	const int64_t *time_ns;          /**< the point: Alloc and ReAlloc at return, Free at entry; since the trace's start */
+	const int64_t *duration_ns;      /**< ReAlloc: its first point is at time_ns - duration_ns, exactly */
+	const uint64_t *address;         /**< block gained (Alloc, ReAlloc) or given back (Free) */
+	const uint64_t *previous;        /**< ReAlloc: the old block; else 0 */
+	const uint64_t *size;            /**< requested bytes; 0 for Free unless the function names a size */
+	const uint64_t *usable;          /**< usable bytes; 0 when unknown */
+	const uint64_t *argument;        /**< count of calloc/reallocarray, alignment of the aligned family; else 0 */
+	const uint64_t *argument2;       /**< memptr of posix_memalign; else 0 */
+	const int32_t *result;           /**< error number of a failed call; else 0 */
+};
+
+struct trace;                            /* opaque except for the dictionaries below, see trace_dictionary() */
+
+/** The dictionaries of the whole file, merged over its segments. */
+struct trace_dictionary {
+	const struct trace_process *processes; uint32_t process_count;
+	const struct trace_thread *threads;    uint32_t thread_count;
+	const struct trace_image *images;      uint32_t image_count;
+	const struct trace_mapping *mappings;  uint32_t mapping_count;
+	const struct trace_frame *frames;      uint32_t frame_count;
+	const struct trace_node *nodes;        uint32_t node_count;
+	const struct trace_entry *entries;     uint32_t entry_count;
+	const struct trace_heap *heaps;        uint32_t heap_count;
+	const struct trace_gap *gaps;          uint32_t gap_count;
+	const struct trace_option *options;    uint32_t option_count;
+	const char *host;                      /**< node name, system, release, machine */
+	const char *clock;                     /**< "tsc" or "monotonic_raw" */
+	int64_t start_realtime_ns;             /**< CLOCK_REALTIME of T = 0 */
+	int64_t duration_ns;                   /**< the latest time in the file */
+	bool is_complete;                      /**< has a footer and nothing was skipped */
+	uint64_t cut_offset;                   /**< where reading ended when it is not complete */
+	const char *cut_reason;                /**< and why; "" when complete */
+	uint64_t size_bytes;                   /**< of the file */
+	uint64_t event_count;                  /**< events in all blocks, by their headers */
+	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, by the blocks' headers */
+	uint64_t failed_count, in_flight_count, truncated_count;
+	struct trace_statistics statistics;
+};
+
+/** Open the trace at path: 0, or a negative errno with its reason in diag. A file cut short opens; see is_complete. */
+int trace_open(struct trace **out, const char *path, struct diag *diag);
+void trace_close(struct trace *trace);
+
+/** Valid until trace_close(). */
+const struct trace_dictionary *trace_dictionary(const struct trace *trace);
+
+/** Number of event blocks; those of one thread are in the order of its calls. */
+uint32_t trace_block_count(const struct trace *trace);
+
+/** The header of block i, without its columns (they are NULL). */
+void trace_block_head(const struct trace *trace, uint32_t i, struct trace_block *head);
+
+/** Decodes columns into memory of its own; one per reading thread. */
+struct trace_cursor;
+struct trace_cursor *trace_cursor_new(const struct trace *trace);
+void trace_cursor_free(struct trace_cursor *cursor);
+
+/** Decode block i. Valid until the cursor's next call. 0, or a negative errno with the offset in diag. */
+int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag);
+
+#endif

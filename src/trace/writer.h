@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Writing a trace. Not thread-safe. Ids given here are those of the whole file; the writer makes each
+ * segment complete by itself (it repeats the dictionary rows that the segment's events refer to).
+ *
+ * Everything given before a successful writer_flush() survives the death of the writing process.
+ */
+#ifndef XHEAP_TRACE_WRITER_H
+#define XHEAP_TRACE_WRITER_H
+
+#include "trace/trace.h"
+
+struct writer;
+
+struct writer_options {
+	uint64_t max_file_bytes;      /**< 0: no limit. Reached: the file is ended cleanly and writing returns -EFBIG */
+	uint64_t segment_bytes;       /**< 0: 64 MiB */
+	uint64_t segment_ns;          /**< 0: 10 s */
+	int compression;              /**< zstd level; 0: 1 */
+};
+
+/** How raw ticks of the clock become nanoseconds: ns = (ticks - start_ticks) * mult >> shift, by 128 bits. */
+struct writer_clock {
+	const char *name;             /**< "tsc" or "monotonic_raw" */
+	uint64_t start_ticks;
+	uint64_t mult;
+	uint32_t shift;
+	int64_t start_realtime_ns;
+};
+
+/** Columns of one thread's events, as the logger collects them. Times are raw ticks; the reader converts. */
+struct writer_events {
+	uint32_t process, thread;     /**< ids from writer_add_* */
+	uint32_t count, capacity;
+	uint8_t *kind, *flags;
+	uint16_t *entry;
+	uint32_t *heap, *stack;
+	uint64_t *time, *duration;    /**< ticks */
+	uint64_t *address, *previous, *size, *usable, *argument, *argument2;
+	int32_t *result;
+	/* What of the region these came from, so that recovery writes no event twice. */
+	uint64_t region;              /**< random id of the region */
+	uint32_t slot;                /**< thread slot */
+	uint32_t first_sequence, last_sequence; /**< buffers of that slot wholly contained; first > last: none */
+};
+
+/** Make room for at least `more` further events. 0 or -ENOMEM. */
+int writer_events_reserve(struct writer_events *events, uint32_t more);
+void writer_events_fini(struct writer_events *events);
+
+int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
+
+/** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their ids. */
+int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
+
+/** Before the first events; fixed for the file. */
+void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
+void writer_set_host(struct writer *writer, const char *host);
+void writer_add_option(struct writer *writer, const char *name, const char *value);
+
+/** Add a row; its id. Texts and bytes are copied. Times in rows are ticks here (start_ns etc. hold ticks), INT64_MAX open. */
+uint32_t writer_add_process(struct writer *writer, const struct trace_process *process);
+uint32_t writer_add_thread(struct writer *writer, const struct trace_thread *thread);
+uint32_t writer_add_image(struct writer *writer, const struct trace_image *image); /**< an equal one gives the same id */
+uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *mapping);
+uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry); /**< an equal one gives the same id */
+uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
+void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
+
+/** A row that was added has changed (a process ended, an image was unloaded, a thread got its name). */
+void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process);
+void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread);
+void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping);
+
+/** The id of the frame (image, offset); an equal one gives the same id. */
+uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset);
+
+/** The node of `frame` called from `parent` (0: the root). The hot path of the logger: a few nanoseconds when it was seen lately. */
+uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t frame);
+
+/** Encode and write a block of events; at most 65,536. The columns can be reused at return. 0 or a negative errno. */
+int writer_write_events(struct writer *writer, const struct writer_events *events, struct diag *diag);
+
+/** Dictionary rows and everything before are in the file (not necessarily on the disk). */
+int writer_flush(struct writer *writer, struct diag *diag);
+
+/** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */
+uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
+
+uint64_t writer_size_bytes(const struct writer *writer);
+uint64_t writer_event_count(const struct writer *writer);
+uint64_t writer_truncated_count(const struct writer *writer);
+
+/** Write the footer with the statistics, close and free. 0 or a negative errno; freed either way. */
+int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag);
+
+#endif
