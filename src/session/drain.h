@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * From a region's buffers to the trace: decodes records, interns stacks, fills columns, writes blocks, and gives buffers
+ * back once their events are in the file. Nothing that a target wrote is believed.
+ *
+ * One drain per trace, used by one thread. Regions come and go.
+ */
+#ifndef XHEAP_SESSION_DRAIN_H
+#define XHEAP_SESSION_DRAIN_H
+
+#include "region/region.h"
+#include "trace/writer.h"
+
+struct drain;
+struct drain_region;
+
+/** What the logger knows of an executed image that the region itself does not tell. */
+struct drain_image {
+	uint32_t pid;                 /**< in the logger's pid namespace */
+	uint32_t parent;              /**< trace process id, or TRACE_NONE */
+	uint32_t exec_generation;
+	const char *image;            /**< path of the executed file */
+	const char *command;          /**< command line */
+	uint64_t start_ticks;
+};
+
+struct drain_totals {
+	uint64_t events, lost, truncated, waits, wait_ticks, suppressed, check_failures, untraced_calls;
+	uint32_t processes, peak_buffers;
+	uint64_t buffers_written;
+};
+
+struct drain *drain_new(struct writer *writer);
+void drain_free(struct drain *drain);
+
+/** Add a region; it stays the caller's and must outlive the drain_region. Its process 0 is registered in the trace now. */
+struct drain_region *drain_add(struct drain *drain, struct region *region, const struct drain_image *image);
+
+/** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
+uint32_t drain_process(const struct drain_region *region, uint32_t index);
+
+/** Take what is full; write blocks and free buffers when many are held or `flush`. True when there was something. -errno in *error
+ *  when the trace could not be written (the buffers are freed all the same and their events counted as lost). */
+bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
+
+/** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when. */
+void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
+
+/** A thread known dead (its tid is gone from its process): drain its slot and let it be reused. */
+void drain_end_thread(struct drain_region *region, uint32_t slot);
+
+/** All processes have ended or are let go: take everything, write it, forget the region. */
+void drain_remove(struct drain_region *region, int *error, struct diag *diag);
+
+/** Sums over all regions, past and present. */
+void drain_totals(const struct drain *drain, struct drain_totals *totals);
+
+#endif
