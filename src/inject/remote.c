@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "inject/remote.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+
+bool remote_read(int memory, uint64_t address, void *data, size_t size)
+{
+	return pread(memory, data, size, (off_t)address) == (ssize_t)size;
+}
+
+bool remote_write(int memory, uint64_t address, const void *data, size_t size)
+{
+	return pwrite(memory, data, size, (off_t)address) == (ssize_t)size;
+}
+
+/* The address of the bytes of a syscall instruction in the vdso; 0 when it has none. */
+static uint64_t find_syscall(const struct remote *remote)
+{
+	uint64_t vdso = proc_auxv(remote->pid, AT_SYSINFO_EHDR);
+	unsigned char page[4096];
+	for (int i = 0; vdso && i < 2; i++) {
+		if (!remote_read(remote->memory, vdso + (uint64_t)i * sizeof(page), page, sizeof(page)))
+			break;
+		const unsigned char *found = memmem(page, sizeof(page), "\x0f\x05", 2);
+		if (found)
+			return vdso + (uint64_t)i * sizeof(page) + (uint64_t)(found - page);
+	}
+	return 0;
+}
+
+int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
+{
+	char path[64];
+	memset(remote, 0, sizeof(*remote));
+	remote->pid = pid;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	remote->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (remote->memory < 0)
+		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
+	if (ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
+		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
+		close(remote->memory);
+		return error;
+	}
+	remote->syscall_at = find_syscall(remote);
+	if (!remote->syscall_at) {
+		close(remote->memory);
+		return diag_fail(diag, ENOTSUP, "process %d has no vdso to make system calls from", (int)pid);
+	}
+	return 0;
+}
+
+/* Step over one instruction. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile stay pending by being sent again. */
+static int step(struct remote *remote)
+{
+	for (;;) {
+		int status;
+		if (ptrace(PTRACE_SINGLESTEP, remote->pid, 0, 0) != 0)
+			return -ESRCH;
+		if (waitpid(remote->pid, &status, __WALL) != remote->pid || !WIFSTOPPED(status))
+			return -ESRCH;
+		if (WSTOPSIG(status) == SIGTRAP)
+			return 0;
+		if (status >> 16 == 0)
+			kill(remote->pid, WSTOPSIG(status));
+	}
+}
+
+int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	struct user_regs_struct registers = remote->registers;
+	registers.orig_rax = (unsigned long long)-1;
+	registers.rax = (unsigned long long)number;
+	registers.rdi = a;
+	registers.rsi = b;
+	registers.rdx = c;
+	registers.r10 = d;
+	registers.r8 = e;
+	registers.r9 = f;
+	registers.rip = remote->syscall_at;
+	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0)
+		return -ESRCH;
+	if (step(remote) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+		return -ESRCH;
+	return (int64_t)registers.rax;
+}
+
+void remote_end(struct remote *remote)
+{
+	ptrace(PTRACE_SETREGS, remote->pid, 0, &remote->registers);
+	close(remote->memory);
+}

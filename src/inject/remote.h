@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/** System calls made by a stopped process on our behalf, and its memory. */
+#ifndef XHEAP_INJECT_REMOTE_H
+#define XHEAP_INJECT_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base/diag.h"
+
+/** A process that this thread traces and that is stopped. */
+struct remote {
+	pid_t pid;
+	int memory;                   /**< /proc/PID/mem */
+	struct user_regs_struct registers; /**< as found, given back by remote_end() */
+	uint64_t syscall_at;          /**< address of a syscall instruction in it */
+};
+
+/** Begin: read registers, open its memory, find a syscall instruction (in the vdso). */
+int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
+
+/** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
+int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+
+/** Give its registers back and close. */
+void remote_end(struct remote *remote);
+
+bool remote_read(int memory, uint64_t address, void *data, size_t size);
+
+/** Write, also where the process itself may only read or execute. */
+bool remote_write(int memory, uint64_t address, const void *data, size_t size);
+
+#endif

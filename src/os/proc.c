@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The whole of a /proc file, NUL-terminated; NULL when it cannot be read. */
+static char *read_whole(pid_t pid, const char *name, size_t *size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	size_t capacity = 16384, length = 0;
+	char *text = malloc(capacity + 1);
+	while (text) {
+		ssize_t got = read(fd, text + length, capacity - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+		if (length == capacity) {
+			char *larger = realloc(text, 2 * capacity + 1);
+			if (!larger)
+				break;
+			text = larger;
+			capacity *= 2;
+		}
+	}
+	close(fd);
+	if (text)
+		text[length] = 0;
+	*size = length;
+	return text;
+}
+
+int proc_read_maps(pid_t pid, struct proc_map **maps)
+{
+	size_t size;
+	char *text = read_whole(pid, "maps", &size);
+	*maps = NULL;
+	if (!text)
+		return -errno;
+	size_t lines = 0;
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		lines++;
+	*maps = calloc(lines + 1, sizeof(**maps));
+	int count = 0;
+	for (char *line = text; *maps && line && *line && (size_t)count < lines;) {
+		char *next = strchr(line, '\n');
+		if (next)
+			*next++ = 0;
+		struct proc_map *map = &(*maps)[count];
+		int path_at = 0;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &map->low, &map->high, map->permissions,
+			   &map->offset, &map->device_major, &map->device_minor, &map->inode, &path_at) == 7) {
+			snprintf(map->path, sizeof(map->path), "%s", line + path_at);
+			count++;
+		}
+		line = next;
+	}
+	free(text);
+	return *maps ? count : -ENOMEM;
+}
+
+uint64_t proc_auxv(pid_t pid, uint64_t type)
+{
+	size_t size;
+	char *data = read_whole(pid, "auxv", &size);
+	uint64_t value = 0, pair[2];
+	for (size_t i = 0; data && i + sizeof(pair) <= size; i += sizeof(pair)) {
+		memcpy(pair, data + i, sizeof(pair));
+		if (pair[0] == type) {
+			value = pair[1];
+			break;
+		}
+	}
+	free(data);
+	return value;
+}
+
+void proc_command(pid_t pid, char *text, size_t size)
+{
+	size_t length = 0;
+	char *data = read_whole(pid, "cmdline", &length);
+	while (length && data[length - 1] == 0)
+		length--;
+	if (length >= size)
+		length = size - 1;
+	for (size_t i = 0; i < length; i++)
+		text[i] = data[i] ? data[i] : ' ';
+	text[length] = 0;
+	free(data);
+}
+
+void proc_image(pid_t pid, char *text, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t length = readlink(path, text, size - 1);
+	text[length > 0 ? length : 0] = 0;
+}
+
+int64_t proc_status_value(pid_t pid, const char *name)
+{
+	size_t size, length = strlen(name);
+	char *text = read_whole(pid, "status", &size);
+	int64_t value = -1;
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+		if (strncmp(line, name, length) == 0 && line[length] == ':') {
+			value = strtoll(line + length + 1, NULL, 10);
+			break;
+		}
+	}
+	free(text);
+	return value;
+}
+
+uint64_t proc_start_time(pid_t pid)
+{
+	size_t size;
+	char *text = read_whole(pid, "stat", &size);
+	uint64_t value = 0;
+	/* The second field, the name, may hold anything: go on behind its last parenthesis, at field 3. */
+	char *at = text ? strrchr(text, ')') : NULL;
+	for (int field = 3; at && field <= 22; field++) {
+		at = strchr(at + 1, ' ');
+		if (at && field == 22)
+			value = strtoull(at + 1, NULL, 10);
+	}
+	free(text);
+	return value;
+}
+
+bool proc_thread_exists(pid_t pid, pid_t tid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return access(path, F_OK) == 0;
+}
+
+uint64_t proc_pid_namespace(pid_t pid)
+{
+	char path[64];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+bool proc_environment_has(pid_t pid, const char *name, const char *text)
+{
+	size_t size = 0, length = strlen(name);
+	char *data = read_whole(pid, "environ", &size);
+	bool has = false;
+	for (size_t i = 0; data && i < size && !has; i += strlen(data + i) + 1)
+		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' && strstr(data + i + length, text);
+	free(data);
+	return has;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/** What /proc tells of a process. All calls tolerate a process that is gone. */
+#ifndef XHEAP_OS_PROC_H
+#define XHEAP_OS_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/** A line of /proc/PID/maps. */
+struct proc_map {
+	uint64_t low, high, offset, inode;
+	uint32_t device_major, device_minor;
+	char permissions[5];
+	char path[512];
+};
+
+/** Read all lines into *maps (free() it); their number, or a negative errno. */
+int proc_read_maps(pid_t pid, struct proc_map **maps);
+
+/** The value of an auxiliary vector entry of pid, 0 when there is none. */
+uint64_t proc_auxv(pid_t pid, uint64_t type);
+
+/** The command line with its arguments separated by one space; cut to size. */
+void proc_command(pid_t pid, char *text, size_t size);
+
+/** The path of the executed file; "" when it cannot be told. */
+void proc_image(pid_t pid, char *text, size_t size);
+
+/** The number after "NAME:" in /proc/PID/status, or -1. */
+int64_t proc_status_value(pid_t pid, const char *name);
+
+/** Field 22 of /proc/PID/stat (start time in clock ticks since boot), 0 when gone: tells a reused pid. */
+uint64_t proc_start_time(pid_t pid);
+
+/** Whether the thread tid is still one of pid. */
+bool proc_thread_exists(pid_t pid, pid_t tid);
+
+/** The pid namespace's inode, 0 when unknown. */
+uint64_t proc_pid_namespace(pid_t pid);
+
+/** Whether the environment of pid at its start has a variable NAME whose value contains text. */
+bool proc_environment_has(pid_t pid, const char *name, const char *text);
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Exact stacks, cheaply.
+ *
+ * A walk is a function of its first (pc, sp, bp) and of the words that it loads from the stack. The thread
+ * remembers its last walk, outermost frame first, with every word that was loaded:
+ *
+ *     memo[0]   _start            pc was loaded from sp - 8, bp from *bp_slot
+ *     memo[1]   main              "
+ *     ...
+ *     memo[n-1] the innermost     (registers at the hook; its words may be gone by now)
+ *
+ * The next walk first compares those words from the outermost frame inwards, as long as they lie above the stack
+ * pointer: frames 0 .. v-1 would be found again by any walk that arrives at frame v's or an outer frame's
+ * (pc, sp, bp). Then it walks from the innermost frame by table rows until it arrives at such a state, and keeps
+ * the rest. Usually that is after one to five frames.
+ *
+ * What makes it safe to read remembered addresses: they are only read when the stack pointer is on the thread's
+ * own stack ("home"), in the part of it that a complete walk has once proved to be one piece up to its base. The home stack is
+ * mapped as long as its thread runs. On any other stack (coroutines, alternate stacks) nothing is remembered, and
+ * each page is probed before it is read.
+ */
+#include "recorder/capture.h"
+
+#include "recorder/sys.h"
+
+enum { PAGE = 4096, HOME_SLACK = 64 * 1024, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
+
+/* What may be read: [low, high), and beyond it what a probe allows. */
+struct bounds {
+	uint64_t low, high;
+	uint32_t can_probe;
+};
+
+static inline uint64_t load(uint64_t address)
+{
+	return *(const uint64_t *)address;
+}
+
+/* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */
+static int page_is_readable(uint64_t address)
+{
+	return sys_call4(SYS_NUMBER_RT_SIGPROCMASK, -1, (long)address, 0, 8) != -14;
+}
+
+__attribute__((noinline))
+static int bounds_extend(struct bounds *bounds, uint64_t address)
+{
+	if (!bounds->can_probe || address < bounds->low || address - bounds->low > FOREIGN_SPAN || (address & 7))
+		return 0;
+	while (bounds->high < address + 8) {
+		if (!page_is_readable(bounds->high))
+			return 0;
+		bounds->high = (bounds->high & ~(uint64_t)(PAGE - 1)) + PAGE;
+	}
+	return 1;
+}
+
+static inline int bounds_allow(struct bounds *bounds, uint64_t address)
+{
+	if (LIKELY(address - bounds->low < bounds->high - bounds->low && address + 8 <= bounds->high))
+		return 1;
+	return bounds_extend(bounds, address);
+}
+
+static inline int is_home(const struct thread *thread, uint64_t sp)
+{
+	return sp - thread->home_low < thread->home_high - thread->home_low;
+}
+
+static struct bounds bounds_at(const struct thread *thread, uint64_t sp)
+{
+	if (is_home(thread, sp))
+		return (struct bounds){thread->home_low, thread->home_high, 0};
+	const struct recorder *recorder = thread->recorder;
+	/* The page that sp is in exists: the processor has just used it. */
+	struct bounds bounds = {sp, (sp & ~(uint64_t)(PAGE - 1)) + PAGE, 1};
+	if (recorder->region->no_syscalls) {
+		bounds.can_probe = 0;
+		if (thread->fs_base == recorder->main_fs_base && recorder->stack_high - sp < (8u << 20))
+			bounds.high = recorder->stack_high;
+		else if (thread->fs_base - sp < (256u << 10))
+			bounds.high = thread->fs_base;
+	}
+	return bounds;
+}
+
+static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_tables *tables)
+{
+	for (;;) {
+		uint32_t sequence = LOAD_ACQUIRE(&recorder->image_sequence), found = UINT32_MAX;
+		for (uint32_t i = 0; i < recorder->image_count && i < RECORDER_IMAGE_MAX; i++) {
+			const struct recorder_image *image = &recorder->image[i];
+			if (pc >= image->base && pc < image->end) {
+				*tables = (struct unwind_tables){image->base, image->end, image->header, image->header_bytes};
+				found = image->index;
+				break;
+			}
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(sequence & 1) && sequence == LOAD(&recorder->image_sequence))
+			return found;
+		if (sequence & 1)
+			return UINT32_MAX; /* being changed, perhaps by the thread that a signal has interrupted here */
+	}
+}
+
+/* A new id for pc in the region's table, or PC_TRUNCATED when the table is full. */
+static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
+{
+	struct region_header *region = recorder->region;
+	uint32_t id = LOAD(&region->pc_count);
+	do {
+		if (id < PC_FIRST || id >= LOAD_ACQUIRE(&region->pc_ready))
+			return PC_TRUNCATED;
+	} while (!__atomic_compare_exchange_n(&region->pc_count, &id, id + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	struct region_pc *place = (struct region_pc *)((uint8_t *)region + region->pc_offset) + id;
+	place->image = image;
+	place->process = recorder->wiped->process - 1;
+	STORE_RELEASE(&place->pc, pc);
+	return id;
+}
+
+static inline uint32_t row_hash(uint64_t pc)
+{
+	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - 17));
+}
+_Static_assert(RECORDER_ROW_COUNT == 1 << 17, "row_hash");
+
+__attribute__((noinline))
+static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
+{
+	struct row_slot *place = 0;
+	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++) {
+		struct row_slot *slot = &recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)];
+		uint64_t key = LOAD_ACQUIRE(&slot->pc);
+		if (key == pc) {
+			uint64_t row = LOAD_ACQUIRE(&slot->row);
+			if (row)
+				return row;
+			place = slot;
+			break;
+		}
+		if (key == 0) {
+			if (__atomic_compare_exchange_n(&slot->pc, &key, pc, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || key == pc) {
+				place = slot;
+				break;
+			}
+		}
+	}
+	struct unwind_tables tables = {0, 0, 0, 0};
+	uint32_t image = image_of(recorder, pc - 1, &tables);
+	uint64_t row = image == UINT32_MAX ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
+	uint32_t id = pc_add(recorder, pc, image);
+	row |= (uint64_t)id << ROW_ID_SHIFT;
+	if (place && id != PC_TRUNCATED)
+		STORE_RELEASE(&place->row, row);
+	return row;
+}
+
+static inline uint64_t row_of(struct recorder *recorder, uint64_t pc)
+{
+	const struct row_slot *slot = &recorder->row[row_hash(pc)];
+	if (LIKELY(slot->pc == pc)) {
+		uint64_t row = LOAD_ACQUIRE(&slot->row);
+		if (LIKELY(row))
+			return row;
+	}
+	return row_make_for(recorder, pc);
+}
+
+void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
+{
+	for (uint32_t i = 0; i < RECORDER_ROW_COUNT; i++) {
+		struct row_slot *slot = &recorder->row[i];
+		if (slot->pc - 1 - low < high - low)
+			STORE_RELEASE(&slot->row, 0);
+	}
+}
+
+/* A walk under way. */
+struct walk {
+	struct frame_state at;
+	uint64_t bp_slot;             /* where at.bp was loaded from by the last step; 0: not loaded by it */
+	struct bounds bounds;
+	uint32_t crossed_signal, has_moved;
+	uint32_t extra_count;
+	uint32_t is_complete, is_over;
+};
+
+/* The rarer kinds of row. False: the walk is over. */
+__attribute__((noinline))
+static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, struct extra *extra, uint64_t *cfa)
+{
+	struct frame_state *at = &walk->at;
+	switch (row_kind(row)) {
+	case ROW_DEREF_BP: {
+		uint64_t slot = at->bp + (uint64_t)row_cfa_offset(row);
+		if (!bounds_allow(&walk->bounds, slot))
+			return 0;
+		*cfa = load(slot);
+		if (extra && walk->extra_count < RECORDER_EXTRA_MAX)
+			extra[walk->extra_count] = (struct extra){slot, *cfa, 0, 0};
+		walk->extra_count++;
+		return 1;
+	}
+	case ROW_SIGNAL: {
+		/* struct ucontext: general registers from byte 40; rbp, rsp, rip are numbers 10, 15, 16. */
+		uint64_t registers = at->sp + 40;
+		if (!bounds_allow(&walk->bounds, registers) || !bounds_allow(&walk->bounds, registers + 8 * 16))
+			return 0;
+		uint64_t sp = load(registers + 8 * 15);
+		/* An interrupted instruction, not a return address: one more, so that looking up pc - 1 finds it. */
+		*at = (struct frame_state){load(registers + 8 * 16) + 1, sp, load(registers + 8 * 10)};
+		walk->bp_slot = 0;
+		walk->crossed_signal = 1;
+		walk->has_moved = 1;
+		if (sp - walk->bounds.low >= walk->bounds.high - walk->bounds.low)
+			walk->bounds = bounds_at(thread, sp);
+		return 1;
+	}
+	case ROW_POINTERS: {
+		struct unwind_tables tables;
+		if (at->bp == 0) {
+			walk->is_complete = 1;
+			return 0;
+		}
+		if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+			return 0;
+		uint64_t pc = load(at->bp + 8);
+		if (image_of(thread->recorder, pc - 1, &tables) == UINT32_MAX &&
+		    (image_of(thread->recorder, at->pc - 1, &tables) != UINT32_MAX || pc - at->pc + NEAR_CODE > 2 * (uint64_t)NEAR_CODE))
+			return 0;
+		uint64_t bp = at->bp;
+		*at = (struct frame_state){pc, bp + 16, load(bp)};
+		walk->bp_slot = bp;
+		walk->has_moved = 1;
+		return 1;
+	}
+	case ROW_END:
+		walk->is_complete = 1;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* From a frame to its caller. False: the walk is over (is_complete tells how). */
+static inline __attribute__((always_inline))
+int step(struct thread *thread, struct walk *walk, uint64_t row, struct extra *extra)
+{
+	struct frame_state *at = &walk->at;
+	uint64_t cfa;
+	enum row_kind kind = row_kind(row);
+	if (LIKELY(kind == ROW_SP)) {
+		cfa = at->sp + (uint64_t)row_cfa_offset(row);
+	} else if (LIKELY(kind == ROW_BP)) {
+		cfa = at->bp + (uint64_t)row_cfa_offset(row);
+	} else {
+		walk->has_moved = 0;
+		if (!step_rare(thread, walk, row, extra, &cfa))
+			return 0;
+		if (walk->has_moved)
+			return 1;
+	}
+	if (UNLIKELY(cfa <= at->sp || !bounds_allow(&walk->bounds, cfa - 8)))
+		return 0;
+	walk->bp_slot = 0;
+	if (row_bp_rule(row) != ROW_BP_SAME) {
+		uint64_t slot = (row_bp_rule(row) == ROW_BP_FROM_CFA ? cfa : at->bp) + (uint64_t)row_bp_offset(row);
+		if (UNLIKELY(!bounds_allow(&walk->bounds, slot)))
+			return 0;
+		at->bp = load(slot);
+		walk->bp_slot = slot;
+	}
+	at->pc = load(cfa - 8);
+	at->sp = cfa;
+	return 1;
+}
+
+/* How many remembered frames, from the outermost, have all their words unchanged. */
+static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
+{
+	const struct memo *memo = thread->memo;
+	uint32_t count = thread->memo_count, good = 0;
+#define DIFFERENCE(m) ((load((m)->sp - 8) ^ (m)->pc) | (load((m)->bp_slot) ^ (m)->bp))
+	while (good + 4 <= count && memo[good + 3].sp > sp) {
+		const struct memo *m = &memo[good];
+		if (DIFFERENCE(m) | DIFFERENCE(m + 1) | DIFFERENCE(m + 2) | DIFFERENCE(m + 3))
+			break;
+		good += 4;
+	}
+	while (good < count && memo[good].sp > sp && DIFFERENCE(&memo[good]) == 0)
+		good++;
+#undef DIFFERENCE
+	for (uint32_t i = 0; UNLIKELY(i < thread->extra_count); i++) {
+		const struct extra *extra = &thread->extra[i];
+		/* It was loaded on the way from frame `index` outwards: no join at that frame or inside it. */
+		if (extra->index <= good && (extra->address < sp || load(extra->address) != extra->value))
+			good = extra->index ? extra->index - 1 : 0;
+	}
+	return good;
+}
+
+/* A complete walk from sp up to the place where threads begin proves that all between is this thread's own stack. */
+__attribute__((noinline))
+static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
+{
+	const struct recorder *recorder = thread->recorder;
+	uint64_t high = 0;
+	if (thread->fs_base == recorder->main_fs_base) {
+		if (last_sp - (recorder->stack_start - 512) < 1024 && sp < recorder->stack_high)
+			high = recorder->stack_high;
+	} else if (thread->fs_base - last_sp < HOME_SLACK) {
+		high = thread->fs_base;
+	}
+	if (!high || (thread->home_high && thread->home_high != high))
+		return;
+	thread->home_high = high;
+	sp &= ~(uint64_t)(PAGE - 1);
+	if (!thread->home_low || sp < thread->home_low)
+		thread->home_low = sp;
+}
+
+uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
+{
+	struct recorder *recorder = thread->recorder;
+	struct memo *memo = thread->memo;
+	struct fresh *fresh = thread->fresh;
+	int on_home = is_home(thread, start.sp);
+	uint32_t generation = LOAD_ACQUIRE(&recorder->generation);
+	int is_remembered = on_home && thread->memo_is_home && thread->generation == generation && depth >= RECORDER_DEPTH_MAX;
+	uint32_t kept = 0, count = 0;
+	struct walk walk = {.at = start};
+	struct extra *extra = thread->fresh_extra;
+
+	int64_t join = -1;
+	if (LIKELY(is_remembered)) {
+		join = memo_verify(thread, start.sp);
+		if (join >= thread->memo_count)
+			join = (int64_t)thread->memo_count - 1;
+		walk.bounds = (struct bounds){thread->home_low, thread->home_high, 0};
+	} else {
+		walk.bounds = bounds_at(thread, start.sp);
+	}
+
+	for (;;) {
+		while (join >= 0 && memo[join].sp < walk.at.sp)
+			join--;
+		if (join >= 0 && memo[join].sp == walk.at.sp && memo[join].pc == walk.at.pc && memo[join].bp == walk.at.bp) {
+			/* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
+			memo[join].bp_slot = walk.bp_slot ? walk.bp_slot : (uint64_t)&memo[join].bp;
+			kept = (uint32_t)join + 1;
+			break;
+		}
+		uint64_t row = row_of(recorder, walk.at.pc);
+		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot, row >> ROW_ID_SHIFT};
+		uint32_t extras = walk.extra_count;
+		if (UNLIKELY(count >= depth)) {
+			walk.is_over = 1;
+			break;
+		}
+		if (!step(thread, &walk, row, extra)) {
+			walk.is_over = 1;
+			break;
+		}
+		if (UNLIKELY(walk.extra_count != extras && extras < RECORDER_EXTRA_MAX))
+			extra[extras].index = count - 1;
+	}
+
+	int is_truncated = walk.is_over && !walk.is_complete;
+	if (UNLIKELY(is_truncated))
+		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+	/* Too deep to join within what is remembered: begin anew with what was walked, and say that it is cut. */
+	if (UNLIKELY(kept + count > RECORDER_DEPTH_MAX + 1)) {
+		kept = 0;
+		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+		is_truncated = 1;
+	}
+
+	uint32_t total = kept + count;
+	uint32_t *id = thread->id;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct fresh *from = &fresh[count - 1 - i];
+		struct memo *to = &memo[kept + i];
+		to->pc = from->pc;
+		to->sp = from->sp;
+		to->bp = from->bp;
+		to->bp_slot = from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
+		id[kept + i] = (uint32_t)from->id;
+	}
+	thread->memo_count = total;
+	if (UNLIKELY(thread->extra_count | walk.extra_count)) {
+		uint32_t keep = 0;
+		while (keep < thread->extra_count && thread->extra[keep].index < kept && is_remembered)
+			keep++;
+		/* Extras are in the order of frames, outermost first, as the remembered frames are. */
+		uint32_t more = walk.extra_count;
+		if (keep + more > RECORDER_EXTRA_MAX) {
+			walk.crossed_signal = 1; /* more than can be remembered: do not remember this walk */
+			more = 0;
+		}
+		for (uint32_t i = 0; i < more; i++) {
+			thread->extra[keep + i] = extra[more - 1 - i];
+			thread->extra[keep + i].index = kept + (count - 1 - extra[more - 1 - i].index);
+		}
+		thread->extra_count = keep + more;
+	}
+	thread->generation = generation;
+	thread->memo_is_home = on_home && !is_truncated && !walk.crossed_signal;
+	if (UNLIKELY(is_truncated)) {
+		thread->slot->truncated++;
+	} else if (UNLIKELY(!on_home && walk.is_complete && !walk.crossed_signal)) {
+		home_prove(thread, start.sp, memo[0].sp);
+		thread->memo_is_home = is_home(thread, start.sp);
+	}
+	return kept;
+}
+
+uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
+		       int *is_live, int *is_nested_signal)
+{
+	struct recorder *recorder = thread->recorder;
+	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
+	uint32_t count = 0;
+	*is_live = *is_nested_signal = 0;
+	while (count + 1 < max) {
+		if (walk.at.pc - recorder->text_low < recorder->text_high - recorder->text_low) {
+			/* The outer hook's own frame: no tables, but it keeps a frame pointer. */
+			if (walk.at.bp == guard) {
+				*is_live = 1;
+				*is_nested_signal = (int)walk.crossed_signal;
+			}
+			if (!bounds_allow(&walk.bounds, walk.at.bp) || !bounds_allow(&walk.bounds, walk.at.bp + 8))
+				break;
+			uint64_t bp = walk.at.bp;
+			walk.at = (struct frame_state){load(bp + 8), bp + 16, load(bp)};
+			continue;
+		}
+		uint64_t row = row_of(recorder, walk.at.pc);
+		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
+		if (!step(thread, &walk, row, 0))
+			break;
+	}
+	if (!walk.is_complete)
+		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+	return count;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two hooks that ask the logger for something and wait for its answer, never longer than the limit: the loader has
+ * mapped or unmapped images, and this process is about to execute another.
+ */
+#include "recorder/capture.h"
+#include "recorder/sys.h"
+
+#define HOOK __attribute__((used, visibility("hidden"))) uint64_t
+
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, OWNER_DIED = 0x40000000, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, AT_FDCWD = -100,
+       X_OK = 1, PR_SET_PTRACER = 0x59616d61 };
+
+typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+
+static int logger_lives(const struct region_header *region)
+{
+	return !(LOAD(&region->owner) & OWNER_DIED) && LOAD(&region->state) == 1;
+}
+
+static struct region_mail *mail_claim(struct recorder *recorder)
+{
+	uint64_t limit = clock_ticks() + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	do {
+		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
+			struct region_mail *mail = &recorder->region->mail[i];
+			if (swap_if(&mail->state, MAIL_FREE, MAIL_CLAIMED))
+				return mail;
+		}
+		int64_t time[2] = {0, SLICE_NS / 100};
+		sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
+	} while (clock_ticks() < limit && logger_lives(recorder->region));
+	return 0;
+}
+
+/* Post a claimed mail and wait for the answer. False: none came; the mail is then the logger's to free. */
+static int mail_ask(struct recorder *recorder, struct region_mail *mail)
+{
+	struct region_header *region = recorder->region;
+	mail->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+	mail->tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
+	STORE_RELEASE(&mail->state, MAIL_POSTED);
+	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
+	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+	uint64_t limit = clock_ticks() + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
+		if (clock_ticks() > limit || !logger_lives(region))
+			return 0;
+		int64_t time[2] = {0, SLICE_NS};
+		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
+	}
+	return 1;
+}
+
+static void mail_release(struct region_mail *mail)
+{
+	STORE_RELEASE(&mail->state, MAIL_FREE);
+}
+
+static void list_begin(struct recorder *recorder)
+{
+	STORE(&recorder->image_sequence, recorder->image_sequence + 1);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void list_end(struct recorder *recorder)
+{
+	STORE_RELEASE(&recorder->image_sequence, recorder->image_sequence + 1);
+}
+
+/* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is here. */
+static void images_refresh(struct recorder *recorder)
+{
+	struct region_header *region = recorder->region;
+	struct region_image *images = (struct region_image *)((uint8_t *)region + region->image_offset);
+	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), process = recorder->wiped->process - 1;
+	int has_changed = 0;
+	list_begin(recorder);
+	for (uint32_t i = 0; i < recorder->image_count;) {
+		struct recorder_image *image = &recorder->image[i];
+		if (image->index < region->image_max && images[image->index].unload_ticks) {
+			capture_forget(recorder, image->base, image->end);
+			*image = recorder->image[--recorder->image_count];
+			has_changed = 1;
+		} else {
+			i++;
+		}
+	}
+	for (; recorder->image_seen < ready && recorder->image_seen < region->image_max; recorder->image_seen++) {
+		const struct region_image *image = &images[recorder->image_seen];
+		if (image->process != process || image->unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX)
+			continue;
+		/* Code without an image was there before, perhaps, and has rows. */
+		capture_forget(recorder, image->base, image->end);
+		recorder->image[recorder->image_count++] = (struct recorder_image){
+			image->base, image->end, image->eh_frame_header, image->eh_frame_header_bytes, recorder->image_seen, 0};
+		has_changed = 1;
+	}
+	list_end(recorder);
+	if (has_changed)
+		__atomic_fetch_add(&recorder->generation, 1, __ATOMIC_RELEASE);
+}
+
+/* _dl_debug_state: called by the loader when it has changed, or is about to change, what is loaded. */
+HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct hook_context *context)
+{
+	struct recorder *recorder = context->recorder;
+	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
+	const uint32_t *state = (const uint32_t *)recorder->loader_state;
+	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own, and this one reads 0 then. */
+	if (!recorder->wiped->process || (state && LOAD(state) != 0) || !logger_lives(recorder->region))
+		return result;
+	struct region_mail *mail = mail_claim(recorder);
+	if (!mail)
+		return result;
+	mail->kind = MAIL_LOADED;
+	mail->value[0] = recorder->wiped->process - 1;
+	if (mail_ask(recorder, mail))
+		mail_release(mail);
+	images_refresh(recorder);
+	return result;
+}
+
+static int text_copy(char *to, uint64_t size, const char *from)
+{
+	uint64_t i = 0;
+	for (; i + 1 < size && from[i]; i++)
+		to[i] = from[i];
+	to[i] = 0;
+	return from[i] == 0;
+}
+
+/* Tell the logger of an exec of path (relative to dirfd). It may take hold of this process until the exec is done. */
+static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
+{
+	struct region_header *region = recorder->region;
+	if (!(LOAD(&region->options) & OPTION_ENABLED) || !logger_lives(region) || !path)
+		return 0;
+	if (region->no_syscalls)
+		return 0;
+	/* A search of PATH tries names that do not exist: nothing to announce. */
+	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
+		return 0;
+	struct region_mail *mail = mail_claim(recorder);
+	if (!mail)
+		return 0;
+	mail->kind = MAIL_EXEC;
+	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : UINT32_MAX;
+	mail->value[1] = (uint64_t)dirfd;
+	if (!text_copy(mail->text, sizeof(mail->text), path)) {
+		mail_release(mail);
+		return 0;
+	}
+	/* Yama lets only ancestors and whom the process names take hold of it. Elsewhere this fails, without harm. */
+	sys_call4(SYS_NUMBER_PRCTL, PR_SET_PTRACER, region->session_pid, 0, 0);
+	return mail_ask(recorder, mail) ? mail : 0;
+}
+
+/* The exec has returned, so it has failed. */
+static void exec_failed(struct recorder *recorder, struct region_mail *mail)
+{
+	if (!mail)
+		return;
+	mail->kind = MAIL_EXEC_FAILED;
+	if (mail_ask(recorder, mail))
+		mail_release(mail);
+}
+
+HOOK hook_execve(uint64_t path, uint64_t argv, uint64_t envp, uint64_t d, const struct hook_context *context)
+{
+	struct region_mail *mail = exec_announce(context->recorder, AT_FDCWD, (const char *)path);
+	uint64_t result = ((any_call *)context->original)(path, argv, envp, d, 0);
+	exec_failed(context->recorder, mail);
+	return result;
+}
+
+/* execveat(dirfd, path, argv, envp, flags): its stub moves the fifth argument to the sixth place before it loads the context. */
+HOOK hook_execveat(uint64_t dirfd, uint64_t path, uint64_t argv, uint64_t envp, const struct hook_context *context, uint64_t flags)
+{
+	struct region_mail *mail = exec_announce(context->recorder, (int32_t)dirfd, (const char *)path);
+	uint64_t result = ((any_call *)context->original)(dirfd, path, argv, envp, flags);
+	exec_failed(context->recorder, mail);
+	return result;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The recorder's private memory in a target, and what a patched entry hands to its hook. The injector lays these
+ * out and fills them before the first hook can run.
+ *
+ *     near the images (read, execute)        anywhere (read, write, private, left out of core files)
+ *     +---------------------+                +----------------------------+
+ *     | recorder's code     |                | struct recorder            |
+ *     +---------------------+                | images, rows               |
+ *     | island: a stub, its |                +----------------------------+
+ *     | context, moved      |                | struct wiped, thread table |  MADV_WIPEONFORK: a forked child finds
+ *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
+ *     +---------------------+
+ *
+ * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than three
+ * arguments, so the hook sees (a, b, c, unused, context).
+ */
+#ifndef XHEAP_RECORDER_RECORDER_H
+#define XHEAP_RECORDER_RECORDER_H
+
+#include <stdint.h>
+
+#include "region/layout.h"
+#include "unwind/rows.h"
+
+enum {
+	RECORDER_IMAGE_MAX = 1024,
+	RECORDER_ROW_COUNT = 1 << 17,
+	RECORDER_ROW_PROBES = 8,
+	RECORDER_THREAD_TABLE = 8192,
+	RECORDER_INTERNAL_MAX = 96,
+	RECORDER_RANGE_MAX = 16,
+	RECORDER_DEPTH_MAX = 1024,
+	RECORDER_POOL_BYTES = 1 << 20,
+	RECORDER_EXTRA_MAX = 6,
+	RECORDER_ISLAND_BYTES = 128 * 1024
+};
+
+/** How a block tells its usable size and its heap. */
+enum hook_kind_of_heap { CHUNK_NONE, CHUNK_GLIBC, CHUNK_GLIBC_NO_ARENAS };
+
+struct recorder;
+
+/** One patched entry; lies in the island beside its stub, constant. */
+struct hook_context {
+	struct recorder *recorder;
+	uint64_t original;            /**< moved instructions that go on in the function */
+	uint64_t fallback;            /**< throwing operator new: a function of the same heap that returns NULL instead; else 0 */
+	uint64_t usable_size;         /**< malloc_usable_size of the same allocator, or 0 */
+	uint64_t allocator_base;      /**< run-time base of its image: the heap's handle */
+	uint8_t entry;                /**< index of struct region_entry */
+	uint8_t function;             /**< enum heap_function */
+	uint8_t chunk;                /**< enum hook_kind_of_heap */
+	uint8_t reserved[5];
+	uint64_t silent_low, silent_bytes, silent_low2, silent_bytes2; /**< callers whose calls are no events */
+};
+
+struct address_range { uint64_t low, high; };
+
+/** A loaded image, as the unwinder needs it. */
+struct recorder_image {
+	uint64_t base, end;
+	uint64_t header, header_bytes;
+	uint32_t index;               /**< in the region */
+	uint32_t reserved;
+};
+
+struct row_slot {
+	uint64_t pc;                  /**< 0: free */
+	uint64_t row;                 /**< low 40 bits: row; high 24: pc id; 0: being made */
+};
+
+/** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when the
+ *  frame inside did not save it. */
+struct memo {
+	uint64_t pc, sp, bp;
+	uint64_t bp_slot;
+};
+
+/** What a walk makes of a frame before it is known where it joins the remembered ones. */
+struct fresh { uint64_t pc, sp, bp, bp_slot; uint64_t id; };
+
+/** A value that a walk loaded beside pc and bp (realigned frames). */
+struct extra { uint64_t address, value; uint32_t index, reserved; };
+
+/** A stream of records into buffers of the region. */
+struct stream {
+	uint8_t *write;               /**< where the next record goes */
+	uint8_t *limit;               /**< end of the buffer */
+	uint8_t *start;
+	struct region_buffer *head;   /**< NULL: no buffer */
+	uint64_t ticks;               /**< of the last point written */
+	uint32_t depth;               /**< frames that the reader of the stream remembers; 0 after BEGIN */
+	uint32_t is_side;
+};
+
+/** What calls of a signal handler use while it interrupts a hook. */
+struct side {
+	struct stream stream;
+	uint64_t busy;
+	struct fresh fresh[256];
+	uint32_t id[256];
+};
+
+/** A thread's state, found by its fs base. */
+struct thread {
+	uint64_t guard;               /**< frame address of the outermost hook under way; 0: none */
+	struct stream stream;
+	struct recorder *recorder;
+	struct region_slot *slot;
+	uint64_t fs_base;
+	uint32_t tid, serial, slot_index, generation;
+	uint32_t tid_word;            /**< what lay at the thread id's place when the thread was first seen */
+	uint32_t reserved;
+	uint64_t home_low, home_high; /**< addresses proved to be on the thread's own stack */
+	uint64_t heap_handle[2];
+	uint32_t heap_id[2];
+	uint32_t memo_count;
+	uint32_t memo_is_home;        /**< the remembered frames lie on the home stack and can be verified */
+	uint32_t extra_count;
+	uint32_t stacks_given_up;     /**< under pressure: record without stacks */
+	struct side *side;
+	struct thread *next_free;
+	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
+	struct fresh fresh[RECORDER_DEPTH_MAX + 2];
+	uint32_t id[RECORDER_DEPTH_MAX + 2];
+	struct memo memo[RECORDER_DEPTH_MAX + 2]; /**< outermost first */
+};
+
+struct thread_place {
+	uint64_t fs_base;
+	struct thread *thread;
+};
+
+/** Memory that a fork empties. */
+struct wiped {
+	uint32_t is_alive;            /**< 1 in the process that wrote it */
+	uint32_t process;             /**< index in the region + 1; 0: not registered yet */
+	uint32_t registering;
+	uint32_t pid;
+	uint64_t reserved[6];
+	struct thread_place threads[RECORDER_THREAD_TABLE];
+};
+
+struct recorder {
+	struct region_header *region;
+	struct wiped *wiped;
+	uint64_t text_low, text_high; /**< the recorder's code and island */
+	uint64_t stack_high;          /**< end of the main thread's stack at its start */
+	uint64_t stack_start;         /**< its stack pointer at the program's first instruction */
+	uint64_t main_fs_base;        /**< 0 until the first thread is seen */
+	uint64_t loader_state;        /**< address of r_debug.r_state; 0: none */
+	uint32_t tid_offset;          /**< of the thread id from the fs base; 0: unknown */
+	uint32_t process_zero_pid;
+	uint32_t process_zero_tid;
+	uint32_t parent_process;      /**< index that what this process forks will name as its parent */
+	uint32_t reserved1;
+	uint32_t generation;          /**< of images: remembered stacks of older ones are void */
+
+	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */
+	uint32_t image_sequence;      /**< odd while the list changes */
+	uint32_t image_count;
+	uint32_t image_seen;          /**< region images looked at */
+	uint32_t lock;
+	struct recorder_image image[RECORDER_IMAGE_MAX];
+
+	uint32_t internal_count;      /**< return addresses of the allocators' calls of themselves, sorted */
+	uint32_t range_count;
+	uint64_t internal[RECORDER_INTERNAL_MAX];
+	struct address_range allocator[RECORDER_RANGE_MAX]; /**< whole images whose calls under a guard are nested ones */
+
+	uint64_t stalled_heartbeat;   /**< +1: a wait ended without progress at this heartbeat, do not wait again */
+	uint64_t ticks_per_ms;
+	struct thread *free_threads;
+	uint8_t *pool, *pool_end;
+	uint64_t calls_untraced;
+
+	struct row_slot row[RECORDER_ROW_COUNT];
+};
+
+enum {
+	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
+	RECORDER_WIPED_BYTES = (sizeof(struct wiped) + 4095) & ~4095ul
+};
+
+#endif

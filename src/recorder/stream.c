@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/stream.h"
+
+#include "recorder/sys.h"
+
+enum { OWNER_DIED = 0x40000000, SPIN_COUNT = 200, SLEEP_NS = 100000 };
+
+static struct region_buffer *buffer_head(struct region_header *region, uint32_t index)
+{
+	return (struct region_buffer *)((uint8_t *)region + region->head_offset) + index;
+}
+
+/* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
+ * ones are kept: a sixteenth for frees. */
+static struct region_buffer *buffer_claim(struct thread *thread, enum lost_kind kind, uint32_t *index)
+{
+	struct region_header *region = thread->recorder->region;
+	uint32_t ready = LOAD_ACQUIRE(&region->buffer_ready), reserve = 0;
+	if (ready > region->buffer_max)
+		return 0;
+	int is_dropping = !(LOAD(&region->options) & OPTION_WAIT);
+	if (is_dropping && kind != LOST_FREE)
+		reserve = ready / 16;
+	for (uint32_t i = 0; i + reserve < ready; i++) {
+		struct region_buffer *head = buffer_head(region, i);
+		if (LOAD(&head->state) == BUFFER_FREE && swap_if(&head->state, BUFFER_FREE, BUFFER_OWNED)) {
+			*index = i;
+			/* In drop mode stacks are given up first: they are most of the bytes. */
+			thread->stacks_given_up = is_dropping && i >= ready - ready / 4;
+			return head;
+		}
+	}
+	return 0;
+}
+
+static void pause_for(const struct recorder *recorder, uint32_t round)
+{
+	if (round < SPIN_COUNT || recorder->region->no_syscalls) {
+		__asm__ volatile("pause");
+		return;
+	}
+	int64_t time[2] = {0, SLEEP_NS};
+	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
+}
+
+/* Wait for a free buffer, no longer than the limit without progress of a logger that lives. */
+static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind kind, uint32_t *index)
+{
+	struct recorder *recorder = thread->recorder;
+	struct region_header *region = recorder->region;
+	uint64_t begin = clock_ticks(), since = begin, heartbeat = LOAD(&region->heartbeat);
+	struct region_buffer *head = 0;
+	if (recorder->stalled_heartbeat == heartbeat + 1)
+		return 0;
+	for (uint32_t round = 0; !head; round++) {
+		if ((LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 || !(LOAD(&region->options) & OPTION_WAIT))
+			break;
+		pause_for(recorder, round);
+		uint64_t now = clock_ticks(), beat = LOAD(&region->heartbeat);
+		if (beat != heartbeat) {
+			heartbeat = beat;
+			since = now;
+		} else if (now - since > (uint64_t)region->wait_limit_ms * recorder->ticks_per_ms) {
+			recorder->stalled_heartbeat = heartbeat + 1;
+			break;
+		}
+		head = buffer_claim(thread, kind, index);
+	}
+	thread->slot->waits++;
+	thread->slot->wait_ticks += clock_ticks() - begin;
+	return head;
+}
+
+static uint8_t *begin_record(struct thread *thread, uint8_t *write, uint64_t ticks)
+{
+	uint64_t *word = (uint64_t *)write;
+	word[0] = RECORD_BEGIN | 3u << 8 | (uint64_t)thread->tid << 32;
+	word[1] = ticks;
+	word[2] = thread->serial | (uint64_t)thread->slot->process << 32;
+	return write + 24;
+}
+
+int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind)
+{
+	struct region_header *region = thread->recorder->region;
+	struct region_slot *slot = thread->slot;
+	if (stream->head) {
+		stream_commit(stream);
+		/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
+		STORE_RELEASE(&stream->head->state, BUFFER_FULL);
+		stream->head = 0;
+		stream->write = stream->limit = stream->start = 0;
+	}
+	uint32_t index = 0;
+	struct region_buffer *head = buffer_claim(thread, kind, &index);
+	if (!head && (LOAD(&region->options) & OPTION_WAIT))
+		head = buffer_wait(thread, kind, &index);
+	if (!head) {
+		STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, UINT32_MAX);
+		return 0;
+	}
+	head->slot = thread->slot_index;
+	head->process = slot->process;
+	head->serial = thread->serial;
+	uint32_t *sequence = stream->is_side ? &slot->side_sequence : &slot->sequence;
+	head->sequence = ++*sequence | (stream->is_side ? 0x80000000u : 0);
+	STORE_RELEASE(&head->committed, 0);
+	STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, index);
+	stream->head = head;
+	stream->start = (uint8_t *)region + region->buffer_offset + (uint64_t)index * region->buffer_size;
+	stream->limit = stream->start + region->buffer_size;
+	stream->write = begin_record(thread, stream->start, ticks);
+	stream->ticks = ticks;
+	stream->depth = 0;
+	stream_commit(stream);
+	return 1;
+}
+
+int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind)
+{
+	if (!stream->head || stream->limit - stream->write < 24)
+		return stream_next(thread, stream, ticks, kind);
+	stream->write = begin_record(thread, stream->write, ticks);
+	stream->ticks = ticks;
+	stream->depth = 0;
+	stream_commit(stream);
+	return 1;
+}
+
+void stream_lose(struct thread *thread, enum lost_kind kind, uint64_t bytes, uint64_t ticks)
+{
+	struct region_slot *slot = thread->slot;
+	STORE(&slot->gap_sequence, slot->gap_sequence + 1);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (!slot->gap_first_ticks)
+		slot->gap_first_ticks = ticks;
+	slot->gap_last_ticks = ticks;
+	slot->gap_count[kind]++;
+	slot->gap_bytes[kind] += bytes;
+	STORE_RELEASE(&slot->gap_sequence, slot->gap_sequence + 1);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/** What the recorder has instead of a C library: raw system calls, the clock, memory. */
+#ifndef XHEAP_RECORDER_SYS_H
+#define XHEAP_RECORDER_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9,
+	SYS_NUMBER_GETTID = 186, SYS_NUMBER_FUTEX = 202, SYS_NUMBER_FACCESSAT = 269, SYS_NUMBER_PRCTL = 157
+};
+
+static inline long sys_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+	__asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+static inline long sys_call4(long number, long a, long b, long c, long d)
+{
+	return sys_call6(number, a, b, c, d, 0, 0);
+}
+
+static inline uint64_t clock_ticks(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+	return (uint64_t)high << 32 | low;
+}
+
+static inline uint64_t thread_pointer(void)
+{
+	uint64_t value;
+	__asm__("movq %%fs:0, %0" : "=r"(value));
+	return value;
+}
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+/** Set *p to `to` if it is `from`; true when it was. */
+static inline int swap_if(uint32_t *p, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/thread.h"
+
+#include "recorder/stream.h"
+
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16 };
+
+static void lock(uint32_t *word)
+{
+	while (!swap_if(word, 0, 1))
+		__asm__ volatile("pause");
+}
+
+static void unlock(uint32_t *word)
+{
+	STORE_RELEASE(word, 0);
+}
+
+/* Memory of the target's own, never given back; NULL when there is none or no system call may be made. */
+static void *pool_take(struct recorder *recorder, uint64_t bytes)
+{
+	bytes = (bytes + 63) & ~63ull;
+	lock(&recorder->lock);
+	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
+		long result = sys_call6(SYS_NUMBER_MMAP, 0, RECORDER_POOL_BYTES, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+		if (result > 0) {
+			recorder->pool = (uint8_t *)result;
+			recorder->pool_end = recorder->pool + RECORDER_POOL_BYTES;
+		}
+	}
+	void *memory = 0;
+	if ((uint64_t)(recorder->pool_end - recorder->pool) >= bytes) {
+		memory = recorder->pool;
+		recorder->pool += bytes;
+	}
+	unlock(&recorder->lock);
+	return memory;
+}
+
+static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
+{
+	if (recorder->region->no_syscalls)
+		return *(const uint32_t *)(fs_base + recorder->tid_offset);
+	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
+}
+
+static struct region_process *process_at(struct region_header *region, uint32_t index)
+{
+	return (struct region_process *)((uint8_t *)region + region->process_offset) + index;
+}
+
+/* Register this process in the region: a forked child's first call. False: no room. */
+static int process_register(struct recorder *recorder, uint32_t tid)
+{
+	struct region_header *region = recorder->region;
+	struct wiped *wiped = recorder->wiped;
+	lock(&wiped->registering);
+	if (!wiped->process) {
+		uint32_t pid = region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+		uint32_t max = region->process_max < REGION_PROCESS_MAX ? region->process_max : REGION_PROCESS_MAX;
+		for (uint32_t i = 0; i < max; i++) {
+			struct region_process *process = process_at(region, i);
+			if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
+				continue;
+			process->pid = pid;
+			process->parent = recorder->parent_process;
+			process->start_ticks = clock_ticks();
+			STORE_RELEASE(&process->state, PROCESS_LIVE);
+			wiped->pid = pid;
+			wiped->process = i + 1;
+			/* What this process forks will call it its parent. */
+			recorder->parent_process = i;
+			/* Locks that another thread of the parent held at the fork are nobody's here. */
+			STORE(&recorder->lock, 0);
+			STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
+			STORE_RELEASE(&wiped->is_alive, 1);
+			break;
+		}
+	}
+	unlock(&wiped->registering);
+	return wiped->process != 0;
+}
+
+/* A slot of the region for this thread. */
+static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
+{
+	struct region_header *region = recorder->region;
+	struct region_slot *slots = (struct region_slot *)((uint8_t *)region + region->slot_offset);
+	uint32_t ready = LOAD_ACQUIRE(&region->slot_ready);
+	for (uint32_t i = 0; i < ready && i < region->slot_max; i++) {
+		if (LOAD(&slots[i].state) == SLOT_FREE && swap_if(&slots[i].state, SLOT_FREE, SLOT_CLAIMING)) {
+			*index = i;
+			return &slots[i];
+		}
+	}
+	return 0;
+}
+
+/* The place for fs_base in the table: its own, a free one, or one whose thread is gone. NULL when there is none near. */
+static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base)
+{
+	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still lives. */
+	struct thread_place *places = recorder->wiped->threads;
+	uint32_t hash = thread_hash(fs_base);
+	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
+		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
+		if (place->fs_base == fs_base)
+			return place;
+	}
+	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
+		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
+		uint64_t nobody = 0;
+		if (__atomic_compare_exchange_n(&place->fs_base, &nobody, fs_base, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return place;
+	}
+	/* Full of threads: take over a place whose slot the logger has found dead. */
+	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
+		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
+		uint64_t old = LOAD(&place->fs_base);
+		struct thread *thread = place->thread;
+		if (thread && thread->fs_base == old &&
+		    (LOAD(&thread->slot->state) != SLOT_LIVE || thread->slot->serial != thread->serial) &&
+		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			thread->fs_base = fs_base;
+			return place;
+		}
+	}
+	return 0;
+}
+
+/* The living thread of fs_base, off its first place in the table. */
+static struct thread *thread_find(struct recorder *recorder, uint64_t fs_base)
+{
+	uint32_t hash = thread_hash(fs_base);
+	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
+		struct thread_place *place = &recorder->wiped->threads[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
+		struct thread *thread = place->thread;
+		if (place->fs_base == fs_base && thread &&
+		    thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))
+			return thread;
+	}
+	return 0;
+}
+
+static void heap_cache_clear(struct thread *thread)
+{
+	thread->heap_handle[0] = thread->heap_handle[1] = 0;
+}
+
+/* Take over the slot of the dead thread whose fs base this one has, with its half-full buffer; false when the logger was quicker. */
+static int slot_inherit(struct thread *thread)
+{
+	struct region_slot *slot = thread->slot;
+	if (!slot || slot->serial != thread->serial || !swap_if(&slot->state, SLOT_LIVE, SLOT_CLAIMING))
+		return 0;
+	if (slot->serial == thread->serial)
+		return 1;
+	STORE_RELEASE(&slot->state, SLOT_LIVE);
+	return 0;
+}
+
+static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
+{
+	struct region_header *region = recorder->region;
+	struct region_slot *slot = thread->slot;
+	int is_inherited = slot_inherit(thread);
+	if (!is_inherited) {
+		slot = slot_claim(recorder, &thread->slot_index);
+		if (!slot)
+			return 0;
+		thread->slot = slot;
+		slot->buffer = slot->side_buffer = UINT32_MAX;
+		thread->stream = (struct stream){.head = 0};
+		if (thread->side)
+			thread->side->stream = (struct stream){.is_side = 1};
+	}
+	thread->serial = __atomic_fetch_add(&region->thread_serial, 1, __ATOMIC_RELAXED);
+	thread->tid = tid;
+	slot->process = recorder->wiped->process - 1;
+	slot->tid = tid;
+	slot->serial = thread->serial;
+	slot->fs_base = thread->fs_base;
+	slot->call_entry = slot->pending = 0;
+	STORE_RELEASE(&slot->state, SLOT_LIVE);
+	if (is_inherited && thread->stream.head)
+		stream_begin(thread, &thread->stream, clock_ticks(), LOST_ALLOC);
+	return 1;
+}
+
+__attribute__((noinline))
+struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
+{
+	struct wiped *wiped = recorder->wiped;
+	struct thread *thread = thread_find(recorder, fs_base);
+	if (thread)
+		return thread;
+	uint32_t tid = own_tid(recorder, fs_base);
+	if (UNLIKELY(!wiped->process) && !process_register(recorder, tid))
+		goto untraced;
+	struct thread_place *place = place_find(recorder, fs_base);
+	if (!place)
+		goto untraced;
+	thread = place->thread;
+	if (!recorder->main_fs_base && tid == recorder->process_zero_tid)
+		recorder->main_fs_base = fs_base;
+	if (!thread) {
+		thread = pool_take(recorder, sizeof(*thread));
+		if (!thread) {
+			STORE(&place->fs_base, 0);
+			goto untraced;
+		}
+		/* Pool memory is zero; a forked child's copy of its parent's is not used again. */
+		thread->recorder = recorder;
+	}
+	thread->fs_base = fs_base;
+	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base alone. */
+	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
+		recorder->tid_offset = 0;
+	thread->tid_word = *(const uint32_t *)(fs_base + recorder->tid_offset);
+	thread->guard = 0;
+	thread->home_low = thread->home_high = 0;
+	thread->memo_is_home = 0;
+	thread->memo_count = 0;
+	thread->extra_count = 0;
+	heap_cache_clear(thread);
+	if (thread->side)
+		thread->side->busy = 0;
+	if (!thread_take_slot(recorder, thread, tid)) {
+		place->thread = 0;
+		STORE(&place->fs_base, 0);
+		goto untraced;
+	}
+	STORE_RELEASE(&place->thread, thread);
+	return thread;
+
+untraced:
+	__atomic_fetch_add(&recorder->region->untraced_calls, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+struct side *thread_side(struct thread *thread)
+{
+	if (!thread->side) {
+		struct side *side = pool_take(thread->recorder, sizeof(*side));
+		if (!side)
+			return 0;
+		side->stream.is_side = 1;
+		thread->side = side;
+	}
+	return thread->side;
+}

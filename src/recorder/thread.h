@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/** Who calls: from the fs base to the thread's state, without a system call. */
+#ifndef XHEAP_RECORDER_THREAD_H
+#define XHEAP_RECORDER_THREAD_H
+
+#include "recorder/recorder.h"
+#include "recorder/sys.h"
+
+/** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
+struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
+
+/** State for calls of signal handlers; NULL when there is no memory. */
+struct side *thread_side(struct thread *thread);
+
+static inline uint32_t thread_hash(uint64_t fs_base)
+{
+	return (uint32_t)(fs_base * 0x9e3779b97f4a7c15ull >> (64 - 13));
+}
+_Static_assert(RECORDER_THREAD_TABLE == 1 << 13, "thread_hash");
+
+/** The calling thread's state; made at its first call. */
+static inline struct thread *thread_current(struct recorder *recorder)
+{
+	uint64_t fs_base = thread_pointer();
+	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
+	struct thread *thread = place->thread;
+	if (LIKELY(place->fs_base == fs_base && thread && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)))
+		return thread;
+	return thread_create(recorder, fs_base);
+}
+
+#endif
