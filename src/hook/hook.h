@@ -26,6 +26,7 @@ struct hook_target {
 	uint64_t size;                /**< of the symbol; 0 unknown */
 	uint8_t displaced;            /**< bytes displaced, >= HOOK_PATCH_BYTES; 0: cannot be displaced, see reason */
 	uint8_t original[HOOK_DISPLACED_MAX];
+	bool throws;                  /**< operator new that throws when there is no memory */
 	const char *reason;           /**< static text why it cannot be displaced; NULL when it can */
 };
 
@@ -43,6 +44,7 @@ struct hook_image {
 	bool is_dynamic;              /**< has PT_INTERP or is a shared object that a loader loads */
 	bool has_symbols;             /**< .symtab or .dynsym with functions */
 	uint64_t usable_size;         /**< address of malloc_usable_size (or its allocator's alike); 0: none */
+	uint64_t loader_state;        /**< loader: address of the r_state word of _r_debug (symbol + 24); else 0 */
 	uint64_t main_arena;          /**< glibc: address of main_arena where a symbol tells; else 0 */
 	/* Return addresses (file addresses) of direct calls by the allocator itself to its entries: nested calls. */
 	uint64_t internal_returns[HOOK_INTERNAL_MAX];

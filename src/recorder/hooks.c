@@ -541,23 +541,35 @@ HOOK hook_delete_sized_aligned(uint64_t pointer, uint64_t size, uint64_t alignme
  * A throwing operator new must never throw through this frame, which has no unwind table. So a function of the same heap that returns
  * NULL is called instead, and only when that fails the original is left to fail in its own way, as a tail call.
  */
-HOOK hook_new_throwing(uint64_t size, uint64_t b, uint64_t c, uint64_t d UNUSED, CONTEXT)
+static inline __attribute__((always_inline))
+uint64_t hook_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint8_t flags, CONTEXT, uint64_t frame)
 {
 	struct call call;
 	heap_call *original = (heap_call *)context->original, *instead = (heap_call *)context->fallback;
-	if (UNLIKELY(!instead) || UNLIKELY(!enter(&call, context, FRAME)))
-		return original(size, b, c, 0);
+	if (UNLIKELY(!instead) || UNLIKELY(!enter(&call, context, frame)))
+		return original(size, alignment, c, 0);
 	call_announce(&call, context, size);
-	uint64_t result = instead(size, b, c, 0);
+	/* malloc(size), or memalign(alignment, size). */
+	uint64_t result = flags ? instead(alignment, size, 0, 0) : instead(size, 0, 0, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	struct event event = {.address = result, .size = size, .lost = LOST_ALLOC};
+	struct event event = {.address = result, .size = size, .argument = alignment, .flags = flags, .lost = LOST_ALLOC};
 	if (UNLIKELY(!result)) {
 		event.flags |= RECORD_FAILED;
 		event.error = 12;
 	}
 	leave_with_block(&call, context, &event, OPTION_STACK_ALLOC);
 	if (UNLIKELY(!result))
-		return original(size, b, c, 0);
+		return original(size, alignment, c, 0);
 	return result;
+}
+
+HOOK hook_new_throwing(uint64_t size, uint64_t b, uint64_t c, uint64_t d UNUSED, CONTEXT)
+{
+	return hook_throwing(size, b, c, 0, context, FRAME);
+}
+
+HOOK hook_new_aligned_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint64_t d UNUSED, CONTEXT)
+{
+	return hook_throwing(size, alignment, c, RECORD_ARGUMENT, context, FRAME);
 }

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+#include "inject/inject.h"
+
+#include <assert.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inject/remote.h"
+#include "inject/stub.h"
+#include "os/proc.h"
+#include "recorder/recorder.h"
+
+extern const unsigned char recorder_elf[], recorder_elf_end[];
+
+enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 32 * 1024 };
+
+uint64_t inject_ticks(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+/* The recorder's flat code and the offset of a hook in it. */
+static const unsigned char *recorder_code(size_t *size)
+{
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)recorder_elf;
+	const Elf64_Phdr *segment = (const Elf64_Phdr *)(recorder_elf + header->e_phoff);
+	for (int i = 0; i < header->e_phnum; i++) {
+		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_X)) {
+			*size = segment[i].p_filesz;
+			return recorder_elf + segment[i].p_offset;
+		}
+	}
+	assert(!"the recorder has code");
+	return NULL;
+}
+
+static uint64_t recorder_symbol(const char *name)
+{
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)recorder_elf;
+	const Elf64_Shdr *section = (const Elf64_Shdr *)(recorder_elf + header->e_shoff);
+	for (int i = 0; i < header->e_shnum; i++) {
+		if (section[i].sh_type != SHT_SYMTAB)
+			continue;
+		const Elf64_Sym *symbol = (const Elf64_Sym *)(recorder_elf + section[i].sh_offset);
+		const char *names = (const char *)(recorder_elf + section[section[i].sh_link].sh_offset);
+		for (size_t j = 0; j < section[i].sh_size / sizeof(*symbol); j++)
+			if (strcmp(names + symbol[j].st_name, name) == 0)
+				return symbol[j].st_value;
+	}
+	assert(!"the recorder has the hook");
+	return 0;
+}
+
+/* A free gap of `bytes` near `near`, at best ISLAND_DISTANCE below, where the loader's next mappings do not come. 0: none in reach. */
+static uint64_t find_gap(const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
+{
+	uint64_t best = 0, best_distance = UINT64_MAX, wish = near > 2 * (uint64_t)ISLAND_DISTANCE ? near - ISLAND_DISTANCE : 0x10000;
+	uint64_t low = 0x10000;
+	for (int i = 0; i <= count; i++) {
+		uint64_t high = i < count ? maps[i].low : 0x7fffffff0000;
+		bool is_heap = i > 0 && strcmp(maps[i - 1].path, "[heap]") == 0;
+		bool is_stack = i < count && strcmp(maps[i].path, "[stack]") == 0;
+		/* Room for the heap to grow up and for the stack to grow down stays. */
+		uint64_t from = low + (is_heap ? 1ull << 30 : PAGE), to = is_stack ? high - (256ull << 20) : high - PAGE;
+		if (high > low && from < to && to - from >= bytes && to < (1ull << 47)) {
+			uint64_t at = wish < from ? from : wish > to - bytes ? to - bytes : wish;
+			at &= ~(uint64_t)(PAGE - 1);
+			uint64_t distance = at > near ? at - near : near - at;
+			if (at >= from && distance < REACH && (at > wish ? at - wish : wish - at) < best_distance) {
+				best = at;
+				best_distance = at > wish ? at - wish : wish - at;
+			}
+		}
+		if (i < count && maps[i].high > low)
+			low = maps[i].high;
+	}
+	return best;
+}
+
+/* ---- images ---- */
+
+/* What the image's own headers, as loaded, say: where it ends, its bias, its tables, its build id. False: no ELF image there. */
+static bool read_loaded_image(int memory, uint64_t base, struct region_image *image)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[32];
+	if (!remote_read(memory, base, &header, sizeof(header)) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > 32 ||
+	    !remote_read(memory, base + header.e_phoff, segments, header.e_phnum * sizeof(segments[0])))
+		return false;
+	uint64_t first = UINT64_MAX, last = 0;
+	for (int i = 0; i < header.e_phnum; i++) {
+		if (segments[i].p_type != PT_LOAD)
+			continue;
+		if (segments[i].p_vaddr < first)
+			first = segments[i].p_vaddr;
+		if (segments[i].p_vaddr + segments[i].p_memsz > last)
+			last = segments[i].p_vaddr + segments[i].p_memsz;
+	}
+	if (first >= last || last - first > (1ull << 40))
+		return false;
+	image->base = base;
+	image->bias = base - (first & ~(uint64_t)(PAGE - 1));
+	image->end = image->bias + ((last + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+	for (int i = 0; i < header.e_phnum; i++) {
+		uint64_t at = image->bias + segments[i].p_vaddr;
+		if (segments[i].p_type == PT_GNU_EH_FRAME) {
+			image->eh_frame_header = at;
+			image->eh_frame_header_bytes = segments[i].p_memsz;
+		} else if (segments[i].p_type == PT_NOTE && segments[i].p_memsz < 65536) {
+			unsigned char notes[1024];
+			size_t size = segments[i].p_memsz < sizeof(notes) ? segments[i].p_memsz : sizeof(notes);
+			if (!remote_read(memory, at, notes, size))
+				continue;
+			for (size_t n = 0; n + sizeof(Elf64_Nhdr) <= size;) {
+				Elf64_Nhdr note;
+				memcpy(&note, notes + n, sizeof(note));
+				size_t name = n + sizeof(note), text = name + ((note.n_namesz + 3ull) & ~3ull);
+				if (note.n_namesz > size || note.n_descsz > size || text + note.n_descsz > size)
+					break;
+				if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+				    note.n_descsz <= sizeof(image->build_id)) {
+					image->build_id_size = (uint8_t)note.n_descsz;
+					memcpy(image->build_id, notes + text, note.n_descsz);
+				}
+				n = text + ((note.n_descsz + 3ull) & ~3ull);
+			}
+		}
+	}
+	return true;
+}
+
+static bool context_write(struct inject *inject, uint64_t field, const void *data, size_t size)
+{
+	return remote_write(inject->memory, inject->recorder + field, data, size);
+}
+
+static bool context_read(struct inject *inject, uint64_t field, void *data, size_t size)
+{
+	return remote_read(inject->memory, inject->recorder + field, data, size);
+}
+
+#define RECORDER_WRITE(inject, field, value) \
+	do { \
+		__typeof__(((struct recorder *)0)->field) v_ = (value); \
+		context_write(inject, offsetof(struct recorder, field), &v_, sizeof(v_)); \
+	} while (0)
+
+/* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
+static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, bool is_main)
+{
+	uint32_t count = 0;
+	if (hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main) {
+		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
+		if (count < RECORDER_RANGE_MAX) {
+			struct address_range range = {image->base, image->end};
+			context_write(inject, offsetof(struct recorder, allocator) + count * sizeof(range), &range, sizeof(range));
+			count++;
+			context_write(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
+		}
+	}
+	context_read(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
+	for (uint32_t i = 0; i < hooks->internal_count && count < RECORDER_INTERNAL_MAX; i++) {
+		uint64_t address = hooks->internal_returns[i] + image->bias;
+		context_write(inject, offsetof(struct recorder, internal) + count * sizeof(address), &address, sizeof(address));
+		count++;
+	}
+	context_write(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
+}
+
+static void refuse(struct inject *inject, const char *name, const char *path, const char *why)
+{
+	inject->refused++;
+	snprintf(inject->refusal, sizeof(inject->refusal), "%s of %.150s: %s", name, path, why);
+}
+
+/* The island within reach of address with room for a stub. */
+static struct inject_island *island_for(struct inject *inject, uint64_t address)
+{
+	for (uint32_t i = 0; i < inject->island_count; i++) {
+		struct inject_island *island = &inject->island[i];
+		uint64_t distance = island->low > address ? island->high - address : address - island->low;
+		if (distance < REACH && island->high - island->next >= STUB_BYTES_MAX)
+			return island;
+	}
+	return NULL;
+}
+
+/* Where the originals of an image's functions went, for those that others fall back on. */
+struct originals { uint64_t by_function[HOOK_FUNCTION_COUNT]; };
+
+static uint64_t fallback_of(const struct hook_target *target, const struct originals *originals)
+{
+	if (target->function == FUNCTION_NEW)
+		return originals->by_function[FUNCTION_MALLOC];
+	if (target->function == FUNCTION_NEW_ALIGNED)
+		return originals->by_function[FUNCTION_MEMALIGN] ? originals->by_function[FUNCTION_MEMALIGN]
+								 : originals->by_function[FUNCTION_ALIGNED_ALLOC];
+	return 0;
+}
+
+static uint8_t chunk_kind(const struct inject *inject, const struct hook_image *hooks)
+{
+	if (hooks->flavour != HOOK_FLAVOUR_GLIBC)
+		return CHUNK_NONE;
+	return inject->no_arenas ? CHUNK_GLIBC_NO_ARENAS : CHUNK_GLIBC;
+}
+
+/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. */
+static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
+			 const struct inject_image *image, const char *path, struct originals *originals)
+{
+	uint64_t address = target->address + image->bias;
+	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
+	struct diag diag = {""};
+	struct inject_island *island = island_for(inject, address);
+	if (target->displaced == 0) {
+		refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
+		return;
+	}
+	if (!island) {
+		refuse(inject, target->name, path, "no free memory within reach");
+		return;
+	}
+	if (!remote_read(inject->memory, address, now, sizeof(now)) || memcmp(now, target->original, sizeof(now)) != 0) {
+		refuse(inject, target->name, path, "its first bytes are not those of the file");
+		return;
+	}
+	struct stub stub = {.at = island->next, .target = target, .address = address};
+	stub.context.recorder = (struct recorder *)inject->recorder;
+	stub.context.function = target->function;
+	stub.context.fallback = fallback_of(target, originals);
+	stub.context.chunk = chunk_kind(inject, hooks);
+	stub.context.allocator_base = image->base;
+	stub.context.usable_size = hooks->usable_size ? hooks->usable_size + image->bias : 0;
+	stub.hook = stub_hook_name(target, stub.context.fallback) ? inject->text + recorder_symbol(stub_hook_name(target, stub.context.fallback)) : 0;
+	stub.flag_address = inject->region_address + offsetof(struct region_header, no_syscalls);
+	const struct hook_range *silent = hooks->silent;
+	if (hooks->silent_count > 0) {
+		stub.context.silent_low = silent[0].low + image->bias;
+		stub.context.silent_bytes = silent[0].high - silent[0].low;
+	}
+	if (hooks->silent_count > 1) {
+		stub.context.silent_low2 = silent[1].low + image->bias;
+		stub.context.silent_bytes2 = silent[1].high - silent[1].low;
+	}
+	if (target->function < FUNCTION_COUNT) {
+		struct region_entry entry = {.address = address, .image = image->index, .function = target->function};
+		memcpy(entry.name, target->name, sizeof(entry.name));
+		entry.name[sizeof(entry.name) - 1] = 0;
+		uint32_t index = region_add_entry(inject->region, &entry);
+		if (index >= REGION_ENTRY_MAX) {
+			refuse(inject, target->name, path, "too many functions");
+			return;
+		}
+		stub.context.entry = (uint8_t)index;
+	}
+	int size = stub_make(&stub, code, &diag);
+	if (size < 0) {
+		refuse(inject, target->name, path, diag.text);
+		return;
+	}
+	unsigned char jump[HOOK_PATCH_BYTES] = {0xe9};
+	int32_t relative = (int32_t)(stub.entry_at - (address + HOOK_PATCH_BYTES));
+	memcpy(jump + 1, &relative, sizeof(relative));
+	/* The stub must be whole before the first thread can jump to it. */
+	if (!remote_write(inject->memory, island->next, code, (size_t)size) || !remote_write(inject->memory, address, jump, sizeof(jump))) {
+		refuse(inject, target->name, path, "its memory cannot be written");
+		return;
+	}
+	island->next += ((uint64_t)size + 63) & ~63ull;
+	originals->by_function[target->function] = stub.context.original;
+	if (target->function < FUNCTION_COUNT)
+		inject->has_allocator = true;
+}
+
+static bool is_fallback_user(const struct hook_target *target)
+{
+	return target->function == FUNCTION_NEW || target->function == FUNCTION_NEW_ALIGNED;
+}
+
+static void patch_image(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, const char *path, bool is_main)
+{
+	struct originals originals = {{0}};
+	if (hooks->target_count == 0)
+		return;
+	tell_internal_calls(inject, hooks, image, is_main);
+	/* Those that others fall back on first. */
+	for (int round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < hooks->target_count; i++)
+			if (is_fallback_user(&hooks->targets[i]) == (round == 1))
+				patch_target(inject, hooks, &hooks->targets[i], image, path, &originals);
+	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
+		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
+	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)
+		RECORDER_WRITE(inject, tid_offset, 0x30);
+}
+
+static struct inject_image *image_known(struct inject *inject, uint64_t base, uint64_t inode)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++)
+		if (inject->image[i].base == base && inject->image[i].inode == inode)
+			return &inject->image[i];
+	return NULL;
+}
+
+/* Executable, or followed by an executable mapping of the same file. */
+static bool has_code(const struct proc_map *maps, int count, int i)
+{
+	for (int j = i; j < count && j < i + 8; j++)
+		if (maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0 && maps[j].permissions[2] == 'x')
+			return true;
+	return false;
+}
+
+static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, uint32_t process, uint64_t ticks)
+{
+	struct region_image row = {.process = process, .load_ticks = ticks};
+	if (!read_loaded_image(inject->memory, map->low, &row))
+		return;
+	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
+	bool is_main = inject->image_count == 0;
+	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map->path, map->inode, is_main) : NULL;
+	uint32_t index = region_add_image(inject->region, &row);
+	struct inject_image *larger = realloc(inject->image, (inject->image_count + 1) * sizeof(*larger));
+	if (index == UINT32_MAX || !larger)
+		return;
+	inject->image = larger;
+	inject->image[inject->image_count] = (struct inject_image){row.base, row.end, row.bias, map->inode, index, true};
+	if (hooks)
+		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
+	inject->image_count++;
+}
+
+void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks)
+{
+	struct proc_map *maps;
+	int count = proc_read_maps(pid, &maps);
+	for (uint32_t i = 0; i < inject->image_count; i++)
+		inject->image[i].is_seen = false;
+	for (int i = 0; i < count; i++) {
+		bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
+		if ((!is_vdso && (maps[i].inode == 0 || maps[i].offset != 0)) || !has_code(maps, count, i))
+			continue;
+		struct inject_image *known = image_known(inject, maps[i].low, maps[i].inode);
+		if (known)
+			known->is_seen = true;
+		else
+			image_add(inject, pid, &maps[i], process, ticks);
+	}
+	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
+		if (!inject->image[i].is_seen) {
+			region_image(inject->region, inject->image[i].index)->unload_ticks = ticks;
+			inject->image[i] = inject->image[--inject->image_count];
+		} else {
+			i++;
+		}
+	}
+	free(maps);
+}
+
+/* ---- at the exec ---- */
+
+static void region_prepare_recorder(struct inject *inject, const struct remote *remote, const struct proc_map *maps, int count, uint64_t code_end)
+{
+	struct region_header *header = inject->region->header;
+	static const uint64_t default_ticks_per_ms = 2000000;
+	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
+	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
+	RECORDER_WRITE(inject, text_low, inject->text);
+	RECORDER_WRITE(inject, text_high, code_end);
+	RECORDER_WRITE(inject, stack_start, remote->registers.rsp);
+	uint64_t stack_high = 0;
+	for (int i = 0; i < count; i++)
+		if (maps[i].low <= remote->registers.rsp && remote->registers.rsp < maps[i].high)
+			stack_high = maps[i].high;
+	RECORDER_WRITE(inject, stack_high, stack_high);
+	RECORDER_WRITE(inject, process_zero_pid, (uint32_t)inject->pid);
+	RECORDER_WRITE(inject, process_zero_tid, (uint32_t)inject->pid);
+	RECORDER_WRITE(inject, ticks_per_ms, header->reserved2[0] ? header->reserved2[0] : default_ticks_per_ms);
+	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = (uint32_t)inject->pid};
+	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
+	struct region_process *process = region_process(inject->region, 0);
+	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = UINT32_MAX, .start_ticks = inject_ticks()};
+	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
+	if (proc_status_value(inject->pid, "Seccomp") > 0)
+		header->no_syscalls = 1;
+}
+
+/* Images are told to a dynamic process by its loader hook; a static one has none, so they are put in place here. */
+static void images_push(struct inject *inject)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < inject->image_count && count < RECORDER_IMAGE_MAX; i++) {
+		const struct region_image *row = region_image(inject->region, inject->image[i].index);
+		struct recorder_image image = {row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, inject->image[i].index, 0};
+		context_write(inject, offsetof(struct recorder, image) + count * sizeof(image), &image, sizeof(image));
+		count++;
+	}
+	RECORDER_WRITE(inject, image_count, count);
+	RECORDER_WRITE(inject, image_seen, inject->region->image_ready);
+	RECORDER_WRITE(inject, generation, 1);
+}
+
+static bool mapping_failed(int64_t result)
+{
+	return result < 0 && result > -4096;
+}
+
+/* The region's file, mapped in the target. */
+static int64_t map_region(struct inject *inject, struct remote *remote, const char *path)
+{
+	uint64_t place = (remote->registers.rsp - 2048) & ~15ull;
+	char saved[512], text[512];
+	snprintf(text, sizeof(text), "%s", path);
+	if (!remote_read(remote->memory, place, saved, sizeof(saved)) || !remote_write(remote->memory, place, text, sizeof(text)))
+		return -EFAULT;
+	int64_t fd = remote_call(remote, SYS_openat, (uint64_t)AT_FDCWD, place, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	remote_write(remote->memory, place, saved, sizeof(saved));
+	if (fd < 0)
+		return fd;
+	int64_t result = remote_call(remote, SYS_mmap, 0, inject->region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (uint64_t)fd, 0);
+	remote_call(remote, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+	return result;
+}
+
+static int64_t map_private(struct remote *remote, uint64_t hint, uint64_t bytes, int protection)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hint ? MAP_FIXED_NOREPLACE : 0);
+	return remote_call(remote, SYS_mmap, hint, bytes, (uint64_t)protection, (uint64_t)flags, (uint64_t)-1, 0);
+}
+
+static int island_add(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
+{
+	uint64_t gap = find_gap(maps, count, near, bytes);
+	int64_t at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
+	if (mapping_failed(at))
+		return (int)at;
+	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
+	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
+	return 0;
+}
+
+static int map_all(struct inject *inject, struct remote *remote, const char *region_path, const struct proc_map *maps, int count,
+		   uint64_t near, uint64_t executable, struct diag *diag)
+{
+	size_t code_size;
+	const unsigned char *code = recorder_code(&code_size);
+	uint64_t code_bytes = (code_size + 63) & ~63ull;
+	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	int error = island_add(inject, remote, maps, count, near, bytes);
+	if (error)
+		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
+	inject->text = inject->island[0].low;
+	inject->island[0].next = inject->text + code_bytes;
+	if ((executable > near ? executable - near : near - executable) > REACH / 2) {
+		/* An executable far from the libraries, with functions of its own to patch. */
+		error = island_add(inject, remote, maps, count, executable, MAIN_ISLAND_BYTES);
+		if (error)
+			refuse(inject, "functions", "the executable", "no free memory within reach");
+	}
+	int64_t region = map_region(inject, remote, region_path);
+	if (mapping_failed(region))
+		return diag_fail(diag, (int)-region, "cannot map the region into process %d: %s", (int)inject->pid, strerror((int)-region));
+	int64_t data = map_private(remote, 0, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, PROT_READ | PROT_WRITE);
+	if (mapping_failed(data))
+		return diag_fail(diag, (int)-data, "cannot map the recorder's memory into process %d: %s", (int)inject->pid, strerror((int)-data));
+	inject->region_address = (uint64_t)region;
+	inject->recorder = (uint64_t)data;
+	inject->wiped = (uint64_t)data + RECORDER_DATA_BYTES;
+	remote_call(remote, SYS_madvise, (uint64_t)region, inject->region->bytes, MADV_DONTDUMP, 0, 0, 0);
+	remote_call(remote, SYS_madvise, (uint64_t)data, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, MADV_DONTDUMP, 0, 0, 0);
+	if (remote_call(remote, SYS_madvise, inject->wiped, RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0) != 0)
+		return diag_fail(diag, ENOTSUP, "this kernel has no MADV_WIPEONFORK");
+	if (!remote_write(remote->memory, inject->text, code, code_size))
+		return diag_fail(diag, EPERM, "cannot write the recorder into process %d", (int)inject->pid);
+	return 0;
+}
+
+/* The run-time address of _r_debug's state word, from the loader's dynamic symbols; the hook is told to look there. */
+static void find_loader_state(struct inject *inject, const struct hook_image *loader, uint64_t bias)
+{
+	if (loader->loader_state)
+		RECORDER_WRITE(inject, loader_state, loader->loader_state + bias);
+}
+
+static const struct proc_map *map_at(const struct proc_map *maps, int count, uint64_t address)
+{
+	for (int i = 0; i < count; i++)
+		if (address >= maps[i].low && address < maps[i].high)
+			return &maps[i];
+	return NULL;
+}
+
+int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
+{
+	struct remote remote;
+	struct proc_map *maps = NULL;
+	int error = remote_begin(&remote, pid, diag);
+	if (error)
+		return error;
+	inject->pid = pid;
+	inject->region = region;
+	inject->memory = dup(remote.memory);
+	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
+	int count = proc_read_maps(pid, &maps);
+	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
+	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : headers);
+	const struct proc_map *main_map = map_at(maps, count, headers);
+	error = -ENOEXEC;
+	if (!loader_map || !main_map) {
+		diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
+		goto out;
+	}
+	inject->is_static = loader == 0;
+	error = map_all(inject, &remote, region_path, maps, count, loader_map->low, main_map->low, diag);
+	if (error)
+		goto out;
+	region_prepare_recorder(inject, &remote, maps, count, inject->island[0].high);
+	/* Now only the executable, its loader and the vdso are there; a static program's allocator is patched at once. */
+	inject_refresh(inject, pid, 0, inject_ticks());
+	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map->path, loader_map->inode, inject->is_static);
+	if (hooks && hooks->is_loader)
+		find_loader_state(inject, hooks, loader_map->low);
+	images_push(inject);
+	__atomic_store_n(&region->header->state, 1, __ATOMIC_RELEASE);
+out:
+	free(maps);
+	remote_end(&remote);
+	if (error) {
+		close(inject->memory);
+		inject->memory = -1;
+	}
+	return error;
+}
+
+void inject_fini(struct inject *inject)
+{
+	if (inject->memory >= 0)
+		close(inject->memory);
+	free(inject->image);
+	inject->image = NULL;
+	inject->image_count = 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Putting the recorder into a process: at its exec, before its first instruction, and afterwards image by image, as its loader
+ * brings them.
+ */
+#ifndef XHEAP_INJECT_INJECT_H
+#define XHEAP_INJECT_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+#include "hook/hook.h"
+#include "region/region.h"
+
+enum { INJECT_ISLAND_MAX = 8 };
+
+/** Executable memory in the target for stubs; the first also holds the recorder. */
+struct inject_island { uint64_t low, next, high; };
+
+/** A file image in the target that we know of. */
+struct inject_image {
+	uint64_t base, end, bias, inode;
+	uint32_t index;               /**< in the region */
+	bool is_seen;                 /**< used while comparing with the maps */
+};
+
+/** One injected process. Zero it before inject_at_exec(). */
+struct inject {
+	pid_t pid;
+	int memory;                   /**< /proc/PID/mem, open while we may have to patch */
+	struct region *region;
+	uint64_t text, recorder, wiped, region_address;
+	struct inject_island island[INJECT_ISLAND_MAX];
+	uint32_t island_count;
+	struct inject_image *image;
+	uint32_t image_count;
+	bool is_static;
+	bool has_allocator;           /**< at least one function is patched */
+	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
+	uint32_t refused;             /**< functions that could not be patched */
+	char refusal[256];            /**< the last one, and why */
+	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const char *path, uint64_t inode, bool is_main); /**< cached by the caller */
+	void *cookie;
+};
+
+/**
+ * The caller traces pid, which stands at PTRACE_EVENT_EXEC. Maps recorder and region, patches what there is: the loader's hook,
+ * or everything when it is static. The process has not run an instruction more when this returns. On failure it is as it was,
+ * but for memory mapped.
+ */
+int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag);
+
+/** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
+ *  thread waits in a mail, or is stopped. */
+void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks);
+
+void inject_fini(struct inject *inject);
+
+/** Ticks now, of the clock that recorders use. */
+uint64_t inject_ticks(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/** The code in an island that stands between a patched entry and its hook. */
+#ifndef XHEAP_INJECT_STUB_H
+#define XHEAP_INJECT_STUB_H
+
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "hook/hook.h"
+#include "recorder/recorder.h"
+
+enum { STUB_BYTES_MAX = 512 };
+
+/** One stub: the context, the code that leads to the hook, the moved instructions. */
+struct stub {
+	uint64_t at;                  /**< run-time address of the whole */
+	uint64_t address;             /**< of the patched entry */
+	uint64_t hook;                /**< of the hook; 0 for what only sets a flag */
+	uint64_t flag_address;        /**< of the word that seccomp's beginnings set */
+	const struct hook_target *target;
+	struct hook_context context;  /**< filled but for original */
+	uint64_t entry_at;            /**< out: where the patched entry jumps to */
+};
+
+/** The recorder's function for a target; NULL: the stub does all. */
+const char *stub_hook_name(const struct hook_target *target, uint64_t fallback);
+
+/** Write the stub (at most STUB_BYTES_MAX) to code and set context.original and entry_at; its size or a negative errno. */
+int stub_make(struct stub *stub, unsigned char *code, struct diag *diag);
+
+#endif
