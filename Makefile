@@ -1,12 +1,50 @@
 # SPDX-License-Identifier: MIT
 # A thin front to meson: `make` builds into build/, which runs in place as build/xheap.
 BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= 2
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
 	@scripts/setup build
-	@meson setup $(BUILD) $(MESON_OPTIONS)
+	@meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS)
 
-.PHONY: all
+setup-check:
+	@scripts/setup check
+
+# Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
+check: setup-check all
+	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
+
+golden-update: setup-check all
+	@GOLDEN_UPDATE=1 tests/run --build $(BUILD) golden
+
+# Records a program that is not ours and shows where its memory went.
+demo: all
+	@scripts/demo $(BUILD)
+
+install: all
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+fuzz: setup-check
+	@scripts/fuzz $(SECONDS_EACH)
+
+# Hours of what check does in minutes: hundreds of kill rounds, whole test suites, every stack compared.
+soak: setup-check all
+	@SOAK=1 tests/run --build $(BUILD) --jobs $(JOBS) live
+
+bench: all
+	@scripts/setup bench
+	@bench/run $(BENCH)
+
+# Everything plain, with sanitizers and as release, and the installed tree.
+distcheck: setup-check
+	@scripts/distcheck
+
+clean:
+	@rm -rf $(BUILD)
+
+.PHONY: all setup-check check golden-update demo install fuzz soak bench distcheck clean

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares logs of calls (calls.h) with `xheap dump --events --format csv`, event by event.
+
+usage: compare.py [--order exact|contains|unordered|finished] [--unlogged N] LOGS [DUMP.csv]
+
+Without a dump the logs are only checked against themselves: no call is lost, and no address is handed out twice.
+
+exact      per process and thread both have the same events in the same order
+contains   the log's events are a subsequence of the dump's (for logs that do not see the library's own calls)
+unordered  the same events, in any order (a signal handler may run between the log's stamp and the recorder's)
+finished   each call that the log saw return is in the dump, in order (for killed processes)
+"""
+import argparse
+import collections
+import csv
+import glob
+import mmap
+import os
+import struct
+import sys
+
+HEADER = struct.Struct("<IIQQQQII")
+RECORD = struct.Struct("<IHHIIQQQQQQ")
+HEADER_BYTES, NAMES_AT, NAME_BYTES, NAMES = 4096, HEADER.size, 32, 64
+PATH_AT = NAMES_AT + NAME_BYTES * NAMES
+ENTERED, RETURNED = 1, 2
+# Functions that share an entry in some libraries, so that the recorder can know only one of the names.
+SAME = {"aligned_alloc": "memalign", "cfree": "free"}
+FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
+
+# A call: what it ended, what it began (0: nothing), the size asked for, and whether it returned.
+Call = collections.namedtuple("Call", "function ended begun size failed returned point")
+
+
+class Log:
+    """One file: the calls of an executed image and of what it forked, by pid, then by thread."""
+
+    def __init__(self, path):
+        self.path = path
+        self.processes = collections.defaultdict(lambda: collections.defaultdict(list))
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            magic, count, capacity, reserved, _, self.start, self.pid, self.second = HEADER.unpack_from(data)
+            if magic != 0x4C4C4143:
+                raise SystemExit(f"compare: {path}: not a log")
+            self.names = [text(data, NAMES_AT + i * NAME_BYTES, NAME_BYTES) for i in range(count)]
+            self.image = text(data, PATH_AT, 1024)
+            self.lost = max(0, reserved - capacity)
+            for index in range(min(reserved, capacity)):
+                record = RECORD.unpack_from(data, HEADER_BYTES + index * RECORD.size)
+                if record[0] in (ENTERED, RETURNED):
+                    self.add(record)
+        for threads in self.processes.values():
+            for calls in threads.values():
+                calls.sort(key=lambda call: call.point)
+
+    def add(self, record):
+        state, function, error, pid, tid, entered, returned, first, second, third, result = record
+        name = self.names[function]
+        call = make_call(SAME.get(name, name), first, second, third, result, error,
+                         state == RETURNED, entered, returned)
+        if call:
+            self.processes[pid][tid].append(call)
+
+
+def text(data, at, size):
+    return data[at:at + size].split(b"\0", 1)[0].decode(errors="replace")
+
+
+def size_of(name, first, second, third):
+    if name in ("malloc", "valloc", "pvalloc", "operator new"):
+        return first
+    if name == "calloc":
+        return first * second
+    if name == "reallocarray":
+        return second * third
+    if name == "posix_memalign":
+        return third
+    return second
+
+
+def make_call(name, first, second, third, result, error, returned, entered, end):
+    point = end if returned else 1 << 62
+    size = size_of(name, first, second, third)
+    if name in FREES:
+        return Call(name, first, 0, 0, False, returned, entered) if first else None
+    old = first if name in ("realloc", "reallocarray") else 0
+    # realloc(p, 0) that frees returns NULL without an error.
+    if old and size == 0 and returned and not result:
+        return Call(name, old, 0, 0, False, returned, entered)
+    failed = returned and not result
+    return Call(name, 0 if failed else old, result, size, failed, returned, point)
+
+
+def read_dump(path):
+    """The dump's processes: pid and, by thread, calls; in the order of their ids."""
+    processes = {}
+    number = lambda value: int(value, 0) if value else 0
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["action"] not in ("Alloc", "ReAlloc", "Free"):
+                continue
+            process = processes.setdefault(number(row["process"]), (number(row["pid"]), collections.defaultdict(list)))
+            name = SAME.get(row["function"], row["function"])
+            address, previous, size = number(row["address"]), number(row["previous_address"]), number(row["size"])
+            if row["action"] == "Free":
+                if not address:
+                    continue
+                call = Call(name, address, 0, 0, False, True, 0)
+            else:
+                call = Call(name, previous if address else 0, address, size, not address, True, 0)
+            process[1][number(row["tid"])].append(call)
+    return [processes[key] for key in sorted(processes)]
+
+
+def key(call):
+    return call[:5]
+
+
+def show(call):
+    if call is None:
+        return "nothing"
+    return (f"{call.function} ended={call.ended:#x} begun={call.begun:#x} size={call.size}"
+            f"{' failed' if call.failed else ''}{'' if call.returned else ' (did not return)'}")
+
+
+def optional(call):
+    """A call that did not return may be in the dump (it had, or it is known to be in flight) or not."""
+    return not call.returned
+
+
+def same_unfinished(call, event):
+    return call.function == event.function and call.ended == event.ended and (call.begun == 0 or call.begun == event.begun)
+
+
+def differ_exact(calls, events):
+    at = 0
+    for index, call in enumerate(calls):
+        event = events[at] if at < len(events) else None
+        if event is not None and key(call) == key(event):
+            at += 1
+        elif optional(call):
+            if event is not None and same_unfinished(call, event) and not any(
+                    key(later) == key(event) for later in calls[index + 1:index + 3]):
+                at += 1
+        else:
+            return f"call {index}: log has {show(call)}, trace has {show(event)}"
+    if at < len(events):
+        return f"after {len(calls)} calls the trace has {len(events) - at} more: {show(events[at])}"
+    return None
+
+
+def differ_contains(calls, events):
+    at = 0
+    for index, call in enumerate(calls):
+        begin = at
+        while at < len(events) and key(events[at]) != key(call):
+            at += 1
+        if at == len(events):
+            if not optional(call):
+                return f"call {index}: log has {show(call)}, not in the trace after its event {begin}"
+            at = begin
+        else:
+            at += 1
+    return None
+
+
+def differ_unordered(calls, events):
+    logged = collections.Counter(key(call) for call in calls if call.returned)
+    traced = collections.Counter(key(event) for event in events)
+    for call, count in (logged - traced).items():
+        return f"{count} times in the log only: {show(Call(*call, True, 0))}"
+    extra = traced - logged
+    for call in calls:
+        if optional(call):
+            match = next((event for event in extra if same_unfinished(call, Call(*event, True, 0))), None)
+            if match:
+                extra[match] -= 1
+                extra += collections.Counter()
+    for event, count in extra.items():
+        return f"{count} times in the trace only: {show(Call(*event, True, 0))}"
+    return None
+
+
+# A call of a killed process that the log did not see return may still have been recorded: events behind the last
+# one of the log are no error.
+ORDERS = {"exact": differ_exact, "contains": differ_contains, "unordered": differ_unordered, "finished": differ_contains}
+
+
+def differ_process(order, pid, threads, traced):
+    for tid, calls in threads.items():
+        reason = ORDERS[order](calls, traced.get(tid, []))
+        if reason:
+            return f"pid {pid} thread {tid}: {reason}"
+    if order not in ("contains", "finished"):
+        for tid in traced:
+            if tid not in threads:
+                return f"pid {pid} thread {tid}: the trace has {len(traced[tid])} events, the log none"
+    return None
+
+
+def compare(logs, processes, order, unlogged):
+    """Generations of a pid are matched in the order in which they were executed."""
+    traced = collections.defaultdict(list)
+    for pid, threads in processes:
+        traced[pid].append(threads)
+    current, failures, checked, events = {}, [], 0, 0
+    for log in logs:
+        for pid, threads in log.processes.items():
+            if not any(call.returned for calls in threads.values() for call in calls):
+                continue
+            if log.second and pid in current:
+                reason = differ_process("contains", pid, threads, current[pid])
+            elif traced[pid]:
+                current[pid] = traced[pid].pop(0)
+                reason = differ_process(order, pid, threads, current[pid])
+            else:
+                reason = f"pid {pid} is not in the trace"
+            checked += 1
+            events += sum(map(len, threads.values()))
+            if reason:
+                failures.append(f"{log.image}: {reason}")
+    left = [(pid, threads) for pid, rest in traced.items() for threads in rest]
+    if len(left) > unlogged:
+        pid, threads = left[0]
+        failures.append(f"{len(left)} processes with events in the trace only, as pid {pid} with "
+                        f"{sum(map(len, threads.values()))} events")
+    return failures, checked, events
+
+
+def check_log(log):
+    """What must hold of a log by itself: an address that is handed out is not live."""
+    if log.lost:
+        return f"{log.lost} calls did not fit"
+    for pid, threads in log.processes.items():
+        live = set()
+        merged = sorted((call for calls in threads.values() for call in calls), key=lambda call: call.point)
+        # The old block of a realloc ends somewhere between entry and return, so only the simple kinds are held to it.
+        if any(call.function.startswith("realloc") for call in merged) and len(threads) > 1:
+            continue
+        for call in merged:
+            if not call.returned:
+                continue
+            live.discard(call.ended)
+            if call.begun and call.begun in live:
+                return f"pid {pid}: {call.begun:#x} handed out twice"
+            if call.begun:
+                live.add(call.begun)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--order", choices=ORDERS, default="exact")
+    parser.add_argument("--unlogged", type=int, default=0, help="processes that only the trace has")
+    parser.add_argument("logs")
+    parser.add_argument("dump", nargs="?")
+    options = parser.parse_args()
+    logs = sorted((Log(path) for path in glob.glob(os.path.join(options.logs, "*.calls"))), key=lambda log: log.start)
+    if not logs:
+        sys.exit(f"compare: no logs in {options.logs}")
+    failures = [f"{log.image}: {reason}" for log in logs if (reason := check_log(log))]
+    checked = events = 0
+    if options.dump:
+        more, checked, events = compare(logs, read_dump(options.dump), options.order, options.unlogged)
+        failures += more
+    else:
+        checked = sum(len(log.processes) for log in logs)
+        events = sum(len(calls) for log in logs for threads in log.processes.values() for calls in threads.values())
+    for failure in failures[:20]:
+        print(failure)
+    print(f"{checked} processes, {events} calls, {len(failures)} differences")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
