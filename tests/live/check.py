@@ -7,7 +7,8 @@ usage: check.py --list
 
 A row names a command, run in an empty directory:
 
-command   the command; programs of tests/live/programs are found in PATH, $input is a directory with what prepare made
+command   the command; programs of tests/live/programs are found in PATH, $input is a directory with what prepare made,
+          $real is tests/live/real, $programs the directory of the programs
 shell     yes (default): run by sh, which is traced with it; no: run as it is, after settings as NAME=VALUE
 prepare   commands run first, untraced, in $input
 needs     programs that must be there, else the test is skipped
@@ -64,7 +65,7 @@ class Run:
         self.errors = check.directory / f"{name}.stderr"
         command = [str(word) for word in wrapper] + [str(PROGRAMS / "with"), "-2", str(self.errors)]
         command += check.log_settings(logs) + check.command()
-        environment = dict(os.environ, input=str(check.input), programs=str(PROGRAMS), PATH=f"{PROGRAMS}:{os.environ['PATH']}",
+        environment = dict(os.environ, input=str(check.input), programs=str(PROGRAMS), real=str(HERE / "real"), PATH=f"{PROGRAMS}:{os.environ['PATH']}",
                            HOME=str(check.directory), CALL_LOG="", LC_ALL="C.UTF-8")
         del environment["CALL_LOG"]
         done = subprocess.run(command, cwd=self.directory, env=environment, stdin=subprocess.DEVNULL,
