@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/proc.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -164,4 +166,41 @@ bool proc_environment_has(pid_t pid, const char *name, const char *text)
 		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' && strstr(data + i + length, text);
 	free(data);
 	return has;
+}
+
+static bool maps_mention(pid_t pid, const char *path, uint64_t inode)
+{
+	size_t size;
+	char *text = read_whole(pid, "maps", &size), number[32];
+	snprintf(number, sizeof(number), " %" PRIu64 " ", inode);
+	bool has = false;
+	for (const char *at = text; at && !has && (at = strstr(at, path)); at++) {
+		const char *line = at;
+		while (line > text && line[-1] != '\n')
+			line--;
+		const char *found = strstr(line, number);
+		has = found && found < at;
+	}
+	free(text);
+	return has;
+}
+
+uint32_t proc_count_mapping(const char *path, int fd)
+{
+	struct stat status;
+	DIR *directory = opendir("/proc");
+	uint32_t count = 0;
+	struct dirent *entry;
+	if (!directory || fstat(fd, &status) != 0) {
+		if (directory)
+			closedir(directory);
+		return 0;
+	}
+	while ((entry = readdir(directory))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
+		if (pid && pid != getpid() && maps_mention(pid, path, status.st_ino))
+			count++;
+	}
+	closedir(directory);
+	return count;
 }

@@ -40,6 +40,9 @@ bool proc_thread_exists(pid_t pid, pid_t tid);
 /** The pid namespace's inode, 0 when unknown. */
 uint64_t proc_pid_namespace(pid_t pid);
 
+/** How many processes have the file `path`, open here as fd, mapped; those that we may not look into are not counted. */
+uint32_t proc_count_mapping(const char *path, int fd);
+
 /** Whether the environment of pid at its start has a variable NAME whose value contains text. */
 bool proc_environment_has(pid_t pid, const char *name, const char *text);
 

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap record: the command stays our child, in our process group, as it would be the shell's; the logger is another child, out of
+ * reach of the terminal. This process only waits, passes on what it must, and tells the result.
+ */
+#include "cli/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hook/hook.h"
+#include "region/layout.h"
+#include "session/control.h"
+#include "session/logger.h"
+
+enum { EXIT_USAGE = 2, EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNALLED = 128, SUMMARY_WAIT_MS = 60000 };
+
+struct record {
+	struct session_options session;
+	const char *output;
+	char **command;
+	char trace_path[4096], program[4096];
+	bool is_quiet;
+	pid_t command_pid, logger_pid;
+	int control;
+	struct control_summary summary;
+	bool has_summary;
+};
+
+/* ---- options ---- */
+
+static bool parse_size(const char *text, uint64_t *bytes)
+{
+	char *end;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 0);
+	uint64_t unit = 1;
+	if (errno || end == text || text[0] == '-')
+		return false;
+	switch (*end) {
+	case 'k': case 'K': unit = 1024; end++; break;
+	case 'm': case 'M': unit = 1024 * 1024; end++; break;
+	case 'g': case 'G': unit = 1024 * 1024 * 1024; end++; break;
+	default: break;
+	}
+	if (strcasecmp(end, "B") == 0 || strcasecmp(end, "iB") == 0)
+		end += strlen(end);
+	return *end == 0 && !__builtin_mul_overflow((uint64_t)value, unit, bytes);
+}
+
+static bool parse_duration_ms(const char *text, uint32_t *milliseconds)
+{
+	char *end;
+	double value = strtod(text, &end);
+	double unit = 1000;
+	if (end == text || value < 0 || value != value)
+		return false;
+	if (strcmp(end, "ms") == 0)
+		unit = 1;
+	else if (strcmp(end, "s") != 0 && *end != 0)
+		return false;
+	if (value * unit > 1e9)
+		return false;
+	*milliseconds = (uint32_t)(value * unit);
+	return true;
+}
+
+/* The documented stack walking flags; the longer forms of the kernel's names are understood, and so is none. */
+static const struct { const char *name; uint32_t kinds; } stack_flags[] = {
+	{"HeapAlloc", OPTION_STACK_ALLOC}, {"HeapRealloc", OPTION_STACK_REALLOC}, {"HeapFree", OPTION_STACK_FREE},
+	{"HeapCreate", 0}, {"HeapDestroy", 0}, {"none", 0},
+	{"all", OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE},
+};
+
+static bool parse_stackwalk(const char *text, uint32_t *kinds)
+{
+	char copy[256];
+	*kinds = 0;
+	if (strlen(text) >= sizeof(copy))
+		return false;
+	strcpy(copy, text);
+	for (char *save = NULL, *word = strtok_r(copy, "+,", &save); word; word = strtok_r(NULL, "+,", &save)) {
+		size_t i = 0, count = sizeof(stack_flags) / sizeof(stack_flags[0]);
+		while (i < count && strcasecmp(word, stack_flags[i].name) != 0)
+			i++;
+		if (i == count)
+			return false;
+		*kinds |= stack_flags[i].kinds;
+	}
+	return true;
+}
+
+static int usage_error(const char *what, const char *value, const char *why)
+{
+	fprintf(stderr, "xheap: record: %s %s: %s\n", what, value, why);
+	return EXIT_USAGE;
+}
+
+/* One row an option; help is what --help prints. */
+#define RECORD_OPTIONS(X) \
+	X('o', "output", required_argument, "FILE", "write the trace to FILE (default xheap.COMMAND.PID.xht)") \
+	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc+HeapRealloc+HeapFree, or none (default all)") \
+	X('d', "stack-depth", required_argument, "N", "at most N frames of a stack (default and most 1024)") \
+	X('D', "no-duration", no_argument, "", "do not record how long each call took") \
+	X('N', "no-follow", no_argument, "", "do not trace what the command executes") \
+	X('u', "until-exit", no_argument, "", "end when COMMAND does, and let go of its children") \
+	X('f', "on-full", required_argument, "wait|drop", "when buffers run out: wait (default), or drop and count") \
+	X('l', "wait-limit", required_argument, "TIME", "wait no longer than this without progress (default 5s)") \
+	X('b', "buffer-size", required_argument, "SIZE", "bytes of a buffer, 16K to 1M (default 64K)") \
+	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with (default 32)") \
+	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
+	X('F', "max-file", required_argument, "SIZE", "end recording when the trace has this size") \
+	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
+	X('q', "quiet", no_argument, "", "print nothing of our own but errors") \
+	X('h', "help", no_argument, "", "show this")
+
+static const struct option long_options[] = {
+#define X(letter, name, has, value, help) {name, has, NULL, letter},
+	RECORD_OPTIONS(X)
+#undef X
+	{NULL, 0, NULL, 0}
+};
+
+static void print_help(void)
+{
+	printf("Usage: xheap record [-o FILE] [OPTIONS] [--] COMMAND [ARG...]\n"
+	       "Run COMMAND and record every heap call of it and of what it starts.\n\n"
+	       "  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n\nOptions:\n");
+#define X(letter, name, has, value, help) \
+	do { \
+		char left[64]; \
+		snprintf(left, sizeof(left), "%s--%s %s", strchr("oq", letter) ? (letter == 'o' ? "-o, " : "-q, ") : "    ", name, value); \
+		printf("  %-30s %s\n", left, help); \
+	} while (0);
+	RECORD_OPTIONS(X)
+#undef X
+	printf("\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage or when it cannot be traced.\n");
+}
+
+static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint32_t *value)
+{
+	uint64_t number;
+	if (!parse_size(text, &number) || number < low || number > high) {
+		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "\n", option, text, low, high);
+		return EXIT_USAGE;
+	}
+	*value = (uint32_t)number;
+	return 0;
+}
+
+static int take_option(struct record *record, int letter)
+{
+	struct session_options *session = &record->session;
+	switch (letter) {
+	case 'o': record->output = optarg; return 0;
+	case 'w':
+		return parse_stackwalk(optarg, &session->stack_kinds) ? 0 :
+		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy");
+	case 'd': return parse_number("stack-depth", optarg, 1, 1024, &session->stack_depth);
+	case 'D': session->with_duration = false; return 0;
+	case 'N': session->follow = false; return 0;
+	case 'u': session->until_exit = true; return 0;
+	case 'f':
+		if (strcasecmp(optarg, "wait") != 0 && strcasecmp(optarg, "drop") != 0)
+			return usage_error("--on-full", optarg, "must be wait or drop");
+		session->on_full_wait = strcasecmp(optarg, "wait") == 0;
+		return 0;
+	case 'l': return parse_duration_ms(optarg, &session->wait_limit_ms) ? 0 : usage_error("--wait-limit", optarg, "not a time such as 5s or 200ms");
+	case 'b': {
+		int error = parse_number("buffer-size", optarg, 16384, 1 << 20, &session->buffer_size);
+		session->buffer_size = (session->buffer_size + 4095) & ~4095u;
+		return error;
+	}
+	case 'm': return parse_number("min-buffers", optarg, 2, 65536, &session->buffer_min);
+	case 'M': return parse_number("max-buffers", optarg, 2, 65536, &session->buffer_max);
+	case 'F': return parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536 ? 0 :
+			 usage_error("--max-file", optarg, "not a size of at least 64K");
+	case 'C': session->check_stacks = true; return 0;
+	case 'q': record->is_quiet = true; return 0;
+	case 'h': print_help(); return -1;
+	default: return EXIT_USAGE;
+	}
+}
+
+/* 0, an exit status, or -1: done. */
+static int parse(struct record *record, int count, char **arguments)
+{
+	int letter;
+	optind = 0;
+	while ((letter = getopt_long_only(count, arguments, "+o:qh", long_options, NULL)) != -1) {
+		int error = take_option(record, letter);
+		if (error)
+			return error;
+	}
+	record->command = arguments + optind;
+	if (optind >= count) {
+		fprintf(stderr, "xheap: record: no command: xheap record [OPTIONS] COMMAND [ARG...]\n");
+		return EXIT_USAGE;
+	}
+	if (record->session.buffer_max < record->session.buffer_min)
+		record->session.buffer_max = record->session.buffer_min;
+	return 0;
+}
+
+/* ---- the command's file ---- */
+
+/* As execvp finds it: 0 with the path, or the exit status that a shell would give. */
+static int find_program(struct record *record)
+{
+	const char *name = record->command[0];
+	if (strchr(name, '/')) {
+		snprintf(record->program, sizeof(record->program), "%s", name);
+		return 0;
+	}
+	const char *search = getenv("PATH");
+	bool is_found = false;
+	for (const char *at = search ? search : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+		int length = (int)strcspn(at, ":");
+		struct stat status;
+		snprintf(record->program, sizeof(record->program), "%.*s/%s", length ? length : 1, length ? at : ".", name);
+		if (stat(record->program, &status) != 0 || !S_ISREG(status.st_mode))
+			continue;
+		is_found = true;
+		if (access(record->program, X_OK) == 0)
+			return 0;
+	}
+	fprintf(stderr, "xheap: cannot run %s: %s\n", name, is_found ? "permission denied" : "no such command");
+	return is_found ? EXIT_CANNOT_EXECUTE : EXIT_NOT_FOUND;
+}
+
+static int set_trace_path(struct record *record)
+{
+	char name[1200];
+	const char *base = strrchr(record->command[0], '/');
+	base = base ? base + 1 : record->command[0];
+	snprintf(name, sizeof(name), "xheap.%.200s.%d.xht", base[0] ? base : "command", (int)record->command_pid);
+	const char *path = record->output ? record->output : name;
+	if (path[0] == '/') {
+		snprintf(record->trace_path, sizeof(record->trace_path), "%s", path);
+	} else {
+		char here[2048];
+		if (!getcwd(here, sizeof(here))) {
+			fprintf(stderr, "xheap: cannot tell the current directory: %s\n", strerror(errno));
+			return EXIT_USAGE;
+		}
+		snprintf(record->trace_path, sizeof(record->trace_path), "%s/%s", here, path);
+	}
+	record->session.trace_path = record->trace_path;
+	return 0;
+}
+
+static char *join_command(char **command)
+{
+	size_t size = 1;
+	for (char **word = command; *word; word++)
+		size += strlen(*word) + 1;
+	char *text = malloc(size), *at = text;
+	for (char **word = command; text && *word; word++)
+		at += sprintf(at, "%s%s", word == command ? "" : " ", *word);
+	return text;
+}
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t forward_to;
+
+/* Sent to us by name, not by the terminal to everybody: it is meant for the command. */
+static void forward(int signal, siginfo_t *information, void *context)
+{
+	(void)context;
+	if (forward_to > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE) && information->si_pid != forward_to)
+		kill((pid_t)forward_to, signal);
+}
+
+static const int ignored_signals[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+static const int forwarded_signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+enum { IGNORED_COUNT = 5, FORWARDED_COUNT = 5 };
+static struct sigaction saved_ignored[IGNORED_COUNT], saved_forwarded[FORWARDED_COUNT];
+
+static void signals_take(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, pass = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (int i = 0; i < IGNORED_COUNT; i++)
+		sigaction(ignored_signals[i], &ignore, &saved_ignored[i]);
+	for (int i = 0; i < FORWARDED_COUNT; i++)
+		sigaction(forwarded_signals[i], &pass, &saved_forwarded[i]);
+}
+
+static void signals_give_back(void)
+{
+	for (int i = 0; i < IGNORED_COUNT; i++)
+		sigaction(ignored_signals[i], &saved_ignored[i], NULL);
+	for (int i = 0; i < FORWARDED_COUNT; i++)
+		sigaction(forwarded_signals[i], &saved_forwarded[i], NULL);
+}
+
+/* ---- processes ---- */
+
+/* The child: wait until it is held, then become the command. Reports a failed exec through `failure`. */
+__attribute__((noreturn))
+static void become_command(struct record *record, int go, int failure)
+{
+	char byte;
+	ssize_t got;
+	do
+		got = read(go, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got != 1)
+		_exit(EXIT_USAGE);
+	signals_give_back();
+	/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
+	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
+	execv(record->program, record->command);
+	int error = errno;
+	if (write(failure, &error, sizeof(error)) != (ssize_t)sizeof(error))
+		_exit(EXIT_CANNOT_EXECUTE);
+	/* Until the logger has let go. */
+	while (read(go, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(EXIT_CANNOT_EXECUTE);
+}
+
+static void handle_message(struct record *record, const struct control_message *message)
+{
+	if (message->kind == CONTROL_NOTE && !record->is_quiet)
+		fprintf(stderr, "xheap: %s\n", message->text);
+	if (message->kind == CONTROL_SUMMARY) {
+		record->summary = message->summary;
+		record->has_summary = true;
+		if (message->summary.error && message->text[0])
+			fprintf(stderr, "xheap: %s\n", message->text);
+	}
+}
+
+/* The logger's answer to the launch: 0, or an exit status with the reason printed. */
+static int wait_until_held(struct record *record)
+{
+	struct control_message message;
+	for (;;) {
+		int got = control_receive(record->control, &message, -1);
+		if (got < 0) {
+			fprintf(stderr, "xheap: cannot record: the logger has died\n");
+			return EXIT_USAGE;
+		}
+		if (got == 0)
+			continue;
+		if (message.kind != CONTROL_LAUNCHED) {
+			handle_message(record, &message);
+			continue;
+		}
+		if (message.value == 0)
+			return 0;
+		fprintf(stderr, "xheap: %s\n", message.text);
+		return EXIT_USAGE;
+	}
+}
+
+static void tell(struct record *record, uint32_t kind, int64_t value)
+{
+	struct control_message message = {.kind = kind, .pid = record->command_pid, .value = value};
+	snprintf(message.text, sizeof(message.text), "%s", record->program);
+	control_send(record->control, &message);
+}
+
+/* Wait for the command; stop when it stops, go on when it does. Its wait status. */
+static int wait_for_command(struct record *record)
+{
+	for (;;) {
+		int status;
+		pid_t got = waitpid(record->command_pid, &status, WUNTRACED);
+		if (got < 0) {
+			if (errno == EINTR)
+				continue;
+			return 0;
+		}
+		if (!WIFSTOPPED(status))
+			return status;
+		/* The shell must see us stopped, to give its user the prompt; its fg wakes the whole group. */
+		raise(SIGSTOP);
+		kill(record->command_pid, SIGCONT);
+	}
+}
+
+static void wait_for_summary(struct record *record)
+{
+	struct control_message message;
+	while (!record->has_summary) {
+		int got = control_receive(record->control, &message, -1);
+		if (got > 0)
+			handle_message(record, &message);
+		else if (got < 0)
+			break;
+	}
+}
+
+static void format_size(char *text, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	int unit = 0;
+	while (value >= 1024 && unit < 4) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, size, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+static void print_summary(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	char size[32], peak[32];
+	const char *shown = record->output ? record->output : strrchr(record->trace_path, '/') + 1;
+	if (!record->has_summary) {
+		fprintf(stderr, "xheap: the logger has died; what it recorded is safe: xheap recover\n");
+		return;
+	}
+	if (record->is_quiet)
+		return;
+	format_size(size, sizeof(size), summary->size_bytes);
+	format_size(peak, sizeof(peak), summary->peak_buffer_bytes);
+	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated\n", summary->events,
+		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
+	if (summary->untraced_processes || summary->untraced_calls)
+		fprintf(stderr, "xheap: %u processes ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes, summary->untraced_calls);
+	if (record->session.check_stacks)
+		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown, size,
+		summary->events ? (double)summary->size_bytes / (double)summary->events : 0.0, (double)summary->logger_cpu_ns / 1e9, peak,
+		summary->waits, (double)summary->wait_ns / 1e9);
+	fprintf(stderr, "xheap: next: xheap heap %s\n", shown);
+}
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? EXIT_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int run(struct record *record)
+{
+	int sockets[2], go[2], failure[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
+		fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
+		return EXIT_USAGE;
+	}
+	signals_take();
+	/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a pipe. */
+	int ids[2];
+	if (pipe2(ids, O_CLOEXEC) != 0)
+		return EXIT_USAGE;
+	record->command_pid = fork();
+	if (record->command_pid == 0) {
+		if (read(ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
+			_exit(EXIT_USAGE);
+		close(go[1]);
+		become_command(record, go[0], failure[1]);
+	}
+	int error = record->command_pid < 0 ? EXIT_USAGE : set_trace_path(record);
+	if (!error) {
+		record->logger_pid = fork();
+		if (record->logger_pid == 0) {
+			close(go[1]);
+			_exit(logger_run(&record->session, sockets[1]));
+		}
+		error = record->logger_pid < 0 ? EXIT_USAGE : 0;
+	}
+	close(sockets[1]);
+	close(failure[1]);
+	close(go[0]);
+	record->control = sockets[0];
+	if (!error && write(ids[1], &record->logger_pid, sizeof(record->logger_pid)) > 0) {
+		/* The command names the logger as its tracer before the exec, once it may go; the logger holds it before. */
+		tell(record, CONTROL_LAUNCH, 0);
+		error = wait_until_held(record);
+	}
+	if (error) {
+		close(go[1]);
+		if (record->command_pid > 0)
+			waitpid(record->command_pid, NULL, 0);
+		tell(record, CONTROL_EXEC_FAILED, 0);
+		if (record->logger_pid > 0)
+			kill(record->logger_pid, SIGKILL);
+		if (!record->output || error)
+			unlink(record->trace_path);
+		return error;
+	}
+	forward_to = record->command_pid;
+	if (write(go[1], "g", 1) != 1)
+		return EXIT_USAGE;
+	int reason = 0;
+	ssize_t got;
+	do
+		got = read(failure[0], &reason, sizeof(reason));
+	while (got < 0 && errno == EINTR);
+	if (got == (ssize_t)sizeof(reason)) {
+		tell(record, CONTROL_EXEC_FAILED, 0);
+		wait_for_summary(record);
+		close(go[1]);
+		waitpid(record->command_pid, NULL, 0);
+		unlink(record->trace_path);
+		fprintf(stderr, "xheap: cannot run %s: %s\n", record->command[0], strerror(reason));
+		return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+	}
+	close(go[1]);
+	int status = wait_for_command(record);
+	tell(record, CONTROL_STATUS, status);
+	wait_for_summary(record);
+	print_summary(record);
+	return exit_status(status);
+}
+
+int cli_record(int count, char **arguments)
+{
+	struct record *record = calloc(1, sizeof(*record));
+	if (!record)
+		return EXIT_USAGE;
+	session_options_init(&record->session);
+	int error = parse(record, count, arguments);
+	if (error)
+		return error < 0 ? 0 : error;
+	error = find_program(record);
+	if (error)
+		return error;
+	record->session.command = join_command(record->command);
+	return run(record);
+}

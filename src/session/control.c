@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+bool control_send(int socket, const struct control_message *message)
+{
+	ssize_t sent;
+	do
+		sent = send(socket, message, sizeof(*message), MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)sizeof(*message);
+}
+
+int control_receive(int socket, struct control_message *message, int timeout_ms)
+{
+	struct pollfd descriptor = {.fd = socket, .events = POLLIN};
+	int ready = poll(&descriptor, 1, timeout_ms);
+	if (ready <= 0)
+		return 0;
+	ssize_t got = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
+	if (got < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (got != (ssize_t)sizeof(*message))
+		return -1;
+	message->text[sizeof(message->text) - 1] = 0;
+	return 1;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+#include "session/control.h"
+#include "session/directory.h"
+
+enum { POLL_NS = 100000, STACK_BYTES = 256 * 1024, SMALL_SPACE = 1u << 30 };
+
+struct hold {
+	struct hold *next;
+	struct holder *holder;
+	struct hold_request request;
+	bool is_cancelled, is_over;
+	struct hold_result *result;
+};
+
+struct queued { struct queued *next; struct hold_result result; };
+
+struct holder {
+	const struct session_options *options;
+	const char *directory;
+	struct hook_cache *hooks;
+	const struct session_clock *clock;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct hold *holds;
+	struct queued *first, **last;
+	uint32_t doorbell, doorbell_seen, next_number;
+};
+
+struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock)
+{
+	struct holder *holder = calloc(1, sizeof(*holder));
+	if (!holder)
+		return NULL;
+	*holder = (struct holder){.options = options, .directory = directory, .hooks = hooks, .clock = clock};
+	holder->last = &holder->first;
+	pthread_mutex_init(&holder->lock, NULL);
+	pthread_cond_init(&holder->changed, NULL);
+	return holder;
+}
+
+/* ---- answering whoever waits for being held ---- */
+
+static void answer(struct hold *hold, int error, const char *text)
+{
+	struct hold_request *request = &hold->request;
+	if (request->is_launch) {
+		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = request->pid, .value = error};
+		snprintf(message.text, sizeof(message.text), "%s", text);
+		control_send(request->control, &message);
+	} else {
+		__atomic_store_n(&request->mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
+		syscall(SYS_futex, &request->mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	}
+}
+
+/* ---- inspecting ---- */
+
+/* The file that is about to be executed, as the process sees it. */
+static int inspect(const struct hold_request *request, struct diag *diag)
+{
+	char path[1200];
+	if (request->path[0] == '/')
+		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)request->pid, request->path);
+	else if (request->directory == AT_FDCWD)
+		snprintf(path, sizeof(path), "/proc/%d/cwd/%s", (int)request->pid, request->path);
+	else if (request->path[0])
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d/%s", (int)request->pid, request->directory, request->path);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)request->pid, request->directory);
+	return hook_inspect_executable(AT_FDCWD, path, diag);
+}
+
+/* ---- holding ---- */
+
+static bool is_cancelled(struct hold *hold)
+{
+	return __atomic_load_n(&hold->is_cancelled, __ATOMIC_ACQUIRE);
+}
+
+static bool is_exec_stop(int status)
+{
+	return WIFSTOPPED(status) && status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
+}
+
+/* Let a stop that is not ours pass: signals are delivered, group stops stay stops. */
+static void pass_stop(pid_t tid, int status)
+{
+	if (status >> 16 == PTRACE_EVENT_STOP) {
+		int signal = WSTOPSIG(status);
+		bool is_group = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+		ptrace(is_group ? PTRACE_LISTEN : PTRACE_CONT, tid, 0, 0);
+	} else {
+		ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status));
+	}
+}
+
+/* Wait until the exec is done. True: pid stands at it. False: there was none, and nothing is held any more. */
+static bool wait_for_exec(struct hold *hold)
+{
+	pid_t tid = hold->request.tid;
+	bool has_interrupted = false;
+	for (;;) {
+		int status;
+		/* This thread traces nobody else; at an exec by another thread than the first, the tid changes to the pid. */
+		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+		if (got < 0)
+			return false;
+		if (got == 0) {
+			if (is_cancelled(hold) && !has_interrupted) {
+				has_interrupted = true;
+				ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+			}
+			struct timespec time = {0, POLL_NS};
+			nanosleep(&time, NULL);
+			continue;
+		}
+		if (is_exec_stop(status))
+			return true;
+		if (!WIFSTOPPED(status)) {
+			if (got == tid || got == hold->request.pid)
+				return false;
+			continue;
+		}
+		if (is_cancelled(hold)) {
+			int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			ptrace(PTRACE_DETACH, got, 0, signal);
+			return false;
+		}
+		pass_stop(got, status);
+	}
+}
+
+/* Under a small address space limit the buffers get less of it. */
+static void config_fit(struct region_config *config, pid_t pid)
+{
+	struct rlimit limit;
+	if (prlimit(pid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > SMALL_SPACE)
+		return;
+	uint64_t room = limit.rlim_cur / 16;
+	config->slot_max = 256;
+	config->pc_max = 1 << 16;
+	config->image_max = 512;
+	while (config->buffer_max > 8 && (uint64_t)config->buffer_max * config->buffer_size > room)
+		config->buffer_max /= 2;
+	if (config->buffer_min > config->buffer_max)
+		config->buffer_min = config->buffer_max;
+}
+
+static int make_region(struct hold *hold, struct hold_result *result)
+{
+	const struct session_options *options = hold->holder->options;
+	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
+				       .options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
+				       .clock = REGION_CLOCK_TSC, .start_ticks = inject_ticks()};
+	config_fit(&config, result->pid);
+	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
+	snprintf(result->region_path, sizeof(result->region_path), "%s/region.%u", hold->holder->directory, result->number);
+	int error = region_create(&result->region, result->region_path, &config, &result->diag);
+	if (error)
+		return error;
+	result->region.header->session_pid = (uint32_t)getpid();
+	result->region.header->reserved2[0] = (uint32_t)hold->holder->clock->ticks_per_ms;
+	return 0;
+}
+
+/* pid stands at its exec: give it a region and the recorder. */
+static void inject_held(struct hold *hold, struct hold_result *result)
+{
+	result->kind = HOLD_UNTRACED;
+	if (make_region(hold, result) != 0)
+		return;
+	result->inject.find_hooks = hook_cache_find;
+	result->inject.cookie = hold->holder->hooks;
+	/* Other threads of the machine should not make the process stand longer than it must. */
+	if (inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag) != 0) {
+		region_close(&result->region);
+		unlink(result->region_path);
+		return;
+	}
+	result->kind = HOLD_INJECTED;
+}
+
+static void finish(struct hold *hold, struct hold_result *result)
+{
+	struct holder *holder = hold->holder;
+	struct queued *queued = malloc(sizeof(*queued));
+	pthread_mutex_lock(&holder->lock);
+	if (queued) {
+		queued->next = NULL;
+		queued->result = *result;
+		*holder->last = queued;
+		holder->last = &queued->next;
+	}
+	for (struct hold **link = &holder->holds; *link; link = &(*link)->next) {
+		if (*link == hold) {
+			*link = hold->next;
+			break;
+		}
+	}
+	holder->doorbell++;
+	pthread_cond_broadcast(&holder->changed);
+	pthread_mutex_unlock(&holder->lock);
+	syscall(SYS_futex, &holder->doorbell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void hold_one(struct hold *hold, struct hold_result *result)
+{
+	struct hold_request *request = &hold->request;
+	int error = inspect(request, &result->diag);
+	if (error) {
+		result->kind = HOLD_UNTRACED;
+		result->has_executed = !request->is_launch;
+		answer(hold, error, result->diag.text);
+		return;
+	}
+	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
+		result->kind = HOLD_UNTRACED;
+		error = diag_errno(&result->diag, "cannot trace process %d", (int)request->pid);
+		result->has_executed = !request->is_launch;
+		answer(hold, error, result->diag.text);
+		return;
+	}
+	answer(hold, 0, "");
+	if (!wait_for_exec(hold)) {
+		result->kind = HOLD_FAILED;
+		return;
+	}
+	result->has_executed = true;
+	inject_held(hold, result);
+}
+
+static void *hold_thread(void *argument)
+{
+	struct hold *hold = argument;
+	struct hold_result *result = calloc(1, sizeof(*result));
+	if (result) {
+		*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
+					       .exec_generation = hold->request.exec_generation};
+		result->inject.memory = -1;
+		memcpy(result->path, hold->request.path, sizeof(result->path));
+		hold_one(hold, result);
+	}
+	pid_t pid = hold->request.pid;
+	bool is_held = result && result->has_executed;
+	/* The result is in the queue before the process runs on and posts mails into its new region. */
+	if (result)
+		finish(hold, result);
+	if (is_held)
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+	free(result);
+	free(hold);
+	return NULL;
+}
+
+bool holder_start(struct holder *holder, const struct hold_request *request)
+{
+	struct hold *hold = calloc(1, sizeof(*hold));
+	pthread_attr_t attributes;
+	pthread_t thread;
+	if (!hold)
+		return false;
+	hold->holder = holder;
+	hold->request = *request;
+	pthread_mutex_lock(&holder->lock);
+	hold->next = holder->holds;
+	holder->holds = hold;
+	pthread_mutex_unlock(&holder->lock);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	int error = pthread_create(&thread, &attributes, hold_thread, hold);
+	pthread_attr_destroy(&attributes);
+	if (error) {
+		pthread_mutex_lock(&holder->lock);
+		for (struct hold **link = &holder->holds; *link; link = &(*link)->next) {
+			if (*link == hold) {
+				*link = hold->next;
+				break;
+			}
+		}
+		pthread_mutex_unlock(&holder->lock);
+		free(hold);
+	}
+	return error == 0;
+}
+
+void holder_cancel(struct holder *holder, pid_t tid)
+{
+	pthread_mutex_lock(&holder->lock);
+	for (;;) {
+		bool is_there = false;
+		for (struct hold *hold = holder->holds; hold; hold = hold->next) {
+			if (hold->request.tid == tid) {
+				__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
+				is_there = true;
+			}
+		}
+		if (!is_there)
+			break;
+		pthread_cond_wait(&holder->changed, &holder->lock);
+	}
+	pthread_mutex_unlock(&holder->lock);
+}
+
+bool holder_take(struct holder *holder, struct hold_result *result)
+{
+	pthread_mutex_lock(&holder->lock);
+	struct queued *queued = holder->first;
+	if (queued) {
+		holder->first = queued->next;
+		if (!holder->first)
+			holder->last = &holder->first;
+		*result = queued->result;
+	}
+	holder->doorbell_seen = holder->doorbell;
+	pthread_mutex_unlock(&holder->lock);
+	free(queued);
+	return queued != NULL;
+}
+
+bool holder_is_busy(struct holder *holder)
+{
+	pthread_mutex_lock(&holder->lock);
+	bool is_busy = holder->holds || holder->first;
+	pthread_mutex_unlock(&holder->lock);
+	return is_busy;
+}
+
+uint32_t *holder_doorbell(struct holder *holder)
+{
+	return &holder->doorbell;
+}
+
+uint32_t holder_doorbell_seen(struct holder *holder)
+{
+	return holder->doorbell_seen;
+}

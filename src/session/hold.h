@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Holding processes that are about to execute an image: each by a thread that traces it until the exec is done, injects, and lets go.
+ */
+#ifndef XHEAP_SESSION_HOLD_H
+#define XHEAP_SESSION_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "inject/inject.h"
+#include "region/region.h"
+#include "session/clock.h"
+#include "session/hook_cache.h"
+#include "session/options.h"
+
+struct holder;
+
+struct hold_request {
+	pid_t pid, tid;
+	int directory;                /**< descriptor that path is relative to, in the process; AT_FDCWD */
+	char path[1024];
+	uint32_t parent, exec_generation; /**< for the trace */
+	struct region_mail *mail;     /**< to answer when it is held; NULL for the command itself */
+	const char *region_inode_path;
+	int control;                  /**< the command's socket, for the answer about the command itself */
+	bool is_launch;
+};
+
+enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec */ };
+
+struct hold_result {
+	enum hold_kind kind;
+	pid_t pid;
+	bool has_executed;
+	uint32_t parent, exec_generation, number;
+	struct region region;
+	struct inject inject;
+	char region_path[512], path[1024];
+	struct diag diag;
+};
+
+struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock);
+
+/** Begin; false when it cannot (the caller lets the process go on). */
+bool holder_start(struct holder *holder, const struct hold_request *request);
+
+/** The exec of tid has failed: let go. Returns when nothing holds it any more. */
+void holder_cancel(struct holder *holder, pid_t tid);
+
+/** The next result, false when there is none now. */
+bool holder_take(struct holder *holder, struct hold_result *result);
+
+/** Whether something is held or a result waits. */
+bool holder_is_busy(struct holder *holder);
+
+/** A private futex word that changes with each result, and its value at the last holder_take(). */
+uint32_t *holder_doorbell(struct holder *holder);
+uint32_t holder_doorbell_seen(struct holder *holder);
+
+#endif

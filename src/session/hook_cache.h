@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/** What there is to hook in image files, each looked at once. Thread-safe. */
+#ifndef XHEAP_SESSION_HOOK_CACHE_H
+#define XHEAP_SESSION_HOOK_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "hook/hook.h"
+
+struct hook_cache;
+
+struct hook_cache *hook_cache_new(void);
+void hook_cache_free(struct hook_cache *cache);
+
+/** The file as pid sees it at path. NULL when it cannot be read. Valid as long as the cache. */
+struct hook_image *hook_cache_find(void *cache, pid_t pid, const char *path, uint64_t inode, bool is_main);
+
+#endif

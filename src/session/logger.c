@@ -1,0 +1,811 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The logger's loop: answer mails, drain regions, notice ends, until nobody is left.
+ *
+ * Only this thread touches the trace and the list of targets. A process that is about to execute another image is held by a
+ * thread of its own (hold.c), since tracing is a matter of threads; what came of it arrives in a queue.
+ */
+#include "session/logger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+#include "session/clock.h"
+#include "session/control.h"
+#include "session/directory.h"
+#include "session/drain.h"
+#include "session/hold.h"
+#include "session/hook_cache.h"
+
+enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
+       SEARCH_ROUNDS = 3 };
+
+/* A process of a target. */
+struct member {
+	int pidfd;
+	pid_t pid;                    /* in our namespace */
+	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
+	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
+	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
+};
+
+/* One executed image and what it forked. */
+struct target {
+	struct target *next;
+	struct region region;
+	struct inject inject;
+	struct drain_region *drain;
+	char region_path[512];
+	uint64_t pid_namespace;
+	uint32_t parent, exec_generation;
+	uint32_t alive;
+	struct member member[REGION_PROCESS_MAX];
+	uint32_t member_count;
+	uint32_t doorbell_seen;
+	uint64_t reaped_ns;
+};
+
+/* Wait statuses that the command told us. */
+struct told { pid_t pid; int status; struct told *next; };
+
+struct logger {
+	const struct session_options *options;
+	int control;
+	bool has_controller, is_command_known, is_command_over, is_file_full;
+	char directory[400];
+	struct writer *writer;
+	struct drain *drain;
+	struct target *targets;
+	struct told *told;
+	struct session_clock clock;
+	struct hook_cache *hooks;
+	struct holder *holder;
+	pid_t command_pid;
+	uint32_t untraced;
+	uint64_t flushed_ns;
+	int error;
+	struct diag diag;
+	/* The robust list that tells targets of our death. */
+	struct robust_list_head robust;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void note(struct logger *logger, const char *text)
+{
+	struct control_message message = {.kind = CONTROL_NOTE};
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	if (logger->has_controller)
+		control_send(logger->control, &message);
+}
+
+/* ---- our death ---- */
+
+/* The kernel walks this list when we die and marks each region's owner word. */
+static void robust_add(struct logger *logger, struct region *region)
+{
+	struct robust_list *node = (struct robust_list *)region->header->robust_node;
+	region->header->owner = (uint32_t)syscall(SYS_gettid);
+	node->next = logger->robust.list.next;
+	logger->robust.list.next = node;
+}
+
+static void robust_remove(struct logger *logger, struct region *region)
+{
+	struct robust_list *node = (struct robust_list *)region->header->robust_node;
+	/* The list lies in memory that targets can write: rebuild it from our own list of targets instead of following it. */
+	(void)node;
+	struct robust_list *head = &logger->robust.list;
+	for (struct target *target = logger->targets; target; target = target->next) {
+		if (&target->region == region)
+			continue;
+		struct robust_list *other = (struct robust_list *)target->region.header->robust_node;
+		other->next = head;
+		head = other;
+	}
+	logger->robust.list.next = head;
+	region->header->owner = FUTEX_OWNER_DIED;
+}
+
+static void robust_begin(struct logger *logger)
+{
+	logger->robust.list.next = &logger->robust.list;
+	logger->robust.futex_offset = (long)offsetof(struct region_header, owner) - (long)offsetof(struct region_header, robust_node);
+	syscall(SYS_set_robust_list, &logger->robust, sizeof(logger->robust));
+}
+
+/* ---- targets ---- */
+
+static void member_begin(struct target *target, uint32_t index, pid_t pid)
+{
+	struct member *member = &target->member[index];
+	*member = (struct member){.pidfd = (int)syscall(SYS_pidfd_open, pid, 0), .pid = pid, .state = 1};
+	target->alive++;
+	if (index >= target->member_count)
+		target->member_count = index + 1;
+}
+
+static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
+{
+	char name[64], text[6000];
+	snprintf(name, sizeof(name), "region.%u.info", number);
+	snprintf(text, sizeof(text), "pid=%u\nparent=%u\nexec_generation=%u\nimage=%s\ncommand=%.4000s\nstart_ticks=%llu\nprocess=%u\n", image->pid,
+		 image->parent, image->exec_generation, image->image, image->command, (unsigned long long)image->start_ticks,
+		 drain_process(target->drain, 0));
+	session_file_write(logger->directory, name, text, NULL);
+}
+
+static void target_add(struct logger *logger, struct hold_result *result)
+{
+	char image_path[4096], command[8192];
+	struct target *target = calloc(1, sizeof(*target));
+	if (!target)
+		return;
+	target->region = result->region;
+	target->inject = result->inject;
+	target->inject.region = &target->region;
+	target->parent = result->parent;
+	target->exec_generation = result->exec_generation;
+	target->pid_namespace = proc_pid_namespace(result->pid);
+	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
+	proc_image(result->pid, image_path, sizeof(image_path));
+	proc_command(result->pid, command, sizeof(command));
+	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
+				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
+	target->drain = drain_add(logger->drain, &target->region, &image);
+	target->next = logger->targets;
+	logger->targets = target;
+	robust_add(logger, &target->region);
+	member_begin(target, 0, result->pid);
+	info_write(logger, target, &image, result->number);
+}
+
+static void target_remove(struct logger *logger, struct target *target)
+{
+	struct target **link = &logger->targets;
+	while (*link && *link != target)
+		link = &(*link)->next;
+	robust_remove(logger, &target->region);
+	*link = target->next;
+	drain_remove(target->drain, &logger->error, &logger->diag);
+	for (uint32_t i = 0; i < target->member_count; i++) {
+		if (target->member[i].state && target->member[i].pidfd >= 0)
+			close(target->member[i].pidfd);
+		if (target->member[i].inject) {
+			inject_fini(target->member[i].inject);
+			free(target->member[i].inject);
+		}
+	}
+	inject_fini(&target->inject);
+	region_close(&target->region);
+	unlink(target->region_path);
+	char info[600];
+	snprintf(info, sizeof(info), "%s.info", target->region_path);
+	unlink(info);
+	free(target);
+}
+
+static void member_end(struct target *target, uint32_t index, uint8_t end, int32_t status)
+{
+	struct member *member = &target->member[index];
+	if (member->state != 1)
+		return;
+	member->state = 2;
+	target->alive--;
+	if (member->pidfd >= 0)
+		close(member->pidfd);
+	member->pidfd = -1;
+	if (member->inject) {
+		inject_fini(member->inject);
+		free(member->inject);
+		member->inject = NULL;
+	}
+	drain_end_process(target->drain, index, end, status, inject_ticks());
+}
+
+/* Forked processes have found themselves in the region. */
+static void members_find(struct target *target)
+{
+	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
+		struct region_process *process = region_process(&target->region, i);
+		uint32_t state = __atomic_load_n(&process->state, __ATOMIC_ACQUIRE);
+		if (state == PROCESS_FREE)
+			break;
+		if (state != PROCESS_LIVE || target->member[i].state == 1)
+			continue;
+		if (target->member[i].state == 2 && target->member[i].pid == (pid_t)process->pid)
+			continue;
+		member_begin(target, i, (pid_t)process->pid);
+	}
+}
+
+/* As the kernel has it, since 6.15. */
+struct pidfd_information { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; uint64_t more[4]; };
+
+/* The wait status of a process that is not our child, where the kernel tells. */
+static bool status_of(struct logger *logger, const struct member *member, int *status)
+{
+	for (struct told *told = logger->told; told; told = told->next) {
+		if (told->pid == member->pid) {
+			*status = told->status;
+			return true;
+		}
+	}
+	enum { INFO_EXIT = 8 };
+	struct pidfd_information information = {.mask = INFO_EXIT};
+	if (member->pidfd >= 0 && ioctl(member->pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
+	    (information.mask & INFO_EXIT)) {
+		*status = information.exit_code;
+		return true;
+	}
+	return false;
+}
+
+static bool member_has_ended(const struct member *member)
+{
+	if (member->pidfd < 0)
+		return true;
+	struct pollfd descriptor = {.fd = member->pidfd, .events = POLLIN};
+	return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & (POLLIN | POLLHUP));
+}
+
+/* Processes that have ended; their status may come a little later, from the command or the kernel. */
+static void members_check(struct logger *logger, struct target *target, uint64_t now)
+{
+	for (uint32_t i = 0; i < target->member_count; i++) {
+		struct member *member = &target->member[i];
+		if (member->state != 1 || !member_has_ended(member))
+			continue;
+		int status;
+		if (status_of(logger, member, &status)) {
+			if (WIFSIGNALED(status))
+				member_end(target, i, TRACE_END_SIGNAL, WTERMSIG(status));
+			else
+				member_end(target, i, TRACE_END_EXIT, WEXITSTATUS(status));
+		} else if (!member->ended_ns) {
+			member->ended_ns = now;
+		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
+			member_end(target, i, TRACE_END_UNKNOWN, 0);
+		}
+	}
+}
+
+/* Slots of threads that are gone, so that others can have them. */
+static void threads_reap(struct target *target, uint64_t now)
+{
+	if (now - target->reaped_ns < REAP_NS || target->pid_namespace != proc_pid_namespace(getpid()))
+		return;
+	target->reaped_ns = now;
+	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
+		const struct region_slot *slot = region_slot(&target->region, i);
+		uint32_t process = slot->process, tid = slot->tid;
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || process >= target->member_count ||
+		    target->member[process].state != 1)
+			continue;
+		if (!proc_thread_exists(target->member[process].pid, (pid_t)tid) && slot->tid == tid)
+			drain_end_thread(target->drain, i);
+	}
+}
+
+/* ---- mails ---- */
+
+static void mail_answer(struct region_mail *mail)
+{
+	__atomic_store_n(&mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Whether pid has the region mapped: what a mail says is not believed. */
+static bool process_has_region(const struct target *target, pid_t pid)
+{
+	struct stat status;
+	struct proc_map *maps;
+	if (fstat(target->region.fd, &status) != 0)
+		return false;
+	int count = proc_read_maps(pid, &maps);
+	bool has = false;
+	for (int i = 0; i < count && !has; i++)
+		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, target->region_path, strlen(target->region_path)) == 0;
+	free(maps);
+	return has;
+}
+
+static uint32_t member_of_pid(const struct target *target, pid_t pid)
+{
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && target->member[i].pid == pid)
+			return i;
+	return UINT32_MAX;
+}
+
+static void mail_loaded(struct target *target, struct region_mail *mail)
+{
+	pid_t pid = (pid_t)mail->pid;
+	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
+	if (index == 0 && pid == target->inject.pid) {
+		inject_refresh(&target->inject, pid, 0, inject_ticks());
+		return;
+	}
+	members_find(target);
+	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].pid != pid)
+		return;
+	struct member *member = &target->member[index];
+	if (!member->inject) {
+		char path[64];
+		struct inject *inject = calloc(1, sizeof(*inject));
+		if (!inject)
+			return;
+		*inject = target->inject;
+		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+		inject->memory = open(path, O_RDWR | O_CLOEXEC);
+		inject->pid = pid;
+		inject->image = NULL;
+		inject->image_count = 0;
+		member->inject = inject;
+	}
+	inject_refresh(member->inject, pid, index, inject_ticks());
+}
+
+/* Trace ids for the image that pid is about to become. */
+static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+{
+	uint32_t index = member_of_pid(target, pid);
+	if (index == 0) {
+		request->parent = target->parent;
+		request->exec_generation = target->exec_generation + 1;
+	} else if (index != UINT32_MAX) {
+		request->parent = drain_process(target->drain, region_process(&target->region, index)->parent % REGION_PROCESS_MAX);
+		request->exec_generation = 1;
+	} else {
+		request->parent = drain_process(target->drain, caller < REGION_PROCESS_MAX ? (uint32_t)caller : 0);
+		request->exec_generation = 1;
+	}
+}
+
+static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
+{
+	pid_t pid = (pid_t)mail->pid;
+	struct hold_request request = {.pid = pid, .tid = (pid_t)mail->tid, .directory = (int)mail->value[1], .mail = mail,
+				       .region_inode_path = target->region_path};
+	members_find(target);
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
+	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !process_has_region(target, pid)) {
+		mail_answer(mail);
+		return;
+	}
+	exec_identity(target, pid, mail->value[0], &request);
+	if (!holder_start(logger->holder, &request))
+		mail_answer(mail);
+}
+
+/* Answer what targets ask. True when there was something. */
+static bool mails_check(struct logger *logger, struct target *target)
+{
+	bool has_any = false;
+	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
+		struct region_mail *mail = &target->region.header->mail[i];
+		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != MAIL_POSTED)
+			continue;
+		switch (mail->kind) {
+		case MAIL_LOADED:
+			mail_loaded(target, mail);
+			mail_answer(mail);
+			has_any = true;
+			break;
+		case MAIL_EXEC:
+			/* Once: the holder answers, from then on the kind is none. */
+			mail->kind = MAIL_NONE;
+			mail_exec(logger, target, mail);
+			has_any = true;
+			break;
+		case MAIL_EXEC_FAILED:
+			mail->kind = MAIL_NONE;
+			holder_cancel(logger->holder, (pid_t)mail->tid);
+			mail_answer(mail);
+			has_any = true;
+			break;
+		default:
+			break;
+		}
+	}
+	return has_any;
+}
+
+/* ---- what held processes became ---- */
+
+/* The image that pid was is over. */
+static void image_over(struct logger *logger, pid_t pid)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		uint32_t index = member_of_pid(target, pid);
+		if (index != UINT32_MAX)
+			member_end(target, index, TRACE_END_EXEC, 0);
+		/* Its mail dies with it. */
+		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
+			struct region_mail *mail = &target->region.header->mail[i];
+			if (mail->pid == (uint32_t)pid && mail->state != MAIL_FREE && mail->state != MAIL_CLAIMED)
+				__atomic_store_n(&mail->state, MAIL_FREE, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+static void untraced_add(struct logger *logger, const struct hold_result *result)
+{
+	char command[2048], text[4096];
+	proc_command(result->pid, command, sizeof(command));
+	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+					.exec_generation = result->exec_generation, .start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX,
+					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
+	writer_add_process(logger->writer, &process);
+	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
+	note(logger, text);
+	logger->untraced++;
+}
+
+static bool results_check(struct logger *logger)
+{
+	struct hold_result result;
+	bool has_any = false;
+	while (holder_take(logger->holder, &result)) {
+		has_any = true;
+		if (result.kind == HOLD_FAILED)
+			continue;
+		if (result.has_executed)
+			image_over(logger, result.pid);
+		if (result.kind == HOLD_INJECTED) {
+			target_add(logger, &result);
+			if (result.inject.refused) {
+				char text[600];
+				snprintf(text, sizeof(text), "not every function could be hooked: %s", result.inject.refusal);
+				note(logger, text);
+			}
+		} else {
+			untraced_add(logger, &result);
+		}
+	}
+	return has_any;
+}
+
+/* ---- the command ---- */
+
+static void control_handle(struct logger *logger, const struct control_message *message)
+{
+	switch (message->kind) {
+	case CONTROL_LAUNCH: {
+		struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
+					       .control = logger->control, .is_launch = true};
+		snprintf(request.path, sizeof(request.path), "%s", message->text);
+		logger->command_pid = message->pid;
+		logger->is_command_known = true;
+		holder_start(logger->holder, &request);
+		break;
+	}
+	case CONTROL_EXEC_FAILED:
+		holder_cancel(logger->holder, message->pid);
+		logger->is_command_over = true;
+		break;
+	case CONTROL_STATUS: {
+		struct told *told = calloc(1, sizeof(*told));
+		if (told) {
+			*told = (struct told){message->pid, (int)message->value, logger->told};
+			logger->told = told;
+		}
+		if (message->pid == logger->command_pid)
+			logger->is_command_over = true;
+		break;
+	}
+	default:
+		break;
+	}
+}
+
+static bool control_check(struct logger *logger)
+{
+	struct control_message message;
+	bool has_any = false;
+	while (logger->has_controller) {
+		int got = control_receive(logger->control, &message, 0);
+		if (got == 0)
+			break;
+		if (got < 0) {
+			logger->has_controller = false;
+			logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+			break;
+		}
+		control_handle(logger, &message);
+		has_any = true;
+	}
+	return has_any;
+}
+
+/* ---- the loop ---- */
+
+/* Sleep until a doorbell rings or the time is over. */
+static void wait_for_work(struct logger *logger, unsigned milliseconds)
+{
+	struct futex_waitv waiters[FUTEX_WAITV_MAX];
+	unsigned count = 0;
+	for (struct target *target = logger->targets; target && count < FUTEX_WAITV_MAX - 1; target = target->next) {
+		uint32_t *word = &target->region.header->doorbell;
+		waiters[count++] = (struct futex_waitv){.val = target->doorbell_seen, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
+	}
+	uint32_t *own = holder_doorbell(logger->holder);
+	waiters[count++] = (struct futex_waitv){.val = holder_doorbell_seen(logger->holder), .uaddr = (uintptr_t)own,
+						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)milliseconds * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS) {
+		struct timespec time = {0, (long)BUSY_MS * 1000000};
+		nanosleep(&time, NULL);
+	}
+}
+
+static void file_full(struct logger *logger)
+{
+	if (logger->is_file_full)
+		return;
+	logger->is_file_full = true;
+	for (struct target *target = logger->targets; target; target = target->next)
+		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+	note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+}
+
+static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
+{
+	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
+	bool has_any = mails_check(logger, target);
+	members_find(target);
+	int error = 0;
+	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
+	region_grow(&target->region);
+	__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELEASE);
+	members_check(logger, target, now);
+	threads_reap(target, now);
+	if (error) {
+		logger->error = error;
+		file_full(logger);
+	}
+	return has_any;
+}
+
+/* Somebody who forked and has not called the heap since is in no list, but has a region mapped. */
+static bool somebody_unknown_lives(const struct logger *logger)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (proc_count_mapping(target->region_path, target->region.fd) > target->alive)
+			return true;
+	return false;
+}
+
+static bool everybody_is_gone(struct logger *logger)
+{
+	if (!logger->is_command_over || holder_is_busy(logger->holder))
+		return false;
+	if (logger->options->until_exit)
+		return true;
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (target->alive)
+			return false;
+	return !somebody_unknown_lives(logger);
+}
+
+static void loop(struct logger *logger)
+{
+	unsigned quiet = 0;
+	uint64_t searched_ns = 0;
+	for (;;) {
+		uint64_t now = now_ns();
+		bool flush = now - logger->flushed_ns > FLUSH_NS;
+		bool has_any = control_check(logger) | results_check(logger);
+		struct target *next;
+		for (struct target *target = logger->targets; target; target = next) {
+			next = target->next;
+			has_any |= target_serve(logger, target, flush, now);
+			/* Kept until all have ended: a forked process that has not called the heap yet may still write into it. */
+			if (target->alive == 0 && proc_count_mapping(target->region_path, target->region.fd) == 0 &&
+			    !holder_is_busy(logger->holder))
+				target_remove(logger, target);
+		}
+		if (flush) {
+			writer_flush(logger->writer, &logger->diag);
+			logger->flushed_ns = now;
+		}
+		if (has_any) {
+			quiet = 0;
+		} else {
+			quiet++;
+			if (logger->is_command_over && now - searched_ns > 20000000) {
+				searched_ns = now;
+				if (everybody_is_gone(logger))
+					return;
+			}
+		}
+		wait_for_work(logger, quiet < BUSY_ROUNDS ? BUSY_MS : IDLE_MS);
+	}
+}
+
+/* ---- beginning and end ---- */
+
+static void session_write(struct logger *logger)
+{
+	char text[12000];
+	snprintf(text, sizeof(text),
+		 "trace=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
+		 logger->options->trace_path, (int)getpid(), (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
+		 (unsigned long long)logger->clock.writer.start_ticks, (unsigned long long)logger->clock.writer.mult, logger->clock.writer.shift,
+		 (long long)logger->clock.writer.start_realtime_ns, logger->options->command);
+	session_file_write(logger->directory, "session", text, NULL);
+}
+
+/* The options in the trace, each once. */
+static void options_write(struct logger *logger)
+{
+	const struct session_options *options = logger->options;
+	char text[64];
+#define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
+	ADD("buffer-size", "%u", options->buffer_size);
+	ADD("min-buffers", "%u", options->buffer_min);
+	ADD("max-buffers", "%u", options->buffer_max);
+	ADD("on-full", "%s", options->on_full_wait ? "wait" : "drop");
+	ADD("wait-limit-ms", "%u", options->wait_limit_ms);
+	ADD("stack-depth", "%u", options->stack_depth);
+	ADD("duration", "%s", options->with_duration ? "yes" : "no");
+	ADD("follow", "%s", options->follow ? "yes" : "no");
+	ADD("until-exit", "%s", options->until_exit ? "yes" : "no");
+	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
+	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
+		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");
+	writer_add_option(logger->writer, "stackwalk", text);
+	writer_add_option(logger->writer, "command", options->command);
+#undef ADD
+	struct utsname system;
+	if (uname(&system) == 0) {
+		char host[512];
+		snprintf(host, sizeof(host), "%s %s %s %s", system.nodename, system.sysname, system.release, system.machine);
+		writer_set_host(logger->writer, host);
+	}
+}
+
+static int logger_begin(struct logger *logger)
+{
+	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes};
+	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
+	if (error)
+		return error;
+	error = writer_open(&logger->writer, logger->options->trace_path, &writer, &logger->diag);
+	if (error) {
+		session_directory_remove(logger->directory);
+		return error;
+	}
+	session_clock_read(&logger->clock);
+	writer_set_clock(logger->writer, &logger->clock.writer);
+	options_write(logger);
+	session_write(logger);
+	logger->drain = drain_new(logger->writer);
+	logger->hooks = hook_cache_new();
+	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock);
+	robust_begin(logger);
+	return 0;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+}
+
+static void detach_all(struct logger *logger)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		for (uint32_t i = 0; i < target->member_count; i++) {
+			if (target->member[i].state != 1)
+				continue;
+			char command[512], text[700];
+			proc_command(target->member[i].pid, command, sizeof(command));
+			snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced", (int)target->member[i].pid, command);
+			note(logger, text);
+			member_end(target, i, TRACE_END_DETACHED, 0);
+		}
+		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
+	}
+}
+
+static void logger_end(struct logger *logger)
+{
+	detach_all(logger);
+	while (logger->targets)
+		target_remove(logger, logger->targets);
+	struct drain_totals totals = {0};
+	drain_totals(logger->drain, &totals);
+	struct trace_statistics statistics = {.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+					      .buffers_written = totals.buffers_written, .buffer_size = logger->options->buffer_size,
+					      .peak_buffers = totals.peak_buffers, .suppressed = totals.suppressed};
+	drain_free(logger->drain);
+	int error = writer_flush(logger->writer, &logger->diag);
+	statistics.logger_cpu_ns = cpu_ns();
+	int close_error = writer_close(logger->writer, &statistics, &logger->diag);
+	struct control_message message = {.kind = CONTROL_SUMMARY};
+	struct stat status;
+	message.summary = (struct control_summary){
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.logger_cpu_ns = cpu_ns(), .processes = totals.processes, .untraced_processes = logger->untraced,
+		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
+		.untraced_calls = totals.untraced_calls,
+		.error = logger->error ? logger->error : error ? error : close_error};
+	message.summary.size_bytes = stat(logger->options->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
+	snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
+	if (logger->has_controller)
+		control_send(logger->control, &message);
+	session_directory_remove(logger->directory);
+}
+
+/* Nothing of the terminal's, the command's or the user's may reach or hold us. */
+static void logger_isolate(int control)
+{
+	setsid();
+	prctl(PR_SET_NAME, "xheap-logger");
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM};
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		if (fd != control)
+			dup2(null, fd);
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != control && fd != null)
+			close(fd);
+}
+
+int logger_run(const struct session_options *options, int control)
+{
+	struct logger *logger = calloc(1, sizeof(*logger));
+	if (!logger)
+		return 2;
+	logger_isolate(control);
+	logger->options = options;
+	logger->control = control;
+	logger->has_controller = true;
+	struct control_message message = {.kind = CONTROL_LAUNCHED};
+	int error = logger_begin(logger);
+	if (error) {
+		message.value = error;
+		snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
+		control_send(control, &message);
+		return 2;
+	}
+	loop(logger);
+	logger_end(logger);
+	return logger->error ? 2 : 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/** What a session records and how; filled by the command, handed to the logger. */
+#ifndef XHEAP_SESSION_OPTIONS_H
+#define XHEAP_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session_options {
+	const char *trace_path;       /**< absolute */
+	const char *command;          /**< command line, for the trace */
+	uint32_t buffer_size;         /**< bytes */
+	uint32_t buffer_min, buffer_max;
+	uint32_t stack_kinds;         /**< OPTION_STACK_* bits */
+	uint32_t stack_depth;
+	uint32_t wait_limit_ms;
+	uint64_t max_file_bytes;      /**< 0: none */
+	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
+};
+
+/** Defaults as the manual states them. */
+void session_options_init(struct session_options *options);
+
+/** OPTION_* bits for a region's header. */
+uint32_t session_options_word(const struct session_options *options);
+
+#endif
