@@ -320,8 +320,6 @@ static void become_command(struct record *record, int go, int failure)
 	if (got != 1)
 		_exit(EXIT_USAGE);
 	signals_give_back();
-	/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
-	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
 	execv(record->program, record->command);
 	int error = errno;
 	if (write(failure, &error, sizeof(error)) != (ssize_t)sizeof(error))
@@ -370,7 +368,7 @@ static int wait_until_held(struct record *record)
 static void tell(struct record *record, uint32_t kind, int64_t value)
 {
 	struct control_message message = {.kind = kind, .pid = record->command_pid, .value = value};
-	snprintf(message.text, sizeof(message.text), "%s", record->program);
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, record->program);
 	control_send(record->control, &message);
 }
 
@@ -464,6 +462,11 @@ static int run(struct record *record)
 		if (read(ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
 			_exit(EXIT_USAGE);
 		close(go[1]);
+		/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
+		prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
+		int ready = 0;
+		if (write(failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
+			_exit(EXIT_USAGE);
 		become_command(record, go[0], failure[1]);
 	}
 	int error = record->command_pid < 0 ? EXIT_USAGE : set_trace_path(record);
@@ -479,8 +482,9 @@ static int run(struct record *record)
 	close(failure[1]);
 	close(go[0]);
 	record->control = sockets[0];
-	if (!error && write(ids[1], &record->logger_pid, sizeof(record->logger_pid)) > 0) {
-		/* The command names the logger as its tracer before the exec, once it may go; the logger holds it before. */
+	int ready;
+	if (!error && write(ids[1], &record->logger_pid, sizeof(record->logger_pid)) > 0 &&
+	    read(failure[0], &ready, sizeof(ready)) == (ssize_t)sizeof(ready)) {
 		tell(record, CONTROL_LAUNCH, 0);
 		error = wait_until_held(record);
 	}

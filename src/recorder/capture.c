@@ -419,6 +419,30 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	return kept;
 }
 
+/* Walk again, from nothing, and compare: the test mode's proof that remembering changes nothing. */
+__attribute__((noinline))
+void capture_check(struct thread *thread, struct frame_state start)
+{
+	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
+	const struct memo *memo = thread->memo;
+	uint32_t left = thread->memo_count;
+	int is_equal = 1;
+	for (;;) {
+		if (left == 0 || memo[left - 1].pc != walk.at.pc || memo[left - 1].sp != walk.at.sp || memo[left - 1].bp != walk.at.bp) {
+			/* Where the remembered walk was cut, only what it has can be compared. */
+			is_equal = left > 0 && thread->id[left - 1] == PC_TRUNCATED;
+			break;
+		}
+		left--;
+		if (!step(thread, &walk, row_of(thread->recorder, walk.at.pc), 0)) {
+			is_equal = left == 0 || thread->id[left - 1] == PC_TRUNCATED;
+			break;
+		}
+	}
+	if (!is_equal)
+		__atomic_fetch_add(&thread->recorder->region->check_failures, 1, __ATOMIC_RELAXED);
+}
+
 uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
 		       int *is_live, int *is_nested_signal)
 {

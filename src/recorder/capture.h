@@ -14,6 +14,9 @@ struct frame_state {
  *  as in the capture before. depth: the most frames wanted. */
 uint32_t capture_stack(struct thread *thread, struct frame_state at, uint32_t depth);
 
+/** Compare what capture_stack() has just made with a whole walk; a difference is counted in the region. */
+void capture_check(struct thread *thread, struct frame_state at);
+
 /** Capture a whole stack without touching what the thread remembers; frames innermost first in fresh (at most max); their number.
  *  *is_nested_signal is set when the walk came through a signal frame to the hook frame `guard`; *is_live when it reached that
  *  frame at all. */

@@ -280,6 +280,8 @@ uint32_t event_write(struct call *call, const struct hook_context *context, stru
 			change.id = thread->id;
 			change.has_stack = 1;
 			kept_stack = thread->memo_count;
+			if (UNLIKELY(call->options & OPTION_CHECK))
+				capture_check(thread, call->at);
 		}
 	}
 	for (int attempt = 0;; attempt++) {
