@@ -40,7 +40,7 @@ struct inject {
 	bool has_allocator;           /**< at least one function is patched */
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
 	uint32_t refused;             /**< functions that could not be patched */
-	char refusal[256];            /**< the last one, and why */
+	char refusal[384];            /**< the last one, and why */
 	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const char *path, uint64_t inode, bool is_main); /**< cached by the caller */
 	void *cookie;
 };
