@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs one row of programs.ini or real.ini traced and untraced, and holds the two against each other.
+"""Runs one row of programs.ini, real.ini or suites.ini traced and untraced, and holds the two against each other.
 
 usage: check.py --list
        check.py [--untraced] [--keep] NAME
@@ -47,7 +47,7 @@ def read_rows():
     rows = configparser.ConfigParser(interpolation=None, default_section="defaults", delimiters=("=",),
                                      comment_prefixes=("#",))
     rows.read_dict({"defaults": DEFAULTS})
-    for table in ("programs.ini", "real.ini"):
+    for table in ("programs.ini", "real.ini", "suites.ini"):
         rows.read(HERE / table)
     return rows
 

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Compares logs of calls (calls.h) with `xheap dump --events --format csv`, event by event.
 
-usage: compare.py [--order exact|contains|unordered|finished] [--unlogged N] LOGS [DUMP.csv]
+usage: compare.py [--order exact|contains|unordered|finished] [--before STAMP] [--unlogged N] LOGS [DUMP.csv]
 
 Without a dump the logs are only checked against themselves: no call is lost, and no address is handed out twice.
 
 exact      per process and thread both have the same events in the same order
 contains   the log's events are a subsequence of the dump's (for logs that do not see the library's own calls)
 unordered  the same events, in any order (a signal handler may run between the log's stamp and the recorder's)
-finished   each call that the log saw return is in the dump, in order (for killed processes)
+finished   each call that the log saw return (before STAMP of its clock) is in the dump, in order: for what was killed
 """
 import argparse
 import collections
@@ -36,8 +36,8 @@ Call = collections.namedtuple("Call", "function ended begun size failed returned
 class Log:
     """One file: the calls of an executed image and of what it forked, by pid, then by thread."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, before=1 << 62):
+        self.path, self.before = path, before
         self.processes = collections.defaultdict(lambda: collections.defaultdict(list))
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, count, capacity, reserved, _, self.start, self.pid, self.second = HEADER.unpack_from(data)
@@ -55,10 +55,10 @@ class Log:
                 calls.sort(key=lambda call: call.point)
 
     def add(self, record):
-        state, function, error, pid, tid, entered, returned, first, second, third, result = record
+        state, function, _, pid, tid, entered, returned, first, second, third, result = record
         name = self.names[function]
-        call = make_call(SAME.get(name, name), first, second, third, result, error,
-                         state == RETURNED, entered, returned)
+        call = make_call(SAME.get(name, name), first, second, third, result,
+                         state == RETURNED and returned < self.before, entered, returned)
         if call:
             self.processes[pid][tid].append(call)
 
@@ -79,7 +79,7 @@ def size_of(name, first, second, third):
     return second
 
 
-def make_call(name, first, second, third, result, error, returned, entered, end):
+def make_call(name, first, second, third, result, returned, entered, end):
     point = end if returned else 1 << 62
     size = size_of(name, first, second, third)
     if name in FREES:
@@ -252,11 +252,12 @@ def check_log(log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--order", choices=ORDERS, default="exact")
+    parser.add_argument("--before", type=int, default=1 << 62, help="calls that returned later need not be in the dump")
     parser.add_argument("--unlogged", type=int, default=0, help="processes that only the trace has")
     parser.add_argument("logs")
     parser.add_argument("dump", nargs="?")
     options = parser.parse_args()
-    logs = sorted((Log(path) for path in glob.glob(os.path.join(options.logs, "*.calls"))), key=lambda log: log.start)
+    logs = sorted((Log(path, options.before) for path in glob.glob(os.path.join(options.logs, "*.calls"))), key=lambda log: log.start)
     if not logs:
         sys.exit(f"compare: no logs in {options.logs}")
     failures = [f"{log.image}: {reason}" for log in logs if (reason := check_log(log))]

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random calls of every function that all libcs have, by some threads, with the blocks' content checked: churn [THREADS [CALLS]] */
+/*
+ * Random calls of every function that all libcs have, by some threads, with the blocks' content checked:
+ * churn [THREADS [CALLS [PAUSE]]], with a pause of so many milliseconds after each thousand calls.
+ */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -14,7 +17,7 @@ struct block {
 	unsigned char mark;
 };
 
-static unsigned call_count = 2000;
+static unsigned call_count = 2000, pause_ms;
 
 static void block_check(const struct block *block)
 {
@@ -73,8 +76,11 @@ static void *churn(void *argument)
 	unsigned seed = (unsigned)(uintptr_t)argument + 1;
 	struct block blocks[SLOTS] = {{0}};
 
-	for (unsigned i = 0; i < call_count; i++)
+	for (unsigned i = 0; i < call_count; i++) {
 		block_change(&blocks[random_below(&seed, SLOTS)], &seed);
+		if (pause_ms && i % 1000 == 999)
+			usleep(pause_ms * 1000);
+	}
 	for (int i = 0; i < SLOTS; i += 2)
 		free(blocks[i].bytes);
 	return NULL;
@@ -87,6 +93,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2)
 		call_count = (unsigned)atoi(argv[2]);
+	if (argc > 3)
+		pause_ms = (unsigned)atoi(argv[3]);
 	EXPECT(thread_count >= 1 && thread_count <= 64);
 	for (int i = 1; i < thread_count; i++)
 		EXPECT(!pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)i));

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Kills targets and loggers at random moments: what had returned is in the trace.
+
+usage: kill.py [ROUNDS] [SEED]     (default 30 rounds, with SOAK=1 400)
+
+Each round records a program with two threads that logs each of its calls when it has returned (wrap.c), and kills,
+after a random time, the target, the logger, or both. Then every call that the log saw return before the kill must
+be in the trace: as the logger wrote it, or as `xheap recover` makes it of what a killed logger left behind. A target
+whose logger was killed must run to its end as if nothing had happened.
+"""
+import glob
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
+XHEAP = os.environ.get("XHEAP", str(BUILD / "xheap"))
+PROGRAM = BUILD / "tests/live/churn_wrapped"
+CALLS = "400000"
+STAMP_AT = 24  # of struct call_header
+WAIT_SECONDS = 30
+
+
+class Failure(Exception):
+    pass
+
+
+def stamp_read(log):
+    """The log's clock: calls that returned before it had this value."""
+    with open(log, "rb") as file:
+        file.seek(STAMP_AT)
+        return struct.unpack("<Q", file.read(8))[0]
+
+
+def wait_for(what, find):
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end:
+        found = find()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise Failure(f"{what}: none after {WAIT_SECONDS} s")
+
+
+def logger_find(runtime):
+    """The logger of this round's session, told from those of others by its environment."""
+    setting = f"XDG_RUNTIME_DIR={runtime}".encode()
+    for directory in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(directory + "/comm") as file:
+                if file.read().strip() != "xheap-logger":
+                    continue
+            with open(directory + "/environ", "rb") as file:
+                if setting in file.read().split(b"\0"):
+                    return int(directory[6:])
+        except OSError:
+            pass
+    return None
+
+
+class Round:
+    def __init__(self, directory, victims, delay):
+        self.directory, self.victims, self.delay = directory, victims, delay
+        self.trace, self.logs = directory / "trace.xht", directory / "logs"
+        self.logs.mkdir()
+        self.runtime = tempfile.mkdtemp(prefix="xheap-kill.", dir="/dev/shm")
+        self.environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
+
+    def run(self):
+        try:
+            with open(self.directory / "errors", "wb") as errors:
+                command = [XHEAP, "record", "-o", self.trace, "--", PROGRAM, "2", CALLS, "3"]
+                process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.DEVNULL, stderr=errors)
+                try:
+                    stamp = self.kill(process)
+                finally:
+                    process.kill() if process.poll() is None else None
+            self.check(stamp)
+        finally:
+            shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def kill(self, process):
+        log = wait_for("the target's log", lambda: next(iter(self.logs.glob("*.calls")), None))
+        target = int(log.name.split("-")[0])
+        logger = wait_for("the logger", lambda: logger_find(self.runtime))
+        time.sleep(self.delay)
+        stamp = stamp_read(log)
+        for victim in self.victims:
+            try:
+                os.kill({"target": target, "logger": logger}[victim], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            status = process.wait(timeout=WAIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failure("xheap record did not end") from None
+        expected = 137 if "target" in self.victims else 0
+        if status != expected:
+            raise Failure(f"xheap record ended with {status}, expected {expected}")
+        return stamp
+
+    def check(self, stamp):
+        if "logger" in self.victims:
+            done = subprocess.run([XHEAP, "recover", "-o", self.trace], env=self.environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                raise Failure(f"xheap recover: {done.stdout}")
+        dump = self.directory / "dump.csv"
+        with open(dump, "wb") as file:
+            subprocess.run([XHEAP, "dump", self.trace, "--events", "--format", "csv"], stdout=file, check=True)
+        command = [HERE / "compare.py", "--order", "finished", self.logs, dump]
+        if "logger" in self.victims:
+            command[1:1] = ["--before", str(stamp)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise Failure(done.stdout)
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if os.environ.get("SOAK") else 30
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    chance = random.Random(seed)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="xheap-kill."))
+    failed = 0
+    for number in range(rounds):
+        victims = (["target"], ["logger"], ["target", "logger"], ["logger", "target"])[number % 4]
+        delay = chance.uniform(0, 0.4)
+        directory = scratch / str(number)
+        directory.mkdir()
+        try:
+            Round(directory, victims, delay).run()
+        except Failure as failure:
+            failed += 1
+            errors = (directory / "errors").read_text(errors="replace") if (directory / "errors").exists() else ""
+            print(f"round {number}: {' and '.join(victims)} killed after {delay:.3f} s: {failure}\n{errors}")
+        shutil.rmtree(directory, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{rounds} rounds, {failed} failed, seed {seed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
