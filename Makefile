@@ -16,6 +16,7 @@ setup-check:
 
 # Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
 check: setup-check all
+	@ninja -C $(BUILD) --quiet live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
 golden-update: setup-check all
@@ -30,10 +31,11 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
 fuzz: setup-check
-	@scripts/fuzz $(SECONDS_EACH)
+	@tests/fuzz/run $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, whole test suites, every stack compared.
 soak: setup-check all
+	@ninja -C $(BUILD) --quiet live-programs
 	@SOAK=1 tests/run --build $(BUILD) --jobs $(JOBS) live
 
 bench: all

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ways to end: ends _exit|abort|kill|double|overflow|quick|segv|return, with the last calls just before. */
+/* Ways to end: ends _exit|abort|kill|double|overflow|quick|segv|core|return, with the last calls just before. */
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -58,14 +58,15 @@ static const struct {
 	void (*end)(void);
 } ends[] = {
 	{"_exit", end_exit}, {"abort", abort}, {"kill", end_kill}, {"double", end_double},
-	{"overflow", end_overflow}, {"quick", end_quick}, {"segv", end_segv},
+	{"overflow", end_overflow}, {"quick", end_quick}, {"segv", end_segv}, {"core", end_segv},
 };
 
 int main(int argc, char **argv)
 {
 	struct rlimit none = {0, 0};
 
-	setrlimit(RLIMIT_CORE, &none);
+	if (argc < 2 || strcmp(argv[1], "core"))
+		setrlimit(RLIMIT_CORE, &none);
 	for (int i = 0; i < 1000; i++) {
 		kept = malloc((size_t)i);
 		if (i % 3)

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Ctrl-C, Ctrl-Z and fg act on the traced program as they do without xheap: in an interactive shell on a terminal."""
+import os
+import pty
+import re
+import select
+import sys
+import time
+
+XHEAP = os.environ.get("XHEAP", "")
+SCRIPT = """trap 'echo caught; exit 3' INT
+echo ready
+while :; do sleep 0.05; done
+"""
+WAIT_SECONDS = 15
+
+
+class Terminal:
+    def __init__(self):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], dict(os.environ, PS1="$ ", TERM="dumb"))
+        self.seen = ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, pattern):
+        end = time.monotonic() + WAIT_SECONDS
+        while not (found := re.search(pattern, self.seen)):
+            if time.monotonic() > end:
+                raise SystemExit(f"not seen: {pattern}\nin: {self.seen}")
+            if select.select([self.fd], [], [], 0.2)[0]:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+        self.seen = self.seen[found.end():]
+        return found
+
+
+def play(command):
+    """Stop it, go on, interrupt it; returns the status that the shell saw."""
+    terminal = Terminal()
+    terminal.type(command + "\n")
+    terminal.expect(r"\nready")
+    terminal.type("\x1a")
+    terminal.expect(r"Stopped")
+    terminal.type("fg\n")
+    terminal.expect("script.sh")
+    time.sleep(0.3)
+    terminal.type("\x03")
+    terminal.expect("caught")
+    time.sleep(0.3)
+    terminal.type("echo status=$?\n")
+    status = terminal.expect(r"\nstatus=(\d+)").group(1)
+    terminal.type("jobs; echo left=$?; exit\n")
+    terminal.expect(r"\nleft=0")
+    os.close(terminal.fd)
+    os.waitpid(terminal.pid, 0)
+    return status
+
+
+def main():
+    with open("script.sh", "w") as file:
+        file.write(SCRIPT)
+    plain = play("sh script.sh")
+    traced = play(f"{XHEAP} record -o terminal.xht -- sh script.sh")
+    print(f"status {plain} untraced, {traced} traced")
+    return 0 if plain == traced == "3" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
