@@ -38,28 +38,6 @@ static uint64_t find_syscall(const struct remote *remote)
 	return 0;
 }
 
-int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
-{
-	char path[64];
-	memset(remote, 0, sizeof(*remote));
-	remote->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	remote->memory = open(path, O_RDWR | O_CLOEXEC);
-	if (remote->memory < 0)
-		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
-	if (ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
-		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
-		close(remote->memory);
-		return error;
-	}
-	remote->syscall_at = find_syscall(remote);
-	if (!remote->syscall_at) {
-		close(remote->memory);
-		return diag_fail(diag, ENOTSUP, "process %d has no vdso to make system calls from", (int)pid);
-	}
-	return 0;
-}
-
 /* Step over one instruction. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile stay pending by being sent again. */
 static int step(struct remote *remote)
 {
@@ -74,6 +52,29 @@ static int step(struct remote *remote)
 		if (status >> 16 == 0)
 			kill(remote->pid, WSTOPSIG(status));
 	}
+}
+
+int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
+{
+	char path[64];
+	memset(remote, 0, sizeof(*remote));
+	remote->pid = pid;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	remote->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (remote->memory < 0)
+		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
+	/* The stop is inside execve, whose end would overwrite what we set: go to where user code begins. */
+	if (step(remote) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
+		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
+		close(remote->memory);
+		return error;
+	}
+	remote->syscall_at = find_syscall(remote);
+	if (!remote->syscall_at) {
+		close(remote->memory);
+		return diag_fail(diag, ENOTSUP, "process %d has no vdso to make system calls from", (int)pid);
+	}
+	return 0;
 }
 
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)

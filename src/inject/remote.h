@@ -18,7 +18,8 @@ struct remote {
 	uint64_t syscall_at;          /**< address of a syscall instruction in it */
 };
 
-/** Begin: read registers, open its memory, find a syscall instruction (in the vdso). */
+/** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory, find a syscall
+ *  instruction (in the vdso). */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
 /** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
