@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first instructions of a function are moved away to make room for a jump of five bytes:
+ *
+ *     entry:  jmp hook             entry was:  push %r12          moved:  push %r12
+ *             ...                              jle  slow                  jle  slow   (re-encoded, 32 bits)
+ *     rest:   mov ...              rest:       mov ...                    jmp  rest
+ *
+ * What is relative to the instruction pointer keeps naming what it named. A call is moved only as the last one: its
+ * return address then lies behind the moved code and never in the bytes that were overwritten.
+ */
+#include "hook/displace.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hook/code.h"
+
+/* The bytes between low and HOOK_PATCH_BYTES are padding that no function owns. */
+static bool is_padding(const uint8_t *bytes, size_t available, unsigned low)
+{
+	struct code code;
+	while (low < HOOK_PATCH_BYTES) {
+		if (!code_decode(&code, bytes + low, available - low, 0) || code.kind != CODE_PADDING)
+			return false;
+		low += code.length;
+	}
+	return true;
+}
+
+static const char *why_not_moved(const struct code *code, unsigned end)
+{
+	switch (code->kind) {
+	case CODE_SYSCALL:
+		return "a system call among its first instructions";
+	case CODE_STUBBORN:
+		return "an instruction that cannot be moved among its first";
+	case CODE_CALL:
+	case CODE_CALL_FAR:
+		return end < HOOK_PATCH_BYTES ? "a call among its first instructions" : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static bool ends_flow(const struct code *code)
+{
+	return code->kind == CODE_END || code->kind == CODE_JUMP;
+}
+
+void displace_measure(struct hook_target *target, const uint8_t *bytes, size_t available)
+{
+	struct code code = {.kind = CODE_PLAIN};
+	unsigned end = 0;
+	while (end < HOOK_PATCH_BYTES && !target->reason) {
+		if (target->size != 0 && end >= target->size && end > 0) {
+			target->reason = "shorter than the jump to the hook";
+			return;
+		}
+		if (!code_decode(&code, bytes + end, available - end, target->address + end)) {
+			target->reason = "its first instructions cannot be decoded";
+			return;
+		}
+		end += code.length;
+		target->reason = why_not_moved(&code, end);
+		if (ends_flow(&code))
+			break;
+	}
+	if (!target->reason && end < HOOK_PATCH_BYTES && (available < HOOK_PATCH_BYTES || !is_padding(bytes, available, end)))
+		target->reason = "shorter than the jump to the hook";
+	if (target->reason)
+		return;
+	target->displaced = (uint8_t)(end < HOOK_PATCH_BYTES ? HOOK_PATCH_BYTES : end);
+	memcpy(target->original, bytes, target->displaced);
+}
+
+struct mover {
+	uint64_t destination;
+	uint8_t *code;
+	unsigned size;
+	bool is_out_of_reach;
+};
+
+static void put(struct mover *mover, const void *bytes, unsigned size)
+{
+	memcpy(mover->code + mover->size, bytes, size);
+	mover->size += size;
+}
+
+static void put_byte(struct mover *mover, uint8_t byte)
+{
+	put(mover, &byte, 1);
+}
+
+/* Four bytes that name target from where the instruction ends, `after` bytes behind them. */
+static void put_relative(struct mover *mover, uint64_t target, unsigned after)
+{
+	int64_t relative = (int64_t)(target - (mover->destination + mover->size + 4 + after));
+	int32_t field = (int32_t)relative;
+	mover->is_out_of_reach |= relative != field;
+	put(mover, &field, sizeof(field));
+}
+
+static void put_jump(struct mover *mover, uint64_t target)
+{
+	put_byte(mover, 0xe9);
+	put_relative(mover, target, 0);
+}
+
+/* A loop has no long form: go around a jump when it is not taken. Its prefixes choose the counter and stay. */
+static void put_loop(struct mover *mover, const struct code *code, const uint8_t *bytes)
+{
+	put(mover, bytes, code->field);
+	put_byte(mover, 2);
+	put_byte(mover, 0xeb);
+	put_byte(mover, 5);
+	put_jump(mover, code->target);
+}
+
+static void put_moved(struct mover *mover, const struct code *code, const uint8_t *bytes)
+{
+	switch (code->kind) {
+	case CODE_CONDITION:
+		put_byte(mover, 0x0f);
+		put_byte(mover, 0x80 | (code->opcode & 15));
+		put_relative(mover, code->target, 0);
+		break;
+	case CODE_LOOP:
+		put_loop(mover, code, bytes);
+		break;
+	case CODE_JUMP:
+		put_jump(mover, code->target);
+		break;
+	case CODE_CALL:
+		put_byte(mover, 0xe8);
+		put_relative(mover, code->target, 0);
+		break;
+	default:
+		put(mover, bytes, code->field_bytes ? code->field : code->length);
+		if (code->field_bytes) {
+			unsigned after = code->length - code->field - 4u;
+			put_relative(mover, code->target, after);
+			put(mover, bytes + code->field + 4, after);
+		}
+	}
+}
+
+int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t destination, uint8_t *code,
+		  int16_t offsets[HOOK_DISPLACED_MAX], struct diag *diag)
+{
+	/* Room for the longest: nine bytes for each of at most five instructions that begin in the patch, and the jump back. */
+	_Static_assert(HOOK_RELOCATED_MAX >= HOOK_PATCH_BYTES * (HOOK_DISPLACED_MAX - 4) + 5, "moved code fits");
+	struct mover mover = {.destination = destination, .code = code};
+	struct code one = {.kind = CODE_PLAIN};
+	memset(offsets, 0xff, HOOK_DISPLACED_MAX * sizeof(offsets[0]));
+	if (target->displaced < HOOK_PATCH_BYTES || target->displaced > HOOK_DISPLACED_MAX)
+		return diag_fail(diag, EINVAL, "%s", target->reason ? target->reason : "nothing of it was measured");
+	for (unsigned at = 0; at < target->displaced; at += one.length) {
+		if (!code_decode(&one, target->original + at, target->displaced - at, address + at))
+			return diag_fail(diag, EINVAL, "its first instructions cannot be decoded");
+		if (why_not_moved(&one, at + one.length))
+			return diag_fail(diag, EINVAL, "%s", why_not_moved(&one, at + one.length));
+		offsets[at] = (int16_t)mover.size;
+		put_moved(&mover, &one, target->original + at);
+		if (ends_flow(&one))
+			break;
+	}
+	if (!ends_flow(&one))
+		put_jump(&mover, address + target->displaced);
+	if (mover.is_out_of_reach)
+		return diag_fail(diag, ERANGE, "what its first instructions name is out of reach");
+	return (int)mover.size;
+}

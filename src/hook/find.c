@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions of an image are hooked. Symbols give candidates; what the image is decides which of them count:
+ *
+ * - malloc and its like, of an image that defines malloc itself: a lone memalign or reallocarray is a program's wrapper,
+ *   whose blocks are those of the malloc beneath.
+ * - C++ operators, of an allocator that has its own: those of libstdc++ call malloc, and that call is the event.
+ * - functions that an allocator exports under a prefix, wherever they are.
+ * - what replaces a process or its rules (execve, prctl), of a C library; the loader's call of debuggers, of a loader.
+ *
+ * The names of one address are one target. Local symbols count in static programs only: elsewhere a local malloc is the
+ * business of one source file. The loader of glibc has a malloc for its own start, which is no heap.
+ */
+#include "hook/hook.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hook/branches.h"
+#include "hook/code.h"
+#include "hook/displace.h"
+#include "hook/elf_file.h"
+#include "hook/names.h"
+
+enum { FINDING_MAX = 512, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
+
+/* A symbol with a name of ours. */
+struct finding {
+	const struct hook_name *name;
+	uint64_t address, size;
+	bool is_local, is_exported;
+};
+
+struct finder {
+	struct elf elf;
+	struct elf_symbols dynamic, full;
+	struct hook_image *image;
+	bool is_static;
+	bool is_libc;
+	bool owns_operators;
+	struct finding finding[FINDING_MAX];
+	uint32_t count;
+	struct finding mark[MARK_COUNT];
+	uint64_t usable_size[FAMILY_COUNT];
+	struct branches branches;
+};
+
+static bool is_defined(const Elf64_Sym *symbol)
+{
+	return symbol->st_shndx != SHN_UNDEF && (symbol->st_shndx < SHN_LORESERVE || symbol->st_shndx == SHN_XINDEX) && symbol->st_value != 0;
+}
+
+static void take_mark(struct finder *finder, const struct finding *finding)
+{
+	uint8_t mark = finding->name->function;
+	if (!finder->mark[mark].name)
+		finder->mark[mark] = *finding;
+	if (mark == MARK_USABLE_SIZE && elf_code_bytes(&finder->elf, finding->address) && !finder->usable_size[finding->name->of_family])
+		finder->usable_size[finding->name->of_family] = finding->address;
+}
+
+static void take_symbol(struct finder *finder, const struct hook_name *name, const Elf64_Sym *symbol, bool is_exported)
+{
+	struct finding finding = {name, symbol->st_value, symbol->st_size, ELF64_ST_BIND(symbol->st_info) == STB_LOCAL, is_exported};
+	if (name->family == FAMILY_MARK)
+		return take_mark(finder, &finding);
+	if (finding.is_local && !finder->is_static)
+		return;
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && elf_code_bytes(&finder->elf, finding.address) && finder->count < FINDING_MAX)
+		finder->finding[finder->count++] = finding;
+}
+
+static void take_symbols(struct finder *finder, const struct elf_symbols *symbols, bool is_exported)
+{
+	for (uint64_t i = 1; i < symbols->count; i++) {
+		Elf64_Sym symbol = elf_symbol(symbols, i);
+		unsigned type = ELF64_ST_TYPE(symbol.st_info);
+		if ((type != STT_FUNC && type != STT_OBJECT) || !is_defined(&symbol))
+			continue;
+		finder->image->has_symbols |= type == STT_FUNC;
+		const struct hook_name *name = hook_name_find(elf_symbol_name(symbols, &symbol));
+		if (name)
+			take_symbol(finder, name, &symbol, is_exported);
+	}
+}
+
+static const struct finding *find(const struct finder *finder, uint8_t function, uint8_t family)
+{
+	for (uint32_t i = 0; i < finder->count; i++)
+		if (finder->finding[i].name->function == function && finder->finding[i].name->family == family)
+			return &finder->finding[i];
+	return NULL;
+}
+
+static bool has_mark(const struct finder *finder, enum hook_mark mark)
+{
+	return finder->mark[mark].name != NULL;
+}
+
+/* Whether an operator comes to a malloc or free of this image before anything else is decided: then that is the event.
+ * A jump is followed, since one operator may be another. */
+static bool is_forwarder(const struct finder *finder, uint64_t address)
+{
+	for (unsigned i = 0; i < OPERATOR_LOOK_MAX; i++) {
+		struct code code;
+		uint64_t available = elf_code_bytes(&finder->elf, address);
+		const uint8_t *bytes = elf_at_address(&finder->elf, address, available);
+		if (!available || !bytes || !code_decode_branch(&code, bytes, available, address))
+			return false;
+		address += code.length;
+		if (code.kind == CODE_PLAIN)
+			continue;
+		for (uint32_t j = 0; j < finder->count; j++)
+			if (finder->finding[j].address == code.target && finder->finding[j].name->family == FAMILY_C)
+				return code.kind == CODE_CALL || code.kind == CODE_JUMP;
+		if (code.kind != CODE_JUMP)
+			return false;
+		address = code.target;
+	}
+	return false;
+}
+
+static bool owns_operators(const struct finder *finder)
+{
+	const struct finding *new = find(finder, FUNCTION_NEW, FAMILY_OPERATOR);
+	return new && finder->image->defines_malloc && finder->image->flavour == HOOK_FLAVOUR_OTHER && !is_forwarder(finder, new->address);
+}
+
+/* A loader exports its call of debuggers and needs nothing loaded before it. */
+static bool is_loader(const struct finder *finder)
+{
+	uint64_t needed;
+	const struct finding *state = find(finder, HOOK_LOADER, FAMILY_SYSTEM);
+	return state && state->is_exported && finder->elf.header.e_type == ET_DYN && !finder->elf.has_interpreter &&
+	       !elf_dynamic_value(&finder->elf, DT_NEEDED, &needed);
+}
+
+static enum hook_flavour flavour_of(const struct finder *finder)
+{
+	if (!finder->image->defines_malloc)
+		return HOOK_FLAVOUR_OTHER;
+	if (has_mark(finder, MARK_GLIBC) || (finder->is_static && has_mark(finder, MARK_GLIBC_MALLOC)))
+		return HOOK_FLAVOUR_GLIBC;
+	bool is_musl = finder->is_static ? has_mark(finder, MARK_MUSL) : finder->image->is_loader && has_mark(finder, MARK_LIBC_START);
+	return is_musl ? HOOK_FLAVOUR_MUSL : HOOK_FLAVOUR_OTHER;
+}
+
+static void describe(struct finder *finder)
+{
+	struct hook_image *image = finder->image;
+	image->is_loader = is_loader(finder);
+	image->defines_malloc = find(finder, FUNCTION_MALLOC, FAMILY_C) != NULL;
+	image->flavour = flavour_of(finder);
+	if (image->is_loader && image->flavour != HOOK_FLAVOUR_MUSL)
+		image->defines_malloc = false;
+	finder->is_libc = finder->is_static || image->flavour != HOOK_FLAVOUR_OTHER;
+	finder->owns_operators = owns_operators(finder);
+	image->main_arena = finder->mark[MARK_MAIN_ARENA].address;
+	if (has_mark(finder, MARK_DEBUG_STRUCT))
+		image->loader_state = finder->mark[MARK_DEBUG_STRUCT].address + DEBUG_STATE_OFFSET;
+	else if (image->is_loader && has_mark(finder, MARK_DEBUG_POINTER))
+		image->loader_state = elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
+}
+
+/* Of a name that is both global and local, the local ones are some source files' own. */
+static bool is_overshadowed(const struct finder *finder, const struct finding *local)
+{
+	for (uint32_t i = 0; local->is_local && i < finder->count; i++)
+		if (finder->finding[i].name == local->name && !finder->finding[i].is_local)
+			return true;
+	return false;
+}
+
+static bool counts(const struct finder *finder, const struct finding *finding)
+{
+	if (is_overshadowed(finder, finding))
+		return false;
+	switch (finding->name->family) {
+	case FAMILY_C:
+	case FAMILY_LIBC:
+		return finder->image->defines_malloc;
+	case FAMILY_OPERATOR:
+		return finder->owns_operators;
+	case FAMILY_SYSTEM:
+		return finding->name->function == HOOK_LOADER ? finder->image->is_loader || finder->is_static : finder->is_libc;
+	default:
+		return true;
+	}
+}
+
+static int compare_findings(const void *left, const void *right)
+{
+	const struct finding *a = left, *b = right;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	unsigned rank_a = hook_name_rank(a->name), rank_b = hook_name_rank(b->name);
+	return rank_a < rank_b ? -1 : rank_a > rank_b;
+}
+
+static void keep_what_counts(struct finder *finder)
+{
+	struct finding kept[FINDING_MAX];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < finder->count; i++)
+		if (counts(finder, &finder->finding[i]))
+			kept[count++] = finder->finding[i];
+	memcpy(finder->finding, kept, count * sizeof(kept[0]));
+	finder->count = count;
+	qsort(finder->finding, count, sizeof(finder->finding[0]), compare_findings);
+}
+
+static void add_target(struct finder *finder, const struct finding *finding)
+{
+	struct hook_image *image = finder->image;
+	struct hook_target *target = &image->targets[image->target_count++];
+	*target = (struct hook_target){.function = finding->name->function, .address = finding->address, .size = finding->size,
+				       .throws = finding->name->throws};
+	strncpy(target->name, finding->name->name, sizeof(target->name) - 1);
+	uint64_t available = elf_code_bytes(&finder->elf, target->address);
+	displace_measure(target, elf_at_address(&finder->elf, target->address, available), available);
+}
+
+static int make_targets(struct finder *finder, struct diag *diag)
+{
+	struct hook_image *image = finder->image;
+	if (finder->count == 0)
+		return 0;
+	image->targets = calloc(finder->count, sizeof(image->targets[0]));
+	if (!image->targets)
+		return diag_fail(diag, ENOMEM, "no memory");
+	for (uint32_t i = 0; i < finder->count; i++) {
+		struct hook_target *last = image->target_count ? &image->targets[image->target_count - 1] : NULL;
+		if (!last || last->address != finder->finding[i].address)
+			add_target(finder, &finder->finding[i]);
+		else if (last->size < finder->finding[i].size)
+			last->size = finder->finding[i].size;
+	}
+	return 0;
+}
+
+/* No function may begin in the bytes that make way. */
+static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols *symbols)
+{
+	struct hook_image *image = finder->image;
+	for (uint64_t i = 1; i < symbols->count; i++) {
+		Elf64_Sym symbol = elf_symbol(symbols, i);
+		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_defined(&symbol))
+			continue;
+		for (uint32_t j = 0; j < image->target_count; j++) {
+			struct hook_target *target = &image->targets[j];
+			if (symbol.st_value > target->address && symbol.st_value - target->address < target->displaced) {
+				target->displaced = 0;
+				target->reason = "another function begins in its first bytes";
+			}
+		}
+	}
+}
+
+/* The usable size is asked of one function for all of an image's blocks: where two allocators share an image, of none. */
+static uint64_t usable_size_of(const struct finder *finder)
+{
+	uint64_t only = 0;
+	for (uint32_t i = 0; i < finder->count; i++) {
+		const struct hook_name *name = finder->finding[i].name;
+		if (name->family == FAMILY_SYSTEM)
+			continue;
+		bool has_own = finder->usable_size[name->family] != 0;
+		uint64_t address = finder->usable_size[has_own ? name->family : FAMILY_C];
+		if (only && address != only)
+			return 0;
+		only = address;
+	}
+	return only;
+}
+
+static bool is_heap(const struct hook_target *target)
+{
+	return target->function < FUNCTION_COUNT;
+}
+
+/* The heap function of this image in whose code address lies. */
+static bool is_in_heap_function(const struct hook_image *image, uint64_t address)
+{
+	for (uint32_t i = 0; i < image->target_count; i++)
+		if (is_heap(&image->targets[i]) && address >= image->targets[i].address &&
+		    address - image->targets[i].address < image->targets[i].size)
+			return true;
+	return false;
+}
+
+/* A function that is exported, or contains address by its size. */
+static bool is_in_named_function(const struct finder *finder, uint64_t address)
+{
+	uint64_t start = elf_unwind_start(&finder->elf, address);
+	for (uint64_t i = 1; i < finder->dynamic.count; i++) {
+		Elf64_Sym symbol = elf_symbol(&finder->dynamic, i);
+		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_defined(&symbol))
+			continue;
+		if (symbol.st_value == start || (address >= symbol.st_value && address - symbol.st_value < symbol.st_size))
+			return true;
+	}
+	return false;
+}
+
+static void add_silent(struct hook_image *image, uint64_t low, uint64_t high)
+{
+	for (uint32_t i = 0; i < image->silent_count; i++) {
+		struct hook_range *range = &image->silent[i];
+		if (low <= range->high + SILENT_GAP_MAX && range->low <= high + SILENT_GAP_MAX) {
+			range->low = low < range->low ? low : range->low;
+			range->high = high > range->high ? high : range->high;
+			return;
+		}
+	}
+	if (image->silent_count < sizeof(image->silent) / sizeof(image->silent[0]))
+		image->silent[image->silent_count++] = (struct hook_range){low, high};
+}
+
+/*
+ * glibc gives back a dying thread's cached blocks by calling free directly. Where symbols name the function that does it,
+ * its whole range is silent. In a stripped libc.so it is found by its calls: all other code there calls free through the
+ * PLT, so that a program's own free is used, except for realloc, which is an allocator's own function.
+ */
+static bool is_cache_shutdown(const struct finder *finder, const struct branch *branch)
+{
+	return finder->image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static && branch->is_call &&
+	       finder->image->targets[branch->target].function == FUNCTION_FREE && !is_in_named_function(finder, branch->site);
+}
+
+static void find_silent_calls(struct finder *finder)
+{
+	struct hook_image *image = finder->image;
+	const struct finding *shutdown = &finder->mark[MARK_CACHE_SHUTDOWN];
+	if (image->flavour != HOOK_FLAVOUR_GLIBC)
+		return;
+	if (shutdown->name && shutdown->size)
+		return add_silent(image, shutdown->address, shutdown->address + shutdown->size);
+	for (uint32_t i = 0; i < finder->branches.count; i++)
+		if (is_cache_shutdown(finder, &finder->branches.list[i]))
+			add_silent(image, finder->branches.list[i].after, finder->branches.list[i].after + 1);
+}
+
+static bool is_silent(const struct hook_image *image, uint64_t address)
+{
+	for (uint32_t i = 0; i < image->silent_count; i++)
+		if (address >= image->silent[i].low && address < image->silent[i].high)
+			return true;
+	return false;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	return a < b ? -1 : a > b;
+}
+
+/* Calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
+static void find_internal_calls(struct finder *finder)
+{
+	struct hook_image *image = finder->image;
+	bool all = image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static;
+	for (uint32_t i = 0; i < finder->branches.count && image->internal_count < HOOK_INTERNAL_MAX; i++) {
+		const struct branch *branch = &finder->branches.list[i];
+		if (branch->is_call && is_heap(&image->targets[branch->target]) && !is_silent(image, branch->after) &&
+		    (all || is_in_heap_function(image, branch->site)))
+			image->internal_returns[image->internal_count++] = branch->after;
+	}
+	qsort(image->internal_returns, image->internal_count, sizeof(image->internal_returns[0]), compare_addresses);
+}
+
+static int look_at_code(struct finder *finder, struct diag *diag)
+{
+	struct hook_image *image = finder->image;
+	int error = make_targets(finder, diag);
+	if (error || image->target_count == 0)
+		return error;
+	refuse_shared_bytes(finder, &finder->dynamic);
+	refuse_shared_bytes(finder, &finder->full);
+	branches_find(&finder->branches, &finder->elf, image->targets, image->target_count);
+	find_silent_calls(finder);
+	find_internal_calls(finder);
+	return 0;
+}
+
+static bool exports(const struct elf_symbols *symbols, const char *name)
+{
+	for (uint64_t i = 1; i < symbols->count; i++) {
+		Elf64_Sym symbol = elf_symbol(symbols, i);
+		if (is_defined(&symbol) && strcmp(elf_symbol_name(symbols, &symbol), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Nobody but the kernel loads it: no interpreter is named, and it says that it is a program, or is run as one and is no
+ * loader. */
+static bool is_static_program(const struct finder *finder, bool is_main)
+{
+	const struct elf *elf = &finder->elf;
+	uint64_t flags = 0;
+	if (elf->has_interpreter)
+		return false;
+	if (elf->header.e_type == ET_EXEC)
+		return true;
+	if (elf_dynamic_value(elf, DT_FLAGS_1, &flags) && (flags & DF_1_PIE))
+		return true;
+	return is_main && !exports(&finder->dynamic, "_dl_debug_state");
+}
+
+int hook_image_read(struct hook_image *image, const void *data, size_t size, bool is_main, struct diag *diag)
+{
+	*image = (struct hook_image){0};
+	struct finder *finder = calloc(1, sizeof(*finder));
+	if (!finder)
+		return diag_fail(diag, ENOMEM, "no memory");
+	finder->image = image;
+	int error = elf_open(&finder->elf, data, size, diag);
+	if (!error) {
+		finder->dynamic = elf_dynamic_symbols(&finder->elf);
+		finder->full = elf_full_symbols(&finder->elf);
+		finder->is_static = is_static_program(finder, is_main);
+		image->is_dynamic = !finder->is_static;
+		take_symbols(finder, &finder->dynamic, true);
+		take_symbols(finder, &finder->full, false);
+		describe(finder);
+		keep_what_counts(finder);
+		image->usable_size = usable_size_of(finder);
+		error = look_at_code(finder, diag);
+	}
+	free(finder);
+	if (error)
+		hook_image_fini(image);
+	return error;
+}
+
+void hook_image_fini(struct hook_image *image)
+{
+	free(image->targets);
+	image->targets = NULL;
+	image->target_count = 0;
+}

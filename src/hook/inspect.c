@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a file can be traced when it is executed, asked before it runs, so that the answer is a reason and not a ruin. */
+#include "hook/hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "hook/elf_file.h"
+
+enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_BYTES_MAX = 1 << 30 };
+
+/* One step of the way from the named file to the program that is run in the end. */
+struct inspection {
+	int fd;
+	struct stat status;
+	uint8_t *data;           /* the first bytes of the file; all of them where a symbol table is wanted */
+	size_t size;
+	char interpreter[SCRIPT_LINE_MAX + 1];
+};
+
+/* Read up to size bytes from the file's start; what is missing at its end is no error. */
+static int read_bytes(struct inspection *inspection, size_t size, struct diag *diag)
+{
+	free(inspection->data);
+	inspection->size = 0;
+	inspection->data = malloc(size ? size : 1);
+	if (!inspection->data)
+		return diag_fail(diag, ENOMEM, "no memory");
+	while (inspection->size < size) {
+		ssize_t got = pread(inspection->fd, inspection->data + inspection->size, size - inspection->size, (off_t)inspection->size);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return diag_errno(diag, "cannot read it");
+		if (got == 0)
+			break;
+		inspection->size += (size_t)got;
+	}
+	return 0;
+}
+
+static const char *unfit_type(mode_t mode)
+{
+	if (S_ISDIR(mode))
+		return "it is a directory";
+	return S_ISREG(mode) ? NULL : "not a regular file";
+}
+
+/* Whether executing the file would change who runs it. A mount or a process may rule that out; root has nothing to gain. */
+static const char *privilege_gained(const struct inspection *inspection)
+{
+	const struct stat *status = &inspection->status;
+	struct statvfs mount;
+	if (geteuid() == 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return NULL;
+	if (fstatvfs(inspection->fd, &mount) == 0 && (mount.f_flag & ST_NOSUID))
+		return NULL;
+	if ((status->st_mode & S_ISUID) && status->st_uid != geteuid())
+		return "setuid: it runs as another user";
+	if ((status->st_mode & S_ISGID) && (status->st_mode & S_IXGRP) && status->st_gid != getegid())
+		return "setgid: it runs as another group";
+	if (fgetxattr(inspection->fd, "security.capability", NULL, 0) > 0)
+		return "it has file capabilities";
+	return NULL;
+}
+
+/* The kernel needs to execute the file, we to read it. */
+static int open_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
+{
+	if (fstatat(dirfd, path, &inspection->status, 0) != 0)
+		return diag_errno(diag, "cannot be found");
+	const char *unfit = unfit_type(inspection->status.st_mode);
+	if (unfit)
+		return diag_fail(diag, EACCES, "%s", unfit);
+	if (faccessat(dirfd, path, X_OK, AT_EACCESS) != 0)
+		return diag_errno(diag, "not executable");
+	inspection->fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (inspection->fd < 0)
+		return diag_errno(diag, "cannot be read, so its allocator cannot be found");
+	if (fstat(inspection->fd, &inspection->status) != 0)
+		return diag_errno(diag, "cannot be looked at");
+	const char *gained = privilege_gained(inspection);
+	return gained ? diag_fail(diag, EPERM, "%s", gained) : 0;
+}
+
+/* The path after "#!": up to the next space. Empty when there is none. */
+static void take_script_line(struct inspection *inspection)
+{
+	const char *line = (const char *)inspection->data + 2;
+	size_t length = inspection->size < SCRIPT_LINE_MAX ? inspection->size - 2 : SCRIPT_LINE_MAX - 2;
+	size_t start = 0, end;
+	while (start < length && (line[start] == ' ' || line[start] == '\t'))
+		start++;
+	for (end = start; end < length && line[end] && !strchr(" \t\r\n", line[end]); end++)
+		;
+	memcpy(inspection->interpreter, line + start, end - start);
+	inspection->interpreter[end - start] = 0;
+}
+
+static bool is_hookable(const struct hook_image *image)
+{
+	for (uint32_t i = 0; i < image->target_count; i++)
+		if (image->targets[i].function < FUNCTION_COUNT && image->targets[i].displaced)
+			return true;
+	return false;
+}
+
+/* A static program has the allocator within it, to be found by its symbols. */
+static int inspect_static(struct inspection *inspection, struct diag *diag)
+{
+	struct hook_image image;
+	if (inspection->status.st_size > STATIC_BYTES_MAX)
+		return diag_fail(diag, EFBIG, "static, and too large to look for its allocator");
+	int error = read_bytes(inspection, (size_t)inspection->status.st_size, diag);
+	if (!error)
+		error = hook_image_read(&image, inspection->data, inspection->size, true, diag);
+	if (error)
+		return error;
+	if (!image.is_dynamic && !image.has_symbols)
+		error = diag_fail(diag, ENOTSUP, "static, and it has no symbol table to find its allocator by");
+	else if (!image.is_dynamic && !is_hookable(&image))
+		error = diag_fail(diag, ENOTSUP, "static, and its symbol table names no allocator");
+	hook_image_fini(&image);
+	return error;
+}
+
+static int inspect_loader(const struct elf *elf, struct diag *diag)
+{
+	char path[4096];
+	const char *bytes = elf_at_offset(elf, elf->interpreter, elf->interpreter_bytes);
+	if (!bytes || elf->interpreter_bytes == 0 || elf->interpreter_bytes >= sizeof(path))
+		return diag_fail(diag, ENOEXEC, "a damaged ELF file: the name of its loader is cut");
+	memcpy(path, bytes, elf->interpreter_bytes);
+	path[elf->interpreter_bytes] = 0;
+	if (access(path, X_OK) != 0)
+		return diag_errno(diag, "its loader %s", path);
+	return 0;
+}
+
+static int inspect_elf(struct inspection *inspection, struct diag *diag)
+{
+	struct elf elf;
+	int error = elf_open(&elf, inspection->data, inspection->size, diag);
+	if (error)
+		return error;
+	return elf.has_interpreter ? inspect_loader(&elf, diag) : inspect_static(inspection, diag);
+}
+
+/* Look at one file. 1: it is a script, and inspection->interpreter the next file to look at. */
+static int inspect_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
+{
+	int error = open_file(inspection, dirfd, path, diag);
+	if (!error)
+		error = read_bytes(inspection, HEAD_BYTES, diag);
+	if (error)
+		return error;
+	if (inspection->size >= 4 && memcmp(inspection->data, ELFMAG, SELFMAG) == 0)
+		return inspect_elf(inspection, diag);
+	if (inspection->size < 2 || memcmp(inspection->data, "#!", 2) != 0)
+		return diag_fail(diag, ENOEXEC, "neither an ELF program nor a script with a #! line");
+	take_script_line(inspection);
+	return inspection->interpreter[0] ? 1 : diag_fail(diag, ENOEXEC, "its #! line names no program");
+}
+
+int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
+{
+	struct diag why = {""};
+	char interpreter[SCRIPT_LINE_MAX + 1] = "";
+	int result = 1;
+	for (int depth = 0; result == 1; depth++) {
+		struct inspection inspection = {.fd = -1};
+		if (depth > SCRIPT_DEPTH_MAX)
+			result = diag_fail(&why, ELOOP, "too many scripts that are interpreters of scripts");
+		else
+			result = inspect_file(&inspection, depth ? AT_FDCWD : dirfd, depth ? interpreter : path, &why);
+		if (result == 1)
+			memcpy(interpreter, inspection.interpreter, sizeof(interpreter));
+		if (inspection.fd >= 0)
+			close(inspection.fd);
+		free(inspection.data);
+	}
+	if (result == 0)
+		return 0;
+	if (interpreter[0])
+		return diag_fail(diag, result, "cannot trace %s: its interpreter %s: %s", path, interpreter, why.text);
+	return diag_fail(diag, result, "cannot trace %s: %s", path, why.text);
+}
