@@ -68,9 +68,13 @@ static char *number_append(char *at, uint64_t number)
 	return at;
 }
 
+/* stacks.c, where it is linked. */
+void call_stacks_open(const char *path) __attribute__((weak));
+void call_stacks_log(uint64_t index) __attribute__((weak));
+
 static int log_create(const char *directory, uint64_t start_ns)
 {
-	char path[1200];
+	char path[1200], wanted[8];
 	size_t length = strlen(directory);
 
 	if (length > 1024)
@@ -81,7 +85,10 @@ static int log_create(const char *directory, uint64_t start_ns)
 	*end++ = '-';
 	end = number_append(end, start_ns);
 	strcpy(end, ".calls");
-	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0 && call_stacks_open && environment_get("CALL_STACKS", wanted, sizeof(wanted)))
+		call_stacks_open(path);
+	return fd;
 }
 
 static void header_fill(uint64_t capacity, uint64_t start_ns)
@@ -193,6 +200,8 @@ struct call_record *call_enter(enum call_function function, uintptr_t first, uin
 	record->argument[2] = third;
 	record->entered = __atomic_fetch_add(&header->stamp, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&record->state, CALL_ENTERED, __ATOMIC_RELEASE);
+	if (call_stacks_log)
+		call_stacks_log(index);
 	errno = error;
 	return record;
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The oracle's stacks: with CALL_STACKS=1 each logged call is unwound by libgcc, frame by frame, without any memory of the
+ * last one, and written beside the log. A frame is an image, known by a hash of its path, and the offset of its return address.
+ *
+ *     PID-START.stacks    8 bytes used, then per call: its index (4 bytes), frame count (4), frames (hash 8, offset 8)
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "calls.h"
+
+enum { FRAME_MAX = 6000 };
+static const uint64_t file_bytes = (uint64_t)4 << 30;
+
+struct frame {
+	uint64_t image, offset;
+};
+
+/* Stacks may be small: the first walk counts, the second writes where the file is mapped. */
+struct walk {
+	struct frame *frames; /* NULL: only count */
+	uint32_t count;
+};
+
+static char *stacks;
+static struct dl_find_object ourselves;
+
+static uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
+}
+
+static struct frame frame_of(uintptr_t pc, const struct dl_find_object *found)
+{
+	const char *name = found->dlfo_link_map->l_name, *slash = strrchr(name, '/');
+
+	return (struct frame){text_hash(slash ? slash + 1 : name), pc - found->dlfo_link_map->l_addr};
+}
+
+static _Unwind_Reason_Code frame_add(struct _Unwind_Context *context, void *argument)
+{
+	struct walk *walk = argument;
+	struct dl_find_object found;
+	uintptr_t pc = _Unwind_GetIP(context);
+
+	if (!pc || walk->count == FRAME_MAX)
+		return _URC_END_OF_STACK;
+	bool is_known = !_dl_find_object((void *)pc, &found);
+	if (is_known && found.dlfo_map_start == ourselves.dlfo_map_start)
+		return _URC_NO_REASON;
+	if (walk->frames)
+		walk->frames[walk->count] = is_known ? frame_of(pc, &found) : (struct frame){0, pc};
+	walk->count++;
+	return _URC_NO_REASON;
+}
+
+/** Called by calls.c when the log has been opened; path ends in ".calls". */
+void call_stacks_open(const char *path)
+{
+	char name[1300];
+	size_t length = strlen(path);
+
+	if (length + 8 > sizeof(name) || _dl_find_object((void *)&text_hash, &ourselves))
+		return;
+	memcpy(name, path, length - 5);
+	strcpy(name + length - 5, "stacks");
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return;
+	if (!ftruncate(fd, (off_t)file_bytes)) {
+		char *bytes = mmap(NULL, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		if (bytes != MAP_FAILED)
+			stacks = bytes;
+	}
+	close(fd);
+}
+
+/** Called by calls.c for each call, in its thread. */
+void call_stacks_log(uint64_t index)
+{
+	struct walk walk = {NULL, 0};
+
+	if (!stacks)
+		return;
+	_Unwind_Backtrace(frame_add, &walk);
+	size_t bytes = 8 + walk.count * sizeof(struct frame);
+	uint64_t at = __atomic_fetch_add((uint64_t *)stacks, bytes, __ATOMIC_RELAXED) + 8;
+	if (at + bytes > file_bytes)
+		return;
+	struct walk again = {(struct frame *)(stacks + at + 8), 0};
+	_Unwind_Backtrace(frame_add, &again);
+	uint32_t head[2] = {(uint32_t)index, again.count};
+	memcpy(stacks + at, head, 8);
+}
