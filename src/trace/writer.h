@@ -42,6 +42,9 @@ struct writer_events {
 	uint64_t region;              /**< random id of the region */
 	uint32_t slot;                /**< thread slot */
 	uint32_t first_sequence, last_sequence; /**< buffers of that slot wholly contained; first > last: none */
+	/* A buffer that several threads filled one after another is spread over blocks: with this block, the first
+	 * part_events events of buffer part_sequence are in the trace. 0: no such buffer. */
+	uint32_t part_sequence, part_events;
 };
 
 /** Make room for at least `more` further events. 0 or -ENOMEM. */
@@ -86,6 +89,9 @@ int writer_flush(struct writer *writer, struct diag *diag);
 
 /** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
+
+/** Likewise the part_events written last for buffer `sequence` of (region, slot); 0 when none. */
+uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence);
 
 uint64_t writer_size_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);

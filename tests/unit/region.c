@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "region/region.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[64];
+
+static const struct region_config small = {
+	.buffer_size = 8192, .buffer_min = 4, .buffer_max = 64, .slot_max = 256, .pc_max = 65536, .image_max = 200,
+	.options = OPTION_ENABLED | OPTION_WAIT, .wait_limit_ms = 10};
+
+static int path_make(void **state)
+{
+	(void)state;
+	snprintf(path, sizeof(path), "/dev/shm/xheap-test-region-%d", (int)getpid());
+	unlink(path);
+	return 0;
+}
+
+static int path_remove(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static uint64_t allocated_bytes(const struct region *region)
+{
+	struct stat status;
+	assert_int_equal(fstat(region->fd, &status), 0);
+	return (uint64_t)status.st_blocks * 512;
+}
+
+static void a_new_region_has_its_first_pages_and_no_more(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+	struct region_config config = small;
+
+	config.buffer_size = 65536;
+	config.buffer_min = 32;
+	config.buffer_max = 1024;
+	config.slot_max = config.pc_max = config.image_max = 0;
+	assert_int_equal(region_create(&region, path, &config, &diag), 0);
+	assert_int_equal(region.header->magic, REGION_MAGIC);
+	assert_int_equal(region.header->options, OPTION_ENABLED | OPTION_WAIT);
+	assert_int_equal(region.header->pc_count, PC_FIRST);
+	assert_int_equal(region.header->slot_ready, 64);
+	assert_int_equal(region.header->pc_ready, 16384);
+	assert_int_equal(region.header->buffer_ready, 32);
+	assert_int_equal(region.header->image_ready, 0);
+	assert_int_equal(region.header->region_id, region.id);
+	assert_true(region.bytes > 64u << 20);
+	/* 32 buffers, and less than half a mebibyte of tables. */
+	assert_true(allocated_bytes(&region) >= 32 * 65536);
+	assert_true(allocated_bytes(&region) < 32 * 65536 + (512u << 10));
+	struct stat status;
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	region_close(&region);
+}
+
+static void it_is_never_made_over_another_file(void **state)
+{
+	(void)state;
+	struct region region, second;
+	struct diag diag = {0};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&second, path, &small, &diag), -EEXIST);
+	assert_int_equal(access(path, F_OK), 0);
+	region_close(&region);
+}
+
+static void impossible_limits_are_refused_and_leave_nothing(void **state)
+{
+	(void)state;
+	static const struct { uint32_t size, min, max, pcs; } wrong[] = {
+		{0, 1, 1, 0}, {100, 1, 1, 0}, {4096, 0, 1, 0}, {4096, 2, 1, 0}, {2u << 20, 1, 1, 0}, {4096, 1, 1u << 31, 0}, {4096, 1, 1, 3}};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct region region;
+		struct diag diag = {0};
+		struct region_config config = small;
+		config.buffer_size = wrong[i].size;
+		config.buffer_min = wrong[i].min;
+		config.buffer_max = wrong[i].max;
+		config.pc_max = wrong[i].pcs;
+		assert_int_equal(region_create(&region, path, &config, &diag), -EINVAL);
+		assert_true(diag.text[0] != 0);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+}
+
+static void no_room_is_an_error_that_leaves_nothing(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+	struct region_config config = small;
+
+	/* More than the whole file system could hold, so that none of it is really taken. */
+	struct statvfs room;
+	assert_int_equal(statvfs("/dev/shm", &room), 0);
+	uint64_t mebibytes = ((uint64_t)room.f_blocks * room.f_frsize >> 20) + 1;
+	if (room.f_blocks == 0 || mebibytes > 1u << 20)
+		skip();
+	config.buffer_size = 1u << 20;
+	config.buffer_min = config.buffer_max = (uint32_t)mebibytes;
+	assert_true(region_create(&region, path, &config, &diag) < 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void buffers_grow_before_they_run_out(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 4);
+	for (uint32_t i = 0; i < 3; i++)
+		region_buffer(&region, i)->state = BUFFER_OWNED;
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 4);
+	region_buffer(&region, 3)->state = BUFFER_FULL;
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 8);
+	assert_int_equal(region.header->buffer_ready, 8);
+	for (int round = 0; round < 10; round++) {
+		for (uint32_t i = 0; i < region.buffer_ready; i++)
+			region_buffer(&region, i)->state = BUFFER_FULL;
+		region_grow(&region);
+	}
+	assert_int_equal(region.buffer_ready, 64);
+	region_buffer_bytes(&region, 63)[8191] = 1;
+	region_close(&region);
+}
+
+static void tables_grow_ahead_of_their_counts(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	region.header->pc_count = 10000;
+	for (uint32_t i = 0; i < 40; i++)
+		region_slot(&region, i)->state = SLOT_LIVE;
+	region_grow(&region);
+	assert_int_equal(region.header->pc_ready, 32768);
+	assert_int_equal(region.header->slot_ready, 128);
+	/* A count that a target has spoiled does not take us beyond the limit. */
+	region.header->pc_count = UINT32_MAX;
+	region_grow(&region);
+	region_grow(&region);
+	assert_int_equal(region.pc_ready, 65536);
+	region_close(&region);
+}
+
+static void rows_are_added_up_to_their_limits(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+	struct region_image image = {.base = 4096, .end = 8192};
+	struct region_entry entry = {.function = FUNCTION_MALLOC, .name = "malloc"};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	for (uint32_t i = 0; i < 200; i++) {
+		image.bias = i;
+		assert_int_equal(region_add_image(&region, &image), i);
+	}
+	assert_int_equal(region_add_image(&region, &image), UINT32_MAX);
+	assert_int_equal(region.header->image_ready, 200);
+	assert_int_equal(region_image(&region, 150)->bias, 150);
+	for (uint32_t i = 0; i < REGION_ENTRY_MAX; i++)
+		assert_int_equal(region_add_entry(&region, &entry), i);
+	assert_int_equal(region_add_entry(&region, &entry), UINT32_MAX);
+	assert_string_equal(region_entry(&region, 7)->name, "malloc");
+	region_close(&region);
+}
+
+static void another_logger_can_adopt_it(void **state)
+{
+	(void)state;
+	struct region region, adopted;
+	struct diag diag = {0};
+	struct region_image image = {.base = 4096};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	region_add_image(&region, &image);
+	region_buffer_bytes(&region, 1)[5] = 42;
+	region_slot(&region, 3)->tid = 77;
+	uint64_t id = region.id;
+	region_close(&region);
+
+	assert_int_equal(region_open(&adopted, path, &diag), 0);
+	assert_int_equal(adopted.id, id);
+	assert_int_equal(adopted.image_ready, 1);
+	assert_int_equal(adopted.buffer_ready, 4);
+	assert_int_equal(region_buffer_bytes(&adopted, 1)[5], 42);
+	assert_int_equal(region_slot(&adopted, 3)->tid, 77);
+	region_close(&adopted);
+}
+
+/* Spoil one 32-bit word of the header and open: either refused, or opened with limits that fit the file. */
+static void a_spoiled_header_is_refused_or_harmless(void **state)
+{
+	(void)state;
+	static const uint32_t values[] = {0, 1, 7, 4095, 65537, 0x7fffffff, 0x80000000, UINT32_MAX};
+	struct region region, adopted;
+	struct diag diag = {0};
+	unsigned refused = 0;
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	struct region_header good = *region.header;
+	for (size_t offset = 0; offset < offsetof(struct region_header, mail); offset += 4) {
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+			*region.header = good;
+			*(uint32_t *)((uint8_t *)region.header + offset) = values[i];
+			if (region_open(&adopted, path, &diag) != 0) {
+				refused++;
+				continue;
+			}
+			assert_true(adopted.buffer_ready <= adopted.limits.buffer_max);
+			assert_true(adopted.slot_ready <= adopted.limits.slot_max);
+			assert_true(adopted.pc_ready <= adopted.limits.pc_max);
+			const uint8_t *end = region_buffer_bytes(&adopted, adopted.limits.buffer_max);
+			assert_true(end == (const uint8_t *)adopted.header + adopted.bytes);
+			region_close(&adopted);
+		}
+	}
+	assert_true(refused > 100);
+	region_close(&region);
+}
+
+static void a_file_cut_short_is_refused(void **state)
+{
+	(void)state;
+	struct region region, adopted;
+	struct diag diag = {0};
+
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	size_t bytes = region.bytes;
+	region_close(&region);
+	for (size_t size = 0; size < bytes; size += bytes / 37) {
+		assert_int_equal(truncate(path, (off_t)size), 0);
+		assert_true(region_open(&adopted, path, &diag) < 0);
+	}
+}
+
+static void durations_keep_eleven_bits(void **state)
+{
+	(void)state;
+	for (uint64_t ticks = 0; ticks < 2048; ticks++)
+		assert_int_equal(region_duration_decode(region_duration_encode(ticks)), ticks);
+	for (uint64_t ticks = 2048; ticks < 1ull << 38; ticks += ticks / 7) {
+		uint64_t decoded = region_duration_decode(region_duration_encode(ticks));
+		assert_true(decoded <= ticks && ticks - decoded <= ticks / 2048);
+	}
+	assert_int_equal(region_duration_encode(UINT64_MAX), 0xfffe);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, path_make, path_remove)
+	const struct CMUnitTest tests[] = {
+		TEST(a_new_region_has_its_first_pages_and_no_more),
+		TEST(it_is_never_made_over_another_file),
+		TEST(impossible_limits_are_refused_and_leave_nothing),
+		TEST(no_room_is_an_error_that_leaves_nothing),
+		TEST(buffers_grow_before_they_run_out),
+		TEST(tables_grow_ahead_of_their_counts),
+		TEST(rows_are_added_up_to_their_limits),
+		TEST(another_logger_can_adopt_it),
+		TEST(a_spoiled_header_is_refused_or_harmless),
+		TEST(a_file_cut_short_is_refused),
+		TEST(durations_keep_eleven_bits),
+	};
+#undef TEST
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
