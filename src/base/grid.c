@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/grid.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void grid_row(struct grid *grid)
+{
+	if (grid->row_count >= grid->capacity) {
+		grid->capacity = memory_capacity(grid->capacity, grid->row_count + 1);
+		grid->cells = memory_resize(grid->cells, grid->capacity * grid->columns, sizeof(*grid->cells));
+		grid->details = memory_resize(grid->details, grid->capacity, sizeof(*grid->details));
+	}
+	for (unsigned i = 0; i < grid->columns; i++)
+		grid->cells[grid->row_count * grid->columns + i] = NULL;
+	grid->details[grid->row_count++] = NULL;
+	grid->filled = 0;
+}
+
+void grid_cell(struct grid *grid, const char *text)
+{
+	assert(grid->filled < grid->columns);
+	grid->cells[(grid->row_count - 1) * grid->columns + grid->filled++] = arena_text(&grid->arena, text);
+}
+
+void grid_detail(struct grid *grid, const char *lines)
+{
+	grid->details[grid->row_count - 1] = arena_text(&grid->arena, lines);
+}
+
+void grid_columns(struct grid *grid, unsigned columns, const char *const *titles)
+{
+	assert(columns <= sizeof(grid->is_right) / sizeof(*grid->is_right));
+	grid->columns = columns;
+	grid_row(grid);
+	for (unsigned i = 0; i < columns; i++) {
+		grid->is_right[i] = *titles[i] == '>';
+		grid_cell(grid, titles[i] + grid->is_right[i]);
+	}
+}
+
+/* Characters of a UTF-8 text, as near as counting gets. */
+static int grid_width(const char *text)
+{
+	int width = 0;
+	for (; text && *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
+
+static void grid_print_row(const struct grid *grid, const char *const *cells, const int *widths, FILE *out, unsigned indent)
+{
+	int pending = (int)indent;
+	for (unsigned i = 0; i < grid->columns; i++) {
+		int fill = widths[i] - grid_width(cells[i]);
+		if (grid->is_right[i])
+			pending += fill;
+		if (cells[i] && *cells[i]) {
+			fprintf(out, "%*s%s", pending, "", cells[i]);
+			pending = 0;
+		}
+		pending += (grid->is_right[i] ? 0 : fill) + 2;
+	}
+	putc('\n', out);
+}
+
+void grid_print(const struct grid *grid, FILE *out, unsigned indent)
+{
+	int widths[sizeof(grid->is_right) / sizeof(*grid->is_right)] = {0};
+	for (size_t i = 0; i < grid->row_count * grid->columns; i++) {
+		int width = grid_width(grid->cells[i]);
+		if (width > widths[i % grid->columns])
+			widths[i % grid->columns] = width;
+	}
+	for (size_t row = 0; row < grid->row_count; row++) {
+		grid_print_row(grid, &grid->cells[row * grid->columns], widths, out, indent);
+		if (grid->details[row])
+			fputs(grid->details[row], out);
+	}
+}
+
+void grid_fini(struct grid *grid)
+{
+	free(grid->cells);
+	free(grid->details);
+	arena_fini(&grid->arena);
+	*grid = (struct grid){0};
+}
+
+void csv_field(FILE *out, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, out);
+		return;
+	}
+	putc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
+}

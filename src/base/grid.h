@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/** Rows of cells: aligned columns for people, or CSV as RFC 4180 has it. */
+#ifndef XHEAP_BASE_GRID_H
+#define XHEAP_BASE_GRID_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+
+/** Zero it to begin. */
+struct grid {
+	struct arena arena;
+	const char **cells;           /**< `columns` for each row, NULL where absent */
+	const char **details;         /**< one for each row: lines that follow it, or NULL */
+	size_t row_count, capacity;
+	unsigned columns;
+	unsigned filled;              /**< cells of the last row */
+	bool is_right[32];            /**< columns aligned to the right */
+};
+
+/** The columns' titles; a '>' before one aligns it to the right. */
+void grid_columns(struct grid *grid, unsigned columns, const char *const *titles);
+
+/** Begin a row. */
+void grid_row(struct grid *grid);
+
+/** The row's next cell; the text is copied. */
+void grid_cell(struct grid *grid, const char *text);
+
+/** Lines to print beneath the row, each with its line feed; copied. */
+void grid_detail(struct grid *grid, const char *lines);
+
+/** Print with aligned columns, `indent` spaces before each row. */
+void grid_print(const struct grid *grid, FILE *out, unsigned indent);
+
+void grid_fini(struct grid *grid);
+
+/** A CSV field, quoted where it must be. */
+void csv_field(FILE *out, const char *text);
+
+#endif

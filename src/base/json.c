@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/text.h"
+
+static bool is_continuation(unsigned char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
+static unsigned utf8_length(const unsigned char *at)
+{
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] >= 0xc2 && at[0] <= 0xdf)
+		return is_continuation(at[1]) ? 2 : 0;
+	if ((at[0] & 0xf0) == 0xe0) {
+		bool is_bad = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f);
+		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) ? 3 : 0;
+	}
+	if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+		bool is_bad = (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f);
+		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) && is_continuation(at[3]) ? 4 : 0;
+	}
+	return 0;
+}
+
+void json_quote(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	putc('"', out);
+	while (*at) {
+		unsigned length = utf8_length(at);
+		if (!length) {
+			fputs("\\ufffd", out);
+			at++;
+		} else if (*at < 0x20 || *at == 0x7f) {
+			fprintf(out, "\\u%04x", *at++);
+		} else {
+			if (*at == '"' || *at == '\\')
+				putc('\\', out);
+			fwrite(at, 1, length, out);
+			at += length;
+		}
+	}
+	putc('"', out);
+}
+
+static void json_line(struct json *json)
+{
+	if (json->depth == 0 || json->depth > json->line_depth)
+		return;
+	putc('\n', json->out);
+	for (unsigned i = 0; i < json->depth; i++)
+		putc(' ', json->out);
+}
+
+static void json_key(struct json *json, const char *key)
+{
+	if (json->has_value[json->depth])
+		fputs(json->depth && json->depth <= json->line_depth ? "," : ", ", json->out);
+	json->has_value[json->depth] = true;
+	json_line(json);
+	if (!key)
+		return;
+	json_quote(json->out, key);
+	fputs(": ", json->out);
+}
+
+static void json_open(struct json *json, const char *key, char bracket)
+{
+	json_key(json, key);
+	putc(bracket, json->out);
+	assert(json->depth + 1 < JSON_DEPTH_MAX);
+	json->has_value[++json->depth] = false;
+}
+
+static void json_close(struct json *json, char bracket)
+{
+	assert(json->depth > 0);
+	bool has_value = json->has_value[json->depth--];
+	if (has_value && json->depth < json->line_depth) {
+		putc('\n', json->out);
+		for (unsigned i = 0; i < json->depth; i++)
+			putc(' ', json->out);
+	}
+	putc(bracket, json->out);
+}
+
+void json_begin_object(struct json *json, const char *key) { json_open(json, key, '{'); }
+void json_end_object(struct json *json) { json_close(json, '}'); }
+void json_begin_array(struct json *json, const char *key) { json_open(json, key, '['); }
+void json_end_array(struct json *json) { json_close(json, ']'); }
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_quote(json->out, text);
+}
+
+void json_count(struct json *json, const char *key, uint64_t count)
+{
+	json_key(json, key);
+	fprintf(json->out, "%" PRIu64, count);
+}
+
+void json_number(struct json *json, const char *key, int64_t number)
+{
+	json_key(json, key);
+	fprintf(json->out, "%" PRId64, number);
+}
+
+void json_bool(struct json *json, const char *key, bool is_true)
+{
+	json_key(json, key);
+	fputs(is_true ? "true" : "false", json->out);
+}
+
+void json_time(struct json *json, const char *key, int64_t time_ns)
+{
+	json_key(json, key);
+	fputs(text_microseconds(time_ns).data, json->out);
+}
+
+void json_address(struct json *json, const char *key, uint64_t address)
+{
+	json_key(json, key);
+	fprintf(json->out, "\"0x%" PRIx64 "\"", address);
+}
+
+void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t size)
+{
+	json_key(json, key);
+	putc('"', json->out);
+	for (size_t i = 0; i < size; i++)
+		fprintf(json->out, "%02x", bytes[i]);
+	putc('"', json->out);
+}
+
+void json_end(struct json *json)
+{
+	assert(json->depth == 0);
+	putc('\n', json->out);
+	json->has_value[0] = false;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * JSON written as it comes, so that a report of any length needs no memory. In an object every value takes its key;
+ * in an array, and at the top, the key is NULL. Text that is not UTF-8 gets U+FFFD for each bad byte.
+ */
+#ifndef XHEAP_BASE_JSON_H
+#define XHEAP_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json {
+	FILE *out;
+	unsigned depth;
+	unsigned line_depth;          /**< values down to this depth begin a line of their own; 0: all on one line */
+	bool has_value[JSON_DEPTH_MAX];
+};
+
+void json_begin_object(struct json *json, const char *key);
+void json_end_object(struct json *json);
+void json_begin_array(struct json *json, const char *key);
+void json_end_array(struct json *json);
+void json_text(struct json *json, const char *key, const char *text);
+void json_count(struct json *json, const char *key, uint64_t count);
+void json_number(struct json *json, const char *key, int64_t number);
+void json_bool(struct json *json, const char *key, bool is_true);
+
+/** Nanoseconds, written as microseconds with a fraction. */
+void json_time(struct json *json, const char *key, int64_t time_ns);
+
+/** As "0x...". */
+void json_address(struct json *json, const char *key, uint64_t address);
+
+/** As hexadecimal digits, two a byte. */
+void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t size);
+
+/** End the document with a line feed. */
+void json_end(struct json *json);
+
+/** Write the text with its quotes. */
+void json_quote(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct text text_count(uint64_t count)
+{
+	struct text text;
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count), to = 0;
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			text.data[to++] = ',';
+		text.data[to++] = digits[i];
+	}
+	text.data[to] = 0;
+	return text;
+}
+
+struct text text_bytes(uint64_t size_bytes)
+{
+	static const char units[][4] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	struct text text;
+	if (size_bytes < 1024) {
+		snprintf(text.data, sizeof(text.data), "%" PRIu64 " B", size_bytes);
+		return text;
+	}
+	double value = (double)size_bytes / 1024;
+	unsigned unit = 0;
+	while (value >= 1023.95 && unit + 1 < sizeof(units) / sizeof(*units)) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text.data, sizeof(text.data), "%.1f %s", value, units[unit]);
+	return text;
+}
+
+struct text text_duration(int64_t time_ns)
+{
+	static const struct { double ns; const char *unit; } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+	struct text text;
+	if (time_ns >= 120000000000) {
+		long long seconds = time_ns / 1000000000;
+		snprintf(text.data, sizeof(text.data), "%lld min %lld s", seconds / 60, seconds % 60);
+		return text;
+	}
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		double value = (double)time_ns / units[i].ns;
+		if (value < 1)
+			continue;
+		snprintf(text.data, sizeof(text.data), "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i].unit);
+		return text;
+	}
+	snprintf(text.data, sizeof(text.data), "%" PRId64 " ns", time_ns);
+	return text;
+}
+
+struct text text_microseconds(int64_t time_ns)
+{
+	struct text text;
+	uint64_t magnitude = time_ns < 0 ? -(uint64_t)time_ns : (uint64_t)time_ns;
+	int length = snprintf(text.data, sizeof(text.data), "%s%" PRIu64 ".%03u", time_ns < 0 ? "-" : "", magnitude / 1000,
+			      (unsigned)(magnitude % 1000));
+	while (text.data[length - 1] == '0' && text.data[length - 2] != '.')
+		text.data[--length] = 0;
+	return text;
+}
+
+struct text text_address(uint64_t address)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "0x%" PRIx64, address);
+	return text;
+}
+
+bool text_parse_time(const char *text, int64_t *time_ns)
+{
+	static const struct { const char *suffix; int64_t ns; } units[] = {{"", 1000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+	const char *at = text;
+	uint64_t whole = 0, fraction = 0, scale = 1;
+	if (!isdigit((unsigned char)*at) && !(*at == '.' && isdigit((unsigned char)at[1])))
+		return false;
+	for (; isdigit((unsigned char)*at); at++)
+		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
+			return false;
+	if (*at == '.')
+		for (at++; isdigit((unsigned char)*at); at++)
+			if (scale < 1000000000) {
+				fraction = fraction * 10 + (uint64_t)(*at - '0');
+				scale *= 10;
+			}
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcasecmp(at, units[i].suffix))
+			continue;
+		uint64_t ns;
+		if (__builtin_mul_overflow(whole, (uint64_t)units[i].ns, &ns) || ns > INT64_MAX / 2)
+			return false;
+		*time_ns = (int64_t)(ns + fraction * (uint64_t)units[i].ns / scale);
+		return true;
+	}
+	return false;
+}
+
+bool text_parse_count(const char *text, uint64_t *count)
+{
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*count = strtoull(text, &end, 10);
+	return !errno && !*end;
+}
+
+const char *text_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
