@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+#include "base/grid.h"
+#include "base/text.h"
+
+/* The numbers of a row and of the totals, in the order in which every format has them. */
+static const struct {
+	const char *name;
+	size_t offset;
+} numbers[] = {
+#define NUMBER(name) {#name, offsetof(struct heap_numbers, name)}
+	NUMBER(total_count), NUMBER(total_bytes), NUMBER(outstanding_count), NUMBER(outstanding_bytes), NUMBER(realloc_count),
+	NUMBER(realloc_moved_count), NUMBER(temporary_count), NUMBER(open_count), NUMBER(peak_count), NUMBER(peak_bytes),
+};
+enum { NUMBER_COUNT = sizeof(numbers) / sizeof(*numbers) };
+
+static uint64_t number_at(const struct heap_numbers *from, int i)
+{
+	uint64_t number;
+	memcpy(&number, (const char *)from + numbers[i].offset, sizeof(number));
+	return number;
+}
+
+int report_format_find(const char *name)
+{
+	static const char *const names[] = {"text", "csv", "json"};
+	for (int i = 0; i < 3; i++)
+		if (!strcasecmp(name, names[i]))
+			return i;
+	return -1;
+}
+
+/* ---- losses ---- */
+
+static const char *const kind_words[] = {
+#define X(id, action, word) word,
+	EVENT_KINDS(X)
+#undef X
+};
+
+struct report_losses report_losses_sum(const struct trace_dictionary *dictionary)
+{
+	struct report_losses losses = {0};
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		losses.stacks += dictionary->gaps[i].stacks;
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			losses.events += dictionary->gaps[i].count[kind];
+	}
+	return losses;
+}
+
+static void json_kinds(struct json *json, const char *key, const uint64_t *counts)
+{
+	json_begin_object(json, key);
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		if (counts[kind])
+			json_count(json, kind_words[kind], counts[kind]);
+	json_end_object(json);
+}
+
+static const struct trace_process *gap_process(const struct trace_dictionary *dictionary, const struct trace_gap *gap)
+{
+	return gap->process < dictionary->process_count ? &dictionary->processes[gap->process] : NULL;
+}
+
+static const struct trace_thread *gap_thread(const struct trace_dictionary *dictionary, const struct trace_gap *gap)
+{
+	return gap->thread < dictionary->thread_count ? &dictionary->threads[gap->thread] : NULL;
+}
+
+void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary)
+{
+	json_begin_array(json, "gaps");
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		json_begin_object(json, NULL);
+		if (gap_process(dictionary, gap)) {
+			json_count(json, "process", gap->process);
+			json_count(json, "pid", gap_process(dictionary, gap)->pid);
+		}
+		if (gap_thread(dictionary, gap))
+			json_count(json, "tid", gap_thread(dictionary, gap)->tid);
+		json_time(json, "from_us", gap->from_ns);
+		json_time(json, "to_us", gap->to_ns);
+		json_kinds(json, "events", gap->count);
+		json_kinds(json, "bytes", gap->bytes);
+		json_count(json, "stacks", gap->stacks);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
+{
+	enum { GAP_LINES_MAX = 10 };
+	for (uint32_t i = 0; i < dictionary->gap_count && i < GAP_LINES_MAX; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		fputs("    gap", out);
+		if (gap_process(dictionary, gap))
+			fprintf(out, " in process %" PRIu32, gap_process(dictionary, gap)->pid);
+		if (gap_thread(dictionary, gap))
+			fprintf(out, " thread %" PRIu32, gap_thread(dictionary, gap)->tid);
+		fprintf(out, " from %s to %s:", text_duration(gap->from_ns).data, text_duration(gap->to_ns).data);
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			if (gap->count[kind])
+				fprintf(out, " %s %s (%s)", text_count(gap->count[kind]).data, kind_words[kind],
+					text_bytes(gap->bytes[kind]).data);
+		if (gap->stacks)
+			fprintf(out, " %s stacks", text_count(gap->stacks).data);
+		putc('\n', out);
+	}
+	if (dictionary->gap_count > GAP_LINES_MAX)
+		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
+}
+
+static const char *symbols_word(const struct report *report, size_t without)
+{
+	if (!without)
+		return "full";
+	return without < heap_names_image_count(report->source->names) ? "partial" : "none";
+}
+
+/* ---- JSON ---- */
+
+static void json_numbers(struct json *json, const struct heap_numbers *from)
+{
+	for (int i = 0; i < NUMBER_COUNT; i++)
+		json_count(json, numbers[i].name, number_at(from, i));
+}
+
+static void json_doubts(struct json *json, const struct report *report)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	const struct heap_table *table = report->source->table;
+	const struct heap_window *window = report->source->window;
+	size_t without;
+	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	json_count(json, "lost_events", report_losses_sum(dictionary).events);
+	report_json_gaps(json, dictionary);
+	json_count(json, "truncated_stacks", dictionary->truncated_count);
+	json_count(json, "unknown_frees", table->unknown_frees);
+	json_count(json, "order_conflicts", table->order_conflicts);
+	json_count(json, "failed", dictionary->failed_count);
+	json_begin_object(json, "earlier");
+	json_count(json, "count", window->earlier_count);
+	json_count(json, "bytes", window->earlier_bytes);
+	json_end_object(json);
+	json_begin_object(json, "uncertain");
+	json_count(json, "count", window->uncertain_count);
+	json_count(json, "bytes", window->uncertain_bytes);
+	json_end_object(json);
+	json_text(json, "symbols", symbols_word(report, without));
+	json_begin_array(json, "images_without_symbols");
+	for (size_t i = 0; i < without; i++)
+		json_text(json, NULL, images[i]);
+	json_end_array(json);
+}
+
+static void json_totals(struct json *json, const struct report *report)
+{
+	const struct heap_window *window = report->source->window;
+	json_begin_object(json, "range");
+	json_time(json, "from_us", window->range.from_ns);
+	json_time(json, "to_us", window->range.to_ns);
+	json_end_object(json);
+	json_begin_object(json, "totals");
+	json_numbers(json, &window->totals);
+	json_time(json, "peak_at_us", window->peak_at_ns);
+	json_end_object(json);
+}
+
+static void json_row(struct json *json, const struct report *report, const struct action *action, const struct action_row *row)
+{
+	char id[17];
+	snprintf(id, sizeof(id), "%016" PRIx64, (uint64_t)XXH3_64bits(row->text, strlen(row->text)));
+	json_begin_object(json, NULL);
+	json_text(json, "id", id);
+	json_numbers(json, &row->numbers);
+	if (row->numbers.total_count) {
+		json_begin_object(json, "lifetime_us");
+		json_time(json, "min", row->lifetime_min);
+		json_time(json, "median", row->lifetime_median);
+		json_time(json, "max", row->lifetime_max);
+		json_end_object(json);
+	}
+	json_count(json, "threads", row->threads);
+	json_count(json, "processes", row->processes);
+	action->json(report->source, row->group, json);
+	json_end_object(json);
+}
+
+static void json_part(struct json *json, const struct report *report, const struct report_part *part)
+{
+	json_begin_object(json, NULL);
+	json_text(json, "action", part->action->name);
+	json_text(json, "sort", part->sort->key);
+	json_count(json, "row_count", part->rows.count);
+	json_count(json, "cut", part->rows.count - part->rows.shown);
+	json_begin_array(json, "rows");
+	for (size_t i = 0; i < part->rows.shown; i++)
+		json_row(json, report, part->action, part->rows.rows[i]);
+	json_end_array(json);
+	json_end_object(json);
+}
+
+static void report_json(const struct report *report, FILE *out)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	struct json json = {.out = out, .line_depth = 4};
+	json_begin_object(&json, NULL);
+	json_count(&json, "schema", 1);
+	json_text(&json, "trace", report->source->path);
+	json_bool(&json, "complete", dictionary->is_complete);
+	json_begin_object(&json, "filters");
+	json_end_object(&json);
+	json_doubts(&json, report);
+	json_totals(&json, report);
+	json_begin_array(&json, "actions");
+	for (unsigned i = 0; i < report->part_count; i++)
+		if (report->parts[i].action->group)
+			json_part(&json, report, &report->parts[i]);
+	json_end_array(&json);
+	json_end_object(&json);
+	json_end(&json);
+}
+
+/* ---- CSV ---- */
+
+static void csv_numbers(FILE *out, const struct heap_numbers *from)
+{
+	for (int i = 0; i < NUMBER_COUNT; i++)
+		fprintf(out, i ? ",%" PRIu64 : "%" PRIu64, number_at(from, i));
+}
+
+static void csv_row(const struct action_row *row, FILE *out)
+{
+	csv_numbers(out, &row->numbers);
+	if (row->numbers.total_count)
+		fprintf(out, ",%s,%s,%s", text_microseconds(row->lifetime_min).data, text_microseconds(row->lifetime_median).data,
+			text_microseconds(row->lifetime_max).data);
+	else
+		fputs(",,,", out);
+	fprintf(out, ",%" PRIu32 ",%" PRIu32 ",", row->threads, row->processes);
+	csv_field(out, row->text);
+	fputs("\n", out);
+}
+
+static void report_csv(const struct report *report, FILE *out)
+{
+	const struct report_part *part = &report->parts[0];
+	for (int i = 0; i < NUMBER_COUNT; i++)
+		fprintf(out, i ? ",%s" : "%s", numbers[i].name);
+	if (!part->action->group) {
+		fputs(",peak_at_us\n", out);
+		csv_numbers(out, &report->source->window->totals);
+		fprintf(out, ",%s\n", text_microseconds(report->source->window->peak_at_ns).data);
+		return;
+	}
+	fprintf(out, ",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes,%s\n", part->action->label);
+	for (size_t i = 0; i < part->rows.shown; i++)
+		csv_row(part->rows.rows[i], out);
+}
+
+/* ---- text ---- */
+
+static void text_heading(const struct report *report, FILE *out, const char *text)
+{
+	fprintf(out, report->is_bold ? "\033[1m%s\033[0m\n" : "%s\n", text);
+}
+
+static unsigned text_doubt(FILE *out, uint64_t count, const char *meaning)
+{
+	if (count)
+		fprintf(out, "  %s %s\n", text_count(count).data, meaning);
+	return count > 0;
+}
+
+static unsigned text_sized_doubt(FILE *out, uint64_t count, uint64_t bytes, const char *meaning)
+{
+	if (count)
+		fprintf(out, "  %s blocks of %s %s\n", text_count(count).data, text_bytes(bytes).data, meaning);
+	return count > 0;
+}
+
+static unsigned text_without_symbols(const struct report *report, FILE *out)
+{
+	enum { NAMES_MAX = 5 };
+	size_t without;
+	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
+		fprintf(out, "%s%s", i ? ", " : "  no symbols for ", images[i]);
+	if (without > NAMES_MAX)
+		fprintf(out, " and %zu more images", without - NAMES_MAX);
+	if (without)
+		putc('\n', out);
+	return without > 0;
+}
+
+/* What keeps the numbers from being exact, before any number. */
+static void text_doubts(const struct report *report, FILE *out)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	const struct heap_window *window = report->source->window;
+	struct report_losses losses = report_losses_sum(dictionary);
+	unsigned lines = 0;
+	if (!dictionary->is_complete) {
+		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
+			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+		lines++;
+	}
+	lines += text_doubt(out, losses.events, "events were lost");
+	lines += text_doubt(out, losses.stacks, "events were recorded without their stacks");
+	report_text_gaps(out, dictionary);
+	lines += text_doubt(out, dictionary->truncated_count, "stacks are truncated");
+	lines += text_doubt(out, report->source->table->unknown_frees, "frees of addresses that were not live");
+	lines += text_doubt(out, report->source->table->order_conflicts, "blocks began where another was live");
+	lines += text_sized_doubt(out, window->uncertain_count, window->uncertain_bytes, "may have been freed in a gap");
+	lines += text_sized_doubt(out, window->earlier_count, window->earlier_bytes, "are from before the trace, and in no total");
+	lines += text_without_symbols(report, out);
+	if (!lines)
+		fputs("  every event is here, with its whole stack\n", out);
+}
+
+static void text_total(struct grid *grid, const char *name, uint64_t count, const char *size, const char *remark)
+{
+	grid_row(grid);
+	grid_cell(grid, name);
+	grid_cell(grid, text_count(count).data);
+	grid_cell(grid, size);
+	grid_cell(grid, remark);
+}
+
+static void text_totals(const struct report *report, FILE *out)
+{
+	static const char *const titles[] = {"", ">blocks", ">size", ""};
+	const struct heap_window *window = report->source->window;
+	const struct heap_numbers *totals = &window->totals;
+	struct grid grid = {0};
+	char moved[64], at[64];
+	snprintf(moved, sizeof(moved), "%s moved", text_count(totals->realloc_moved_count).data);
+	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
+	grid_columns(&grid, 4, titles);
+	text_total(&grid, "total", totals->total_count, text_bytes(totals->total_bytes).data, "");
+	text_total(&grid, "outstanding", totals->outstanding_count, text_bytes(totals->outstanding_bytes).data, "not freed");
+	text_total(&grid, "peak", totals->peak_count, text_bytes(totals->peak_bytes).data, at);
+	text_total(&grid, "realloc", totals->realloc_count, "", moved);
+	text_total(&grid, "temporary", totals->temporary_count, "", "freed by the thread's next event");
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
+/* "5.7 MiB in 1,234", the unit of every group of columns. */
+static void text_sized(struct grid *grid, uint64_t count, uint64_t bytes)
+{
+	grid_cell(grid, text_bytes(bytes).data);
+	grid_cell(grid, text_count(count).data);
+}
+
+static void text_row(struct grid *grid, const struct report *report, const struct action *action, const struct action_row *row)
+{
+	const struct heap_numbers *from = &row->numbers;
+	grid_row(grid);
+	text_sized(grid, from->outstanding_count, from->outstanding_bytes);
+	text_sized(grid, from->total_count, from->total_bytes);
+	text_sized(grid, from->peak_count, from->peak_bytes);
+	grid_cell(grid, text_count(from->realloc_count).data);
+	grid_cell(grid, text_count(from->temporary_count).data);
+	grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
+	if (!action->lines) {
+		grid_cell(grid, row->text);
+		return;
+	}
+	char *lines = action->lines(report->source, row->group);
+	grid_detail(grid, lines);
+	free(lines);
+}
+
+static void text_part(const struct report *report, const struct report_part *part, FILE *out)
+{
+	const char *titles[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary",
+				">median life", part->action->label};
+	struct grid grid = {0};
+	char heading[128];
+	size_t cut = part->rows.count - part->rows.shown;
+	snprintf(heading, sizeof(heading), "%s by %s", part->action->title, part->sort->title);
+	putc('\n', out);
+	text_heading(report, out, heading);
+	if (cut)
+		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
+			text_count(part->rows.count).data, text_count(cut).data);
+	grid_columns(&grid, part->action->lines ? 9 : 10, titles);
+	for (size_t i = 0; i < part->rows.shown; i++)
+		text_row(&grid, report, part->action, part->rows.rows[i]);
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
+static void report_text(const struct report *report, FILE *out)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	const struct heap_range range = report->source->window->range;
+	char heading[160];
+	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s", text_count(dictionary->event_count).data,
+		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data);
+	fprintf(out, report->is_bold ? "\033[1m%s\033[0m%s\n" : "%s%s\n", report->source->path, heading);
+	text_doubts(report, out);
+	if (report->has_range)
+		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
+			text_microseconds(range.to_ns).data);
+	putc('\n', out);
+	text_totals(report, out);
+	for (unsigned i = 0; i < report->part_count; i++)
+		if (report->parts[i].action->group)
+			text_part(report, &report->parts[i], out);
+}
+
+void report_write(const struct report *report, enum report_format format, FILE *out)
+{
+	static void (*const writers[])(const struct report *, FILE *) = {report_text, report_csv, report_json};
+	writers[format](report, out);
+}

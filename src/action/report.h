@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/** A whole report: what keeps it from being exact, the totals, and the rows of each action. */
+#ifndef XHEAP_ACTION_REPORT_H
+#define XHEAP_ACTION_REPORT_H
+
+#include "action/rows.h"
+
+enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
+
+/** The format with this name ("text", "csv", "json"), or -1. */
+int report_format_find(const char *name);
+
+/** An action that was asked for, with its rows. */
+struct report_part {
+	const struct action *action;
+	const struct action_sort *sort;
+	struct action_rows rows;
+};
+
+struct report {
+	struct action_source *source;
+	struct report_part *parts;
+	unsigned part_count;
+	bool has_range;              /**< a range was asked for */
+	bool is_bold;                /**< headings stand out (a terminal) */
+};
+
+/** Write it. CSV holds exactly one action; the caller has seen to that. */
+void report_write(const struct report *report, enum report_format format, FILE *out);
+
+/** Events and stacks that are missing from a trace. */
+struct report_losses {
+	uint64_t events, stacks;
+};
+
+/** Sum up what the gaps of the trace lost. */
+struct report_losses report_losses_sum(const struct trace_dictionary *dictionary);
+
+/** The gaps as an array under "gaps" of the open object. */
+void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
+
+/** The gaps as lines of text. */
+void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+
+#define NUMBER(name) offsetof(struct heap_numbers, name)
+static const struct action_sort sorts[] = {
+	{"so", "outstanding size", NUMBER(outstanding_bytes)}, {"soc", "outstanding count", NUMBER(outstanding_count)},
+	{"st", "total size", NUMBER(total_bytes)},             {"stc", "total count", NUMBER(total_count)},
+	{"src", "realloc count", NUMBER(realloc_count)},       {"sp", "size at the peak", NUMBER(peak_bytes)},
+	{"spc", "count at the peak", NUMBER(peak_count)},      {"stt", "temporary count", NUMBER(temporary_count)},
+};
+enum { SORT_COUNT = sizeof(sorts) / sizeof(*sorts) };
+
+const struct action_sort *action_sort_find(const char *key)
+{
+	if (!key)
+		return &sorts[0];
+	for (int i = 0; i < SORT_COUNT; i++)
+		if (!strcasecmp(key, sorts[i].key))
+			return &sorts[i];
+	return NULL;
+}
+
+const char *action_sort_keys(void)
+{
+	static char keys[SORT_COUNT * 5];
+	if (!*keys)
+		for (int i = 0; i < SORT_COUNT; i++)
+			strcat(strcat(keys, i ? " " : ""), sorts[i].key);
+	return keys;
+}
+
+/* Sites by group: group `row` has order[starts[row]] up to order[starts[row + 1]]. */
+struct grouping {
+	uint32_t *row_of_site, *order, *starts;
+};
+
+/* Rows for all groups, with their numbers. Groups without anything in the range or at the peak make no row. */
+static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
+{
+	const struct heap_table *table = source->table;
+	struct map groups = {0};
+	size_t capacity = 0;
+	grouping->row_of_site = memory_resize(NULL, table->site_count, sizeof(uint32_t));
+	for (uint32_t site = 0; site < table->site_count; site++) {
+		const struct heap_numbers *numbers = &source->window->sites[site];
+		grouping->row_of_site[site] = HEAP_NONE;
+		if (!numbers->total_count && !numbers->peak_count)
+			continue;
+		bool added;
+		uint32_t group = action->group(source, &table->sites[site]);
+		uint32_t *row = map_add(&groups, group, &added);
+		if (added) {
+			*row = (uint32_t)rows->count;
+			memory_grow(rows->memory, rows->count, capacity);
+			rows->memory[rows->count++] = (struct action_row){.group = group};
+		}
+		grouping->row_of_site[site] = *row;
+		heap_numbers_add(&rows->memory[*row].numbers, numbers);
+	}
+	map_fini(&groups);
+}
+
+static void rows_order_sites(const struct action_rows *rows, struct grouping *grouping, uint32_t site_count)
+{
+	grouping->starts = memory_zeroed(rows->count + 2, sizeof(uint32_t));
+	grouping->order = memory_resize(NULL, site_count, sizeof(uint32_t));
+	uint32_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
+	for (uint32_t site = 0; site < site_count; site++)
+		if (grouping->row_of_site[site] != HEAP_NONE)
+			next[grouping->row_of_site[site] + 1]++;
+	for (size_t row = 1; row <= rows->count; row++)
+		next[row] += next[row - 1];
+	for (uint32_t site = 0; site < site_count; site++)
+		if (grouping->row_of_site[site] != HEAP_NONE)
+			grouping->order[next[grouping->row_of_site[site]]++] = site;
+}
+
+static void swap(int64_t *a, int64_t *b)
+{
+	int64_t kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+/* Put the k-th smallest in its place, smaller ones before it (Hoare's selection, middle of three as pivot). */
+static int64_t select_nth(int64_t *values, size_t count, size_t k)
+{
+	size_t low = 0, high = count - 1;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (values[middle] < values[low])
+			swap(&values[middle], &values[low]);
+		if (values[high] < values[low])
+			swap(&values[high], &values[low]);
+		if (values[high] < values[middle])
+			swap(&values[high], &values[middle]);
+		int64_t pivot = values[middle];
+		size_t left = low, right = high;
+		while (left <= right) {
+			while (values[left] < pivot)
+				left++;
+			while (values[right] > pivot)
+				right--;
+			if (left > right)
+				break;
+			swap(&values[left++], &values[right]);
+			if (!right--)
+				break;
+		}
+		if (k <= right && right != SIZE_MAX)
+			high = right;
+		else if (k >= left)
+			low = left;
+		else
+			break;
+	}
+	return values[k];
+}
+
+static void row_lifetimes(struct action_row *row, int64_t *values, size_t count)
+{
+	if (!count)
+		return;
+	row->lifetime_min = row->lifetime_max = values[0];
+	for (size_t i = 1; i < count; i++) {
+		if (values[i] < row->lifetime_min)
+			row->lifetime_min = values[i];
+		if (values[i] > row->lifetime_max)
+			row->lifetime_max = values[i];
+	}
+	row->lifetime_median = select_nth(values, count, count / 2);
+	if (count % 2)
+		return;
+	int64_t below = values[0];
+	for (size_t i = 1; i < count / 2; i++)
+		below = values[i] > below ? values[i] : below;
+	row->lifetime_median = below + (row->lifetime_median - below) / 2;
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	return (left > right) - (left < right);
+}
+
+static uint32_t count_distinct(uint32_t *values, size_t count)
+{
+	uint32_t distinct = 0;
+	if (count)
+		qsort(values, count, sizeof(*values), number_compare);
+	for (size_t i = 0; i < count; i++)
+		distinct += !i || values[i] != values[i - 1];
+	return distinct;
+}
+
+/* Where each site's uses begin in the window's list. */
+static size_t *uses_by_site(const struct action_source *source)
+{
+	size_t *starts = memory_zeroed((size_t)source->table->site_count + 1, sizeof(*starts));
+	for (size_t i = 0; i < source->window->use_count; i++)
+		starts[source->window->uses[i].site + 1]++;
+	for (uint32_t i = 0; i < source->table->site_count; i++)
+		starts[i + 1] += starts[i];
+	return starts;
+}
+
+/* What cannot be added up from sites: lifetimes, threads, processes. */
+static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source)
+{
+	const struct heap_window *window = source->window;
+	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
+	int64_t *lifetimes = memory_resize(NULL, window->totals.total_count, sizeof(*lifetimes));
+	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
+	size_t *uses = uses_by_site(source);
+	for (size_t i = 0; i < rows->count; i++) {
+		struct action_row *row = &rows->memory[i];
+		size_t lifetime_count = 0, used_count = 0;
+		for (uint32_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++) {
+			uint32_t site = grouping->order[at], first = window->lifetime_starts[site];
+			uint32_t count = window->lifetime_starts[site + 1] - first;
+			memcpy(&lifetimes[lifetime_count], &window->lifetimes[first], count * sizeof(*lifetimes));
+			lifetime_count += count;
+			for (size_t use = uses[site]; use < uses[site + 1]; use++)
+				used[used_count++] = window->uses[use].thread;
+		}
+		row_lifetimes(row, lifetimes, lifetime_count);
+		row->threads = count_distinct(used, used_count);
+		for (size_t use = 0; use < used_count; use++)
+			used[use] = threads[used[use]].process;
+		row->processes = count_distinct(used, used_count);
+	}
+	free(uses);
+	free(used);
+	free(lifetimes);
+}
+
+struct comparison {
+	struct action_source *source;
+	const struct action *action;
+	size_t offset;
+};
+
+static uint64_t number_at(const struct action_row *row, size_t offset)
+{
+	uint64_t number;
+	memcpy(&number, (const char *)&row->numbers + offset, sizeof(number));
+	return number;
+}
+
+/* Texts are made for rows that are equal in every number, and for those that are shown. */
+static const char *row_text(const struct comparison *comparison, struct action_row *row)
+{
+	if (!row->text)
+		row->text = comparison->action->text(comparison->source, row->group);
+	return row->text;
+}
+
+static int row_compare(const void *a, const void *b, void *context)
+{
+	const struct comparison *comparison = context;
+	struct action_row *left = *(struct action_row *const *)a, *right = *(struct action_row *const *)b;
+	const size_t offsets[] = {comparison->offset, NUMBER(total_bytes), NUMBER(total_count)};
+	for (unsigned i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+		uint64_t of_left = number_at(left, offsets[i]), of_right = number_at(right, offsets[i]);
+		if (of_left != of_right)
+			return of_left > of_right ? -1 : 1;
+	}
+	return left == right ? 0 : strcmp(row_text(comparison, left), row_text(comparison, right));
+}
+
+void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
+		      const struct action_sort *sort, uint64_t top)
+{
+	struct grouping grouping = {0};
+	struct comparison comparison = {source, action, sort->offset};
+	*rows = (struct action_rows){0};
+	if (!action->group)
+		return;
+	rows_group(rows, &grouping, source, action);
+	rows_order_sites(rows, &grouping, source->table->site_count);
+	rows_detail(rows, &grouping, source);
+	free(grouping.row_of_site);
+	free(grouping.order);
+	free(grouping.starts);
+	rows->rows = memory_resize(NULL, rows->count, sizeof(*rows->rows));
+	for (size_t i = 0; i < rows->count; i++)
+		rows->rows[i] = &rows->memory[i];
+	if (rows->count)
+		qsort_r(rows->rows, rows->count, sizeof(*rows->rows), row_compare, &comparison);
+	rows->shown = rows->count < top ? rows->count : top;
+	for (size_t i = 0; i < rows->shown; i++)
+		row_text(&comparison, rows->rows[i]);
+}
+
+void action_rows_fini(struct action_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		free(rows->memory[i].text);
+	free(rows->memory);
+	free(rows->rows);
+	*rows = (struct action_rows){0};
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/** What the commands share: the table of commands, their messages, the output and the trace to read. */
+#ifndef XHEAP_CLI_CLI_H
+#define XHEAP_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/diag.h"
+
+/** Exit statuses of every command (`record` passes on its program's own). */
+enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
+
+/** A command: a file of its own, and a row in the table of main.c. */
+struct command {
+	const char *name;
+	const char *usage;           /**< what follows the name */
+	const char *summary;         /**< one line */
+	const char *help;            /**< the rest of --help: options and an example */
+	int (*run)(int argc, char **argv); /**< argv[0] is the command's name; returns the exit status */
+};
+
+extern const struct command command_info, command_dump, command_heap, command_help, command_version;
+
+/** The command with this name in any case, or NULL. */
+const struct command *command_find(const char *name);
+
+/** Print the help of a command. */
+void command_print_help(const struct command *command, FILE *out);
+
+/** Whether the word asks for help: --help, -h, -?. */
+bool command_is_help_word(const char *word);
+
+/** Print the list of commands. */
+void command_print_list(FILE *out);
+
+/** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
+__attribute__((format(printf, 1, 2)))
+int cli_fail(const char *format, ...);
+
+/** Where a report goes: stdout, through the pager when that is a terminal. */
+struct cli_output {
+	FILE *file;
+	int pager;                   /**< process id, or 0 */
+	bool is_terminal;
+};
+
+/** Begin; wants_pager: this output is for reading. */
+void cli_output_open(struct cli_output *output, bool wants_pager);
+
+/** End it, wait for the pager: CLI_OK, or CLI_FAILED after a message when not all could be written. A reader that left early is no failure. */
+int cli_output_close(struct cli_output *output);
+
+/** The path to read: `given`, or the newest trace of this directory (which is said on stderr), or NULL after a message. The caller's (free). */
+char *cli_trace_path(const char *given);
+
+#endif

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap dump: all that is in a trace, row by row: events in the order of their times, or one of the dictionaries.
+ *
+ * A dump is a list of columns, each with a name and a way to put its value of the current row; text, CSV and JSON (one object per
+ * line) are three ways to write the list. Rows are written as they are read, so a dump of any length takes the memory of the
+ * blocks that are open.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/report.h"
+#include "base/grid.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "heap/stream.h"
+
+enum { VALUE_BYTES = 512 };
+
+/* A cell: absent, a number (no quotes in JSON), or text. */
+struct value {
+	enum { VALUE_ABSENT, VALUE_NUMBER, VALUE_TEXT } kind;
+	const char *text;             /* in `room`, or anything that lives until the row is written */
+	char room[VALUE_BYTES];
+};
+
+struct row;
+
+struct column {
+	const char *name;
+	void (*get)(const struct row *row, struct value *value);
+	int width;                    /* of text output; negative: aligned to the left; 0: as long as it is */
+};
+
+/* What columns are taken from. */
+struct row {
+	const struct trace_dictionary *dictionary;
+	struct heap_names *names;
+	uint64_t seq;
+	const struct trace_block *block; /* events */
+	uint32_t at;                  /* row of the block; else the row of the dictionary */
+};
+
+struct dump {
+	const struct trace *trace;
+	struct symbols *symbols;
+	const struct column *columns;
+	unsigned column_count;
+	int format;
+	struct heap_range range;
+	FILE *out;
+	struct row row;
+};
+
+/* ---- values ---- */
+
+/* Decimal digits by hand: this is most of what a dump does. */
+static void put_number(struct value *value, int64_t number)
+{
+	char *at = value->room + 32;
+	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	*at = 0;
+	do
+		*--at = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (number < 0)
+		*--at = '-';
+	value->kind = VALUE_NUMBER;
+	value->text = at;
+}
+
+static void put_count(struct value *value, uint64_t count)
+{
+	if (count <= INT64_MAX) {
+		put_number(value, (int64_t)count);
+		return;
+	}
+	snprintf(value->room, sizeof(value->room), "%" PRIu64, count);
+	value->kind = VALUE_NUMBER;
+	value->text = value->room;
+}
+
+static char *hex_before(char *at, uint64_t number)
+{
+	do
+		*--at = "0123456789abcdef"[number & 15];
+	while (number >>= 4);
+	*--at = 'x';
+	*--at = '0';
+	return at;
+}
+
+static void put_address(struct value *value, uint64_t address)
+{
+	value->room[32] = 0;
+	value->kind = VALUE_TEXT;
+	value->text = hex_before(value->room + 32, address);
+}
+
+static void put_text(struct value *value, const char *text)
+{
+	value->kind = VALUE_TEXT;
+	value->text = text;
+}
+
+static void put_id(struct value *value, uint32_t id)
+{
+	if (id != TRACE_NONE)
+		put_count(value, id);
+}
+
+/* ---- events ---- */
+
+static const char *const kind_actions[] = {
+#define X(id, action, word) action,
+	EVENT_KINDS(X)
+#undef X
+};
+
+static const struct { const char *name, *parameters; } functions[] = {
+#define X(id, name, kind, parameters) {name, parameters},
+	HEAP_FUNCTIONS(X)
+#undef X
+};
+
+static void event_seq(const struct row *row, struct value *value) { put_count(value, row->seq); }
+static void event_time(const struct row *row, struct value *value) { put_number(value, row->block->time_ns[row->at]); }
+static void event_process(const struct row *row, struct value *value) { put_id(value, row->dictionary->threads[row->block->thread].process); }
+static void event_tid(const struct row *row, struct value *value) { put_count(value, row->dictionary->threads[row->block->thread].tid); }
+
+static void event_duration(const struct row *row, struct value *value)
+{
+	if (!(row->block->flags[row->at] & EVENT_NO_DURATION))
+		put_number(value, row->block->duration_ns[row->at]);
+}
+
+static void event_pid(const struct row *row, struct value *value)
+{
+	put_count(value, row->dictionary->processes[row->dictionary->threads[row->block->thread].process].pid);
+}
+
+static void event_action(const struct row *row, struct value *value)
+{
+	unsigned kind = row->block->kind[row->at];
+	put_text(value, kind < EVENT_KIND_COUNT ? kind_actions[kind] : "?");
+}
+
+static const struct trace_entry *event_entry(const struct row *row)
+{
+	unsigned entry = row->block->entry[row->at];
+	return entry < row->dictionary->entry_count ? &row->dictionary->entries[entry] : NULL;
+}
+
+static void event_function(const struct row *row, struct value *value)
+{
+	if (event_entry(row))
+		put_text(value, event_entry(row)->name);
+}
+
+static void event_heap(const struct row *row, struct value *value)
+{
+	uint32_t heap = row->block->heap[row->at];
+	if (heap < row->dictionary->heap_count)
+		put_address(value, row->dictionary->heaps[heap].handle);
+}
+
+/* An address where there is one: a failed call has none. */
+static void event_address(const struct row *row, struct value *value)
+{
+	if (row->block->address[row->at])
+		put_address(value, row->block->address[row->at]);
+}
+
+static void event_previous(const struct row *row, struct value *value)
+{
+	if (row->block->previous[row->at])
+		put_address(value, row->block->previous[row->at]);
+}
+
+static void event_size(const struct row *row, struct value *value)
+{
+	if (row->block->kind[row->at] != EVENT_FREE || row->block->size[row->at])
+		put_count(value, row->block->size[row->at]);
+}
+
+static void event_usable(const struct row *row, struct value *value)
+{
+	if (row->block->usable[row->at])
+		put_count(value, row->block->usable[row->at]);
+}
+
+static void event_stack(const struct row *row, struct value *value)
+{
+	if (!(row->block->flags[row->at] & EVENT_NO_STACK) && row->block->stack[row->at])
+		put_count(value, row->block->stack[row->at]);
+}
+
+/* 0, the error number of a failed call, or that there is none yet. */
+static void event_result(const struct row *row, struct value *value)
+{
+	if (row->block->flags[row->at] & EVENT_IN_FLIGHT)
+		put_text(value, "in-flight");
+	else
+		put_number(value, row->block->flags[row->at] & EVENT_FAILED ? row->block->result[row->at] : 0);
+}
+
+/* An argument by the name of its parameter. The trace has sizes as bytes in all; calloc was given bytes per element. */
+static uint64_t event_argument(const struct row *row, const char *parameter, size_t length)
+{
+	const struct trace_block *block = row->block;
+	const struct trace_entry *entry = event_entry(row);
+	uint64_t size = block->size[row->at], argument = block->argument[row->at];
+	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY;
+	if (!strncmp(parameter, "pointer", length))
+		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at] : block->kind[row->at] == EVENT_FREE ? block->address[row->at] : 0;
+	if (!strncmp(parameter, "size", length))
+		return !is_counted ? size : argument ? size / argument : 0;
+	return !strncmp(parameter, "memptr", length) ? block->argument2[row->at] : argument;
+}
+
+/* "count=4;size=16": pointers in hexadecimal. */
+static void event_arguments(const struct row *row, struct value *value)
+{
+	const struct trace_entry *entry = event_entry(row);
+	char *to = value->room;
+	if (!entry || entry->function >= FUNCTION_COUNT)
+		return;
+	for (const char *at = functions[entry->function].parameters; *at;) {
+		size_t length = strcspn(at, ",");
+		uint64_t argument = event_argument(row, at, length);
+		bool is_pointer = !strncmp(at, "pointer", length) || !strncmp(at, "memptr", length);
+		memcpy(to, at, length);
+		to += length;
+		*to++ = '=';
+		struct value number;
+		(is_pointer ? put_address : put_count)(&number, argument);
+		to = stpcpy(to, number.text);
+		at += length + (at[length] == ',');
+		if (*at)
+			*to++ = ';';
+	}
+	*to = 0;
+	put_text(value, value->room);
+}
+
+static const struct column event_columns[] = {
+	{"seq", event_seq, 8}, {"time_ns", event_time, 12}, {"duration_ns", event_duration, 11}, {"process", event_process, 7},
+	{"pid", event_pid, 7}, {"tid", event_tid, 7}, {"action", event_action, -7}, {"function", event_function, -14},
+	{"heap", event_heap, -14}, {"address", event_address, -14}, {"previous_address", event_previous, -16}, {"size", event_size, 9},
+	{"usable", event_usable, 9}, {"args", event_arguments, -28}, {"result", event_result, -9}, {"stack_id", event_stack, 8},
+};
+
+/* ---- dictionaries ---- */
+
+static const struct trace_node *stack_node(const struct row *row) { return &row->dictionary->nodes[row->at]; }
+static const struct trace_frame *stack_address(const struct row *row) { return &row->dictionary->frames[stack_node(row)->frame]; }
+static void stack_id(const struct row *row, struct value *value) { put_count(value, row->at); }
+static void stack_parent(const struct row *row, struct value *value) { put_count(value, stack_node(row)->parent); }
+
+static void stack_image(const struct row *row, struct value *value)
+{
+	uint32_t image = stack_address(row)->image;
+	if (image < row->dictionary->image_count)
+		put_text(value, row->dictionary->images[image].path);
+}
+
+static void stack_offset(const struct row *row, struct value *value) { put_address(value, stack_address(row)->offset); }
+
+/* The names of the whole stack; too long for `room`, it is kept until the next row. */
+static void stack_text(const struct row *row, struct value *value)
+{
+	static char *kept;
+	free(kept);
+	kept = heap_names_text(row->names, heap_names_stack(row->names, row->at));
+	put_text(value, kept);
+}
+
+static const struct column stack_columns[] = {
+	{"stack_id", stack_id, 8}, {"parent_id", stack_parent, 9}, {"image", stack_image, -24}, {"offset", stack_offset, -12}, {"stack", stack_text, 0},
+};
+
+static const struct trace_mapping *image_mapping(const struct row *row) { return &row->dictionary->mappings[row->at]; }
+static const struct trace_image *image_file(const struct row *row) { return &row->dictionary->images[image_mapping(row)->image]; }
+static void image_id(const struct row *row, struct value *value) { put_id(value, image_mapping(row)->image); }
+static void image_process(const struct row *row, struct value *value) { put_id(value, image_mapping(row)->process); }
+static void image_base(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->base); }
+static void image_end(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->end); }
+static void image_bias(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->bias); }
+static void image_load(const struct row *row, struct value *value) { put_number(value, image_mapping(row)->load_ns); }
+static void image_path(const struct row *row, struct value *value) { put_text(value, image_file(row)->path); }
+
+static void image_unload(const struct row *row, struct value *value)
+{
+	if (image_mapping(row)->unload_ns != INT64_MAX)
+		put_number(value, image_mapping(row)->unload_ns);
+}
+
+static void image_build_id(const struct row *row, struct value *value)
+{
+	const struct trace_image *image = image_file(row);
+	size_t size = image->build_id_size < VALUE_BYTES / 2 ? image->build_id_size : VALUE_BYTES / 2 - 1;
+	for (size_t i = 0; i < size; i++)
+		snprintf(value->room + 2 * i, 3, "%02x", image->build_id[i]);
+	if (size)
+		put_text(value, value->room);
+}
+
+static const struct column image_columns[] = {
+	{"image", image_id, 5}, {"process", image_process, 7}, {"base", image_base, -14}, {"end", image_end, -14}, {"bias", image_bias, -14},
+	{"load_ns", image_load, 12}, {"unload_ns", image_unload, 12}, {"build_id", image_build_id, -40}, {"path", image_path, 0},
+};
+
+static const struct trace_process *process_of(const struct row *row) { return &row->dictionary->processes[row->at]; }
+static void process_id(const struct row *row, struct value *value) { put_id(value, row->at); }
+static void process_pid(const struct row *row, struct value *value) { put_count(value, process_of(row)->pid); }
+static void process_parent(const struct row *row, struct value *value) { put_id(value, process_of(row)->parent); }
+static void process_fork(const struct row *row, struct value *value) { put_id(value, process_of(row)->forked_from); }
+static void process_generation(const struct row *row, struct value *value) { put_count(value, process_of(row)->exec_generation); }
+static void process_start(const struct row *row, struct value *value) { put_number(value, process_of(row)->start_ns); }
+static void process_image(const struct row *row, struct value *value) { put_text(value, process_of(row)->image); }
+static void process_command(const struct row *row, struct value *value) { put_text(value, process_of(row)->command); }
+
+static void process_end_time(const struct row *row, struct value *value)
+{
+	if (process_of(row)->end != TRACE_END_OPEN)
+		put_number(value, process_of(row)->end_ns);
+}
+
+static void process_end(const struct row *row, struct value *value)
+{
+	static const char *const words[] = {"running", "exit", "signal", "exec", "unknown", "detached"};
+	put_text(value, words[process_of(row)->end <= TRACE_END_DETACHED ? process_of(row)->end : TRACE_END_UNKNOWN]);
+}
+
+static void process_status(const struct row *row, struct value *value)
+{
+	if (process_of(row)->end == TRACE_END_EXIT || process_of(row)->end == TRACE_END_SIGNAL)
+		put_number(value, process_of(row)->end_status);
+}
+
+static void process_note(const struct row *row, struct value *value)
+{
+	if (process_of(row)->note && *process_of(row)->note)
+		put_text(value, process_of(row)->note);
+}
+
+static const struct column process_columns[] = {
+	{"process", process_id, 7}, {"pid", process_pid, 7}, {"parent", process_parent, 7}, {"forked_from", process_fork, 11},
+	{"exec_generation", process_generation, 15}, {"start_ns", process_start, 12}, {"end_ns", process_end_time, 12},
+	{"end", process_end, -8}, {"status", process_status, 6}, {"image", process_image, -20}, {"command", process_command, -20},
+	{"note", process_note, 0},
+};
+
+/* ---- writing ---- */
+
+static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
+{
+	const char *text = value->kind == VALUE_ABSENT ? "" : value->text;
+	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
+}
+
+static void write_row(struct dump *dump)
+{
+	FILE *out = dump->out;
+	bool is_first = true;
+	struct value value;
+	if (dump->format == REPORT_JSON)
+		putc_unlocked('{', out);
+	for (unsigned i = 0; i < dump->column_count; i++) {
+		const struct column *column = &dump->columns[i];
+		bool is_last = i + 1 == dump->column_count;
+		value.kind = VALUE_ABSENT;
+		column->get(&dump->row, &value);
+		if (dump->format == REPORT_JSON) {
+			if (value.kind == VALUE_ABSENT)
+				continue;
+			fputs_unlocked(is_first ? "\"" : ", \"", out);
+			fputs_unlocked(column->name, out);
+			fputs_unlocked("\": ", out);
+			if (value.kind == VALUE_NUMBER)
+				fputs_unlocked(value.text, out);
+			else
+				json_quote(out, value.text);
+			is_first = false;
+			continue;
+		}
+		if (i)
+			fputs_unlocked(dump->format == REPORT_CSV ? "," : "  ", out);
+		if (dump->format == REPORT_TEXT)
+			write_text(column, &value, is_last, out);
+		else if (value.kind == VALUE_NUMBER)
+			fputs_unlocked(value.text, out);
+		else if (value.kind == VALUE_TEXT)
+			csv_field(out, value.text);
+	}
+	fputs_unlocked(dump->format == REPORT_JSON ? "}\n" : "\n", out);
+}
+
+static void write_header(struct dump *dump)
+{
+	for (unsigned i = 0; i < dump->column_count && dump->format != REPORT_JSON; i++) {
+		struct value value = {.kind = VALUE_TEXT, .text = dump->columns[i].name};
+		if (i)
+			fputs(dump->format == REPORT_CSV ? "," : "  ", dump->out);
+		if (dump->format == REPORT_CSV)
+			fputs(value.text, dump->out);
+		else
+			write_text(&dump->columns[i], &value, i + 1 == dump->column_count, dump->out);
+	}
+	if (dump->format != REPORT_JSON)
+		putc('\n', dump->out);
+}
+
+/* ---- what can be dumped ---- */
+
+/* Rows keep the numbers that they have without a range: what lies before it is counted. */
+static int dump_events(struct dump *dump, struct diag *diag)
+{
+	struct heap_stream *stream = heap_stream_new(dump->trace, HEAP_ORDER_EVENTS, dump->range.from_ns, dump->range.to_ns);
+	struct heap_point point;
+	int status;
+	dump->row.seq = heap_stream_skipped(stream);
+	while ((status = heap_stream_next(stream, &point, diag)) > 0 && !ferror(dump->out)) {
+		if (point.time_ns > dump->range.to_ns)
+			break;
+		dump->row.block = point.block;
+		dump->row.at = point.row;
+		if (point.time_ns >= dump->range.from_ns)
+			write_row(dump);
+		dump->row.seq++;
+	}
+	heap_stream_free(stream);
+	return status < 0 ? status : 0;
+}
+
+static int dump_rows(struct dump *dump, uint32_t first, uint32_t count)
+{
+	for (dump->row.at = first; dump->row.at < count && !ferror(dump->out); dump->row.at++)
+		write_row(dump);
+	return 0;
+}
+
+static int dump_stacks(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	dump->row.names = heap_names_new(dump->trace, dump->symbols, false);
+	int status = dump_rows(dump, 1, dump->row.dictionary->node_count);
+	heap_names_free(dump->row.names);
+	return status;
+}
+
+static int dump_images(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	return dump_rows(dump, 0, dump->row.dictionary->mapping_count);
+}
+
+static int dump_processes(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	return dump_rows(dump, 0, dump->row.dictionary->process_count);
+}
+
+#define COLUMNS(columns) columns, sizeof(columns) / sizeof(*columns)
+static const struct {
+	const struct column *columns;
+	unsigned count;
+	int (*run)(struct dump *dump, struct diag *diag);
+} subjects[] = {
+	{COLUMNS(event_columns), dump_events}, {COLUMNS(stack_columns), dump_stacks},
+	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
+};
+
+/* ---- the command ---- */
+
+struct dump_options {
+	const char *path;
+	int format, subject;
+	struct heap_range range;
+};
+
+static int set_subject(void *context, struct words *words, int number)
+{
+	(void)words;
+	((struct dump_options *)context)->subject = number;
+	return 0;
+}
+
+static int set_format(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct dump_options *options = context;
+	const char *word = options_value(words, "format");
+	if (word && (options->format = report_format_find(word)) < 0)
+		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
+	return word ? 0 : CLI_FAILED;
+}
+
+static int set_range(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct dump_options *options = context;
+	return options_range(words, &options->range.from_ns, &options->range.to_ns);
+}
+
+static int set_path(void *context, char *word)
+{
+	struct dump_options *options = context;
+	if (options->path)
+		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
+	options->path = word;
+	return 0;
+}
+
+static int dump_show(const struct dump_options *options, const char *path, const struct trace *trace)
+{
+	struct diag diag = {""};
+	struct cli_output output;
+	cli_output_open(&output, options->format == REPORT_TEXT);
+	struct dump dump = {.trace = trace, .symbols = symbols_new(), .columns = subjects[options->subject].columns,
+			    .column_count = subjects[options->subject].count, .format = options->format, .range = options->range,
+			    .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
+	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
+	write_header(&dump);
+	int error = subjects[options->subject].run(&dump, &diag);
+	symbols_free(dump.symbols);
+	int status = cli_output_close(&output);
+	return error ? cli_fail("%s: %s", path, diag.text) : status;
+}
+
+static int dump_run(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
+		{"range", set_range, 0},    {"format", set_format, 0},
+	};
+	struct dump_options options = {.range = {INT64_MIN, INT64_MAX}};
+	struct diag diag = {""};
+	struct trace *trace;
+	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
+		return CLI_FAILED;
+	char *path = cli_trace_path(options.path);
+	if (!path)
+		return CLI_FAILED;
+	int status = trace_open(&trace, path, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
+	if (status == CLI_OK) {
+		status = dump_show(&options, path, trace);
+		trace_close(trace);
+	}
+	free(path);
+	return status;
+}
+
+const struct command command_dump = {
+	.name = "dump", .usage = "[FILE] [-events|-stacks|-images|-processes] [OPTIONS]", .summary = "print all that a trace holds",
+	.run = dump_run,
+	.help =
+	"  -events         every heap call in the order of time (the default)\n"
+	"  -stacks         the tree of stacks; stack_id is the one that events name\n"
+	"  -images         which file lay where in which process\n"
+	"  -processes      processes and how they ended\n"
+	"  -range T1 T2    events from T1 to T2: microseconds from the start, or with s, ms, us, ns\n"
+	"  -format FORMAT  text, csv, or json (one object per line; what is absent has no key)\n\n"
+	"Without FILE: the newest xheap.*.xht here.\n\n"
+	"Example:\n  xheap dump xheap.jq.4711.xht -range 0 10ms -format csv\n",
+};

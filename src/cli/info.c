@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap info: what is in a trace. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "action/report.h"
+#include "base/grid.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+/* What can be said of a trace, counted from its blocks' headers. */
+struct info {
+	const char *path;
+	const struct trace_dictionary *dictionary;
+	struct heap_table *table;     /* only when a process was forked: what the child inherited takes matching */
+	uint64_t *process_events;
+	uint32_t *process_threads;
+};
+
+struct info_options {
+	const char *path;
+	int format;
+};
+
+static const char *const kind_words[] = {
+#define X(id, action, word) word,
+	EVENT_KINDS(X)
+#undef X
+};
+
+static const char *const end_words[] = {
+	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit", [TRACE_END_SIGNAL] = "signal", [TRACE_END_EXEC] = "exec",
+	[TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
+};
+
+static const char *end_word(const struct trace_process *process)
+{
+	return process->end < sizeof(end_words) / sizeof(*end_words) ? end_words[process->end] : "unknown";
+}
+
+/* ---- JSON ---- */
+
+static void json_process(struct json *json, const struct info *info, uint32_t id)
+{
+	const struct trace_process *process = &info->dictionary->processes[id];
+	json_begin_object(json, NULL);
+	json_count(json, "id", id);
+	json_count(json, "pid", process->pid);
+	if (process->parent != TRACE_NONE)
+		json_count(json, "parent", process->parent);
+	if (process->forked_from != TRACE_NONE)
+		json_count(json, "forked_from", process->forked_from);
+	json_count(json, "exec_generation", process->exec_generation);
+	json_text(json, "image", process->image);
+	json_text(json, "command", process->command);
+	json_time(json, "start_us", process->start_ns);
+	if (process->end != TRACE_END_OPEN)
+		json_time(json, "end_us", process->end_ns);
+	json_text(json, "end", end_word(process));
+	if (process->end == TRACE_END_EXIT)
+		json_number(json, "status", process->end_status);
+	if (process->end == TRACE_END_SIGNAL)
+		json_number(json, "signal", process->end_status);
+	if (process->note && *process->note)
+		json_text(json, "note", process->note);
+	json_count(json, "threads", info->process_threads[id]);
+	json_count(json, "events", info->process_events[id]);
+	if (info->table && process->forked_from != TRACE_NONE) {
+		json_count(json, "inherited_count", info->table->processes[id].inherited_count);
+		json_count(json, "inherited_bytes", info->table->processes[id].inherited_bytes);
+	}
+	json_end_object(json);
+}
+
+static void json_cost(struct json *json, const struct trace_statistics *statistics)
+{
+	json_begin_object(json, "cost");
+	json_count(json, "waits", statistics->waits);
+	json_time(json, "wait_us", (int64_t)statistics->wait_ns);
+	json_time(json, "logger_cpu_us", (int64_t)statistics->logger_cpu_ns);
+	if (statistics->recorder_ns)
+		json_time(json, "recorder_us", (int64_t)statistics->recorder_ns);
+	json_count(json, "buffers_written", statistics->buffers_written);
+	json_count(json, "buffer_size", statistics->buffer_size);
+	json_count(json, "peak_buffers", statistics->peak_buffers);
+	json_count(json, "suppressed", statistics->suppressed);
+	json_end_object(json);
+}
+
+static void info_json(const struct info *info, FILE *out)
+{
+	const struct trace_dictionary *dictionary = info->dictionary;
+	struct json json = {.out = out, .line_depth = 2};
+	json_begin_object(&json, NULL);
+	json_count(&json, "schema", 1);
+	json_text(&json, "trace", info->path);
+	json_bool(&json, "complete", dictionary->is_complete);
+	if (!dictionary->is_complete) {
+		json_count(&json, "cut_offset", dictionary->cut_offset);
+		json_text(&json, "cut_reason", dictionary->cut_reason ? dictionary->cut_reason : "");
+	}
+	json_count(&json, "size_bytes", dictionary->size_bytes);
+	json_time(&json, "duration_us", dictionary->duration_ns);
+	json_time(&json, "start_realtime_us", dictionary->start_realtime_ns);
+	json_text(&json, "clock", dictionary->clock ? dictionary->clock : "");
+	json_text(&json, "host", dictionary->host ? dictionary->host : "");
+	json_count(&json, "event_count", dictionary->event_count);
+	json_begin_object(&json, "events");
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		json_count(&json, kind_words[kind], dictionary->kind_count[kind]);
+	json_end_object(&json);
+	json_count(&json, "failed", dictionary->failed_count);
+	json_count(&json, "in_flight", dictionary->in_flight_count);
+	json_count(&json, "lost_events", report_losses_sum(dictionary).events);
+	report_json_gaps(&json, dictionary);
+	json_count(&json, "truncated_stacks", dictionary->truncated_count);
+	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
+	json_count(&json, "frames", dictionary->frame_count);
+	json_count(&json, "images", dictionary->image_count);
+	json_count(&json, "heaps", dictionary->heap_count);
+	json_count(&json, "threads", dictionary->thread_count);
+	json_begin_object(&json, "options");
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
+	json_end_object(&json);
+	json_cost(&json, &dictionary->statistics);
+	json_begin_array(&json, "processes");
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		json_process(&json, info, i);
+	json_end_array(&json);
+	json_end_object(&json);
+	json_end(&json);
+}
+
+/* ---- text ---- */
+
+static void text_line(struct grid *grid, const char *name, const char *value)
+{
+	grid_row(grid);
+	grid_cell(grid, name);
+	grid_cell(grid, value);
+}
+
+static void text_started(struct grid *grid, int64_t realtime_ns)
+{
+	time_t seconds = realtime_ns / 1000000000;
+	struct tm local;
+	char date[64];
+	if (realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local))
+		text_line(grid, "started", date);
+}
+
+static void text_cost(struct grid *grid, const struct info *info)
+{
+	const struct trace_statistics *statistics = &info->dictionary->statistics;
+	const char *text = arena_format(&grid->arena, "%s of the logger's CPU", text_duration((int64_t)statistics->logger_cpu_ns).data);
+	if (statistics->recorder_ns)
+		text = arena_format(&grid->arena, "%s, about %s in the recorder", text, text_duration((int64_t)statistics->recorder_ns).data);
+	text = arena_format(&grid->arena, "%s, %s waits for a buffer", text, text_count(statistics->waits).data);
+	if (statistics->waits)
+		text = arena_format(&grid->arena, "%s (%s)", text, text_duration((int64_t)statistics->wait_ns).data);
+	text_line(grid, "cost", text);
+}
+
+static void text_facts(const struct info *info, FILE *out)
+{
+	const struct trace_dictionary *dictionary = info->dictionary;
+	struct grid grid = {.columns = 2};
+	text_line(&grid, "size", text_bytes(dictionary->size_bytes).data);
+	text_started(&grid, dictionary->start_realtime_ns);
+	text_line(&grid, "duration", text_duration(dictionary->duration_ns).data);
+	text_line(&grid, "host", dictionary->host ? dictionary->host : "");
+	text_line(&grid, "clock", dictionary->clock ? dictionary->clock : "");
+	text_line(&grid, "events", text_count(dictionary->event_count).data);
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		if (dictionary->kind_count[kind])
+			text_line(&grid, arena_format(&grid.arena, "  %s", kind_words[kind]), text_count(dictionary->kind_count[kind]).data);
+	if (dictionary->failed_count)
+		text_line(&grid, "  failed", text_count(dictionary->failed_count).data);
+	if (dictionary->in_flight_count)
+		text_line(&grid, "  in flight", text_count(dictionary->in_flight_count).data);
+	text_line(&grid, "stacks", arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
+						text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
+						text_count(dictionary->frame_count).data, text_count(dictionary->truncated_count).data));
+	text_line(&grid, "images", text_count(dictionary->image_count).data);
+	text_line(&grid, "threads", text_count(dictionary->thread_count).data);
+	text_cost(&grid, info);
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		text_line(&grid, i ? "" : "options", arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
+static const char *text_end(struct arena *arena, const struct trace_process *process)
+{
+	if (process->end == TRACE_END_EXIT)
+		return arena_format(arena, "exit %d", process->end_status);
+	if (process->end == TRACE_END_SIGNAL) {
+		const char *name = sigabbrev_np(process->end_status);
+		return name ? arena_format(arena, "SIG%s", name) : arena_format(arena, "signal %d", process->end_status);
+	}
+	return end_word(process);
+}
+
+static void text_processes(const struct info *info, FILE *out)
+{
+	static const char *const titles[] = {">id", ">pid", ">parent", ">start", ">end", "how", ">threads", ">events", ">inherited", "command"};
+	struct grid grid = {0};
+	grid_columns(&grid, 10, titles);
+	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
+		const struct trace_process *process = &info->dictionary->processes[i];
+		bool is_forked = info->table && process->forked_from != TRACE_NONE;
+		grid_row(&grid);
+		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
+		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, process->pid));
+		grid_cell(&grid, process->parent == TRACE_NONE ? "" : arena_format(&grid.arena, "%" PRIu32, process->parent));
+		grid_cell(&grid, text_duration(process->start_ns).data);
+		grid_cell(&grid, process->end == TRACE_END_OPEN ? "" : text_duration(process->end_ns).data);
+		grid_cell(&grid, text_end(&grid.arena, process));
+		grid_cell(&grid, text_count(info->process_threads[i]).data);
+		grid_cell(&grid, text_count(info->process_events[i]).data);
+		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "");
+		grid_cell(&grid, *process->command ? process->command : process->image);
+		if (process->note && *process->note)
+			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", process->note));
+	}
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
+static void info_text(const struct info *info, FILE *out)
+{
+	const struct trace_dictionary *dictionary = info->dictionary;
+	struct report_losses losses = report_losses_sum(dictionary);
+	fprintf(out, "%s: %s\n", info->path, dictionary->is_complete ? "complete" : "cut short");
+	if (!dictionary->is_complete)
+		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
+	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
+	report_text_gaps(out, dictionary);
+	putc('\n', out);
+	text_facts(info, out);
+	fputs("\nProcesses\n", out);
+	text_processes(info, out);
+}
+
+/* ---- the command ---- */
+
+static int set_format(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct info_options *options = context;
+	const char *word = options_value(words, "format");
+	if (!word)
+		return CLI_FAILED;
+	options->format = report_format_find(word);
+	if (options->format != REPORT_TEXT && options->format != REPORT_JSON)
+		return cli_fail("-format: \"%s\" is none of text, json", word);
+	return 0;
+}
+
+static int set_path(void *context, char *word)
+{
+	struct info_options *options = context;
+	if (options->path)
+		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
+	options->path = word;
+	return 0;
+}
+
+static int info_read(struct info *info, const struct trace *trace, struct diag *diag)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	bool has_forks = false;
+	info->dictionary = dictionary;
+	info->process_events = memory_zeroed(dictionary->process_count, sizeof(*info->process_events));
+	info->process_threads = memory_zeroed(dictionary->process_count, sizeof(*info->process_threads));
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		struct trace_block head;
+		trace_block_head(trace, i, &head);
+		info->process_events[dictionary->threads[head.thread].process] += head.count;
+	}
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		info->process_threads[dictionary->threads[i].process]++;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		has_forks |= dictionary->processes[i].forked_from != TRACE_NONE;
+	return has_forks ? heap_table_build(&info->table, trace, diag) : 0;
+}
+
+static int info_show(struct info_options *options, const char *path)
+{
+	struct diag diag = {""};
+	struct trace *trace;
+	struct cli_output output;
+	struct info info = {.path = path};
+	if (trace_open(&trace, path, &diag))
+		return cli_fail("%s: %s", path, diag.text);
+	int status = info_read(&info, trace, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
+	if (status == CLI_OK) {
+		cli_output_open(&output, options->format == REPORT_TEXT);
+		(options->format == REPORT_JSON ? info_json : info_text)(&info, output.file);
+		status = cli_output_close(&output);
+	}
+	heap_table_free(info.table);
+	free(info.process_events);
+	free(info.process_threads);
+	trace_close(trace);
+	return status;
+}
+
+static int info_run(int argc, char **argv)
+{
+	static const struct option table[] = {{"format", set_format, 0}};
+	struct info_options options = {0};
+	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
+		return CLI_FAILED;
+	char *path = cli_trace_path(options.path);
+	int status = path ? info_show(&options, path) : CLI_FAILED;
+	free(path);
+	return status;
+}
+
+const struct command command_info = {
+	.name = "info", .usage = "[FILE] [-format text|json]", .summary = "say what is in a trace", .run = info_run,
+	.help =
+	"Counts of events, losses, processes and how they ended, the session's options, and what tracing cost.\n"
+	"Without FILE: the newest xheap.*.xht here.\n\n"
+	"Example:\n  xheap info xheap.jq.4711.xht -format json\n",
+};

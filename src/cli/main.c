@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap: the command. Where things are:
+ *
+ *     cli/main.c       the table of commands
+ *     cli/NAME.c       the command NAME
+ *     cli/options.c    options as tables
+ *     cli/output.c     messages, the pager, the trace to read
+ *     action/          reports over allocations: stacks, frames, image, totals
+ *     heap/            the model: from points to allocations, sums over them, names of frames
+ *     trace/           the file
+ *     symbols/         names of code
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const struct command *const commands[] = {
+	&command_info,
+	&command_dump,
+	&command_heap,
+	&command_help,
+	&command_version,
+};
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
+
+const struct command *command_find(const char *name)
+{
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		if (!strcasecmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+void command_print_help(const struct command *command, FILE *out)
+{
+	fprintf(out, "xheap %s %s\n%s\n\n%s", command->name, command->usage, command->summary, command->help);
+}
+
+void command_print_list(FILE *out)
+{
+	fputs("xheap COMMAND ...: record every heap call of a program, and show where its memory went\n\n", out);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\nxheap help COMMAND tells the rest. Options take one dash or two, in any case.\n\n"
+	      "Example:\n  xheap heap -stacks so -top 10\n", out);
+}
+
+bool command_is_help_word(const char *word)
+{
+	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+	if (!name) {
+		command_print_list(stderr);
+		return CLI_FAILED;
+	}
+	if (command_is_help_word(name))
+		name = "help";
+	if (!strcasecmp(name, "--version") || !strcasecmp(name, "-version") || !strcmp(name, "-V"))
+		name = "version";
+	const struct command *command = command_find(name);
+	if (!command)
+		return cli_fail("%s: no such command; xheap help lists them", name);
+	if (argc > 2 && command_is_help_word(argv[2])) {
+		command_print_help(command, stdout);
+		return CLI_OK;
+	}
+	argv[1] = (char *)command->name;
+	return command->run(argc - 1, argv + 1);
+}

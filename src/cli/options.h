@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/** Options as a table: words with one dash or two, in any case; values follow as the next words, the first also after '='. */
+#ifndef XHEAP_CLI_OPTIONS_H
+#define XHEAP_CLI_OPTIONS_H
+
+#include "cli/cli.h"
+
+/** The words of a command that are still to be read. */
+struct words {
+	char **next, **end;
+};
+
+struct option {
+	const char *name;            /**< without dashes */
+	/** Take what the option needs; `number` is the table's. 0, or CLI_FAILED after a message. */
+	int (*set)(void *context, struct words *words, int number);
+	int number;
+};
+
+/**
+ * Read the words after argv[0]. A word that is no option goes to `operand`; all are operands after "--".
+ * 0, or CLI_FAILED after a message.
+ */
+int options_parse(int argc, char **argv, const struct option *options, unsigned option_count, void *context,
+		  int (*operand)(void *context, char *word));
+
+/** The next word as the value of the option; NULL after a message when there is none. */
+const char *options_value(struct words *words, const char *option);
+
+/** The next word, if there is one, without taking it. */
+const char *options_peek(const struct words *words);
+
+/** Two times follow. 0, or CLI_FAILED after a message. */
+int options_range(struct words *words, int64_t *from_ns, int64_t *to_ns);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int cli_fail(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	fputs("xheap: ", stderr);
+	vfprintf(stderr, format, arguments);
+	putc('\n', stderr);
+	va_end(arguments);
+	return CLI_FAILED;
+}
+
+/* The pager's process: "less" leaves at once when all fits, keeps colours, and leaves the text on the screen. */
+static void pager_run(const int *pipe_ends)
+{
+	const char *pager = getenv("PAGER");
+	dup2(pipe_ends[0], STDIN_FILENO);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	setenv("LESS", "FRX", 0);
+	execl("/bin/sh", "sh", "-c", pager && *pager ? pager : "less", (char *)NULL);
+	_exit(127);
+}
+
+void cli_output_open(struct cli_output *output, bool wants_pager)
+{
+	int ends[2];
+	*output = (struct cli_output){.file = stdout, .is_terminal = isatty(STDOUT_FILENO) == 1};
+	if (!wants_pager || !output->is_terminal || pipe(ends))
+		return;
+	fflush(NULL);
+	output->pager = fork();
+	if (output->pager == 0)
+		pager_run(ends);
+	close(ends[0]);
+	if (output->pager > 0) {
+		output->file = fdopen(ends[1], "w");
+		signal(SIGPIPE, SIG_IGN);
+		return;
+	}
+	close(ends[1]);
+	output->pager = 0;
+}
+
+int cli_output_close(struct cli_output *output)
+{
+	bool is_bad = ferror(output->file) || fflush(output->file);
+	int error = errno;
+	if (output->pager) {
+		fclose(output->file);
+		while (waitpid(output->pager, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (is_bad && error != EPIPE)
+		return cli_fail("cannot write the output: %s", strerror(error));
+	return CLI_OK;
+}
+
+char *cli_trace_path(const char *given)
+{
+	glob_t found;
+	char *newest = NULL;
+	struct timespec newest_at = {0};
+	if (given)
+		return strdup(given);
+	if (!glob("xheap.*.xht", 0, NULL, &found)) {
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			struct stat status;
+			if (stat(found.gl_pathv[i], &status) || !S_ISREG(status.st_mode))
+				continue;
+			bool is_newer = status.st_mtim.tv_sec != newest_at.tv_sec ? status.st_mtim.tv_sec > newest_at.tv_sec
+										  : status.st_mtim.tv_nsec > newest_at.tv_nsec;
+			if (newest && !is_newer)
+				continue;
+			newest = found.gl_pathv[i];
+			newest_at = status.st_mtim;
+		}
+		newest = newest ? strdup(newest) : NULL;
+		globfree(&found);
+	}
+	if (newest)
+		fprintf(stderr, "xheap: reading %s, the newest trace here\n", newest);
+	else
+		cli_fail("no trace: name a FILE; there is no xheap.*.xht here");
+	return newest;
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From points to allocations. Points come in order of time (heap/stream.h); each process has a table of its blocks by address:
+ *
+ *     Begin  a new row of the table, current at its address
+ *     End    the current row of the address is finished and the address forgotten
+ *
+ * What makes it longer than that:
+ *
+ * Stamps.  Two threads' clocks can differ by a little, so that of one address the sequence Begin A, End A, Begin B, End B may come
+ *   as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as `other`
+ *   until the next point of the address decides: an End by another thread within STAMP_SLACK_NS was the older one's, anything else is
+ *   a contradiction. Likewise an End of an address that is not live waits for STAMP_SLACK_NS for its Begin. Points of
+ *   one thread are never reordered.
+ *
+ * Fork.  A child begins with its parent's live blocks, which must cost nothing. So the child's table starts empty, and the
+ *   tables of processes that have to do with a fork keep the addresses of dead blocks: `before` links the rows of
+ *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
+ *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
+ *
+ * Ends of processes.  All that is live in a process ends with it, at that place of the sequence, so `ends` stays in order.
+ */
+#include "heap/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "heap/live.h"
+#include "heap/stream.h"
+
+enum { STAMP_SLACK_NS = 1000 };
+#define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
+#define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
+
+/* An inherited block that a child gave back. */
+struct copy {
+	int64_t end_ns;
+	uint32_t original;
+};
+
+/* An end of an address that was not live. */
+struct stray {
+	int64_t time_ns;
+	uint64_t address;
+	uint32_t process, thread;
+	uint32_t site;
+	uint8_t end;
+};
+
+struct matching_process {
+	struct live live;
+	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
+	bool keeps_history;
+	uint64_t left_count, left_bytes; /* of what it inherited */
+	const struct trace_gap **gaps; /* those that lost frees */
+	uint32_t gap_count;
+};
+
+struct moment {
+	int64_t time_ns;
+	uint32_t process;
+};
+
+struct matching {
+	struct heap_table *table;
+	size_t most;                  /* rows that can come */
+	uint32_t *before;
+	struct matching_process *processes;
+	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
+	struct map site_ids;
+	size_t site_capacity;
+	struct copy *copies;
+	size_t copy_count, copy_capacity;
+	struct stray *strays;         /* from stray_first on, in order of time */
+	size_t stray_first, stray_count, stray_capacity;
+	struct moment *starts, *ends; /* of forked, and of ended processes */
+	uint32_t start_count, end_count, next_start, next_end;
+	const struct trace_gap **gaps;
+	bool is_unordered;            /* an end was given an earlier time */
+};
+
+/* One point, unpacked. */
+struct point {
+	int64_t time_ns;
+	uint64_t address;
+	uint32_t process, thread;
+	const struct trace_block *block;
+	uint32_t row;
+};
+
+/* ---- rows ---- */
+
+static uint32_t process_of(const struct matching *matching, uint32_t allocation)
+{
+	return matching->table->dictionary->threads[matching->table->allocations[allocation].thread].process;
+}
+
+static bool is_live(const struct matching *matching, uint32_t allocation)
+{
+	return !(allocation & COPY_BIT) && matching->table->allocations[allocation].end == HEAP_END_OPEN;
+}
+
+static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
+{
+	struct heap_table *table = matching->table;
+	struct heap_site site = {block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
+	if (block->kind[row] == EVENT_EARLIER)
+		site = (struct heap_site){0, HEAP_NONE};
+	bool added;
+	uint32_t *id = map_add(&matching->site_ids, map_pair(site.stack, site.entry), &added);
+	if (added) {
+		*id = table->site_count;
+		memory_grow(table->sites, table->site_count, matching->site_capacity);
+		table->sites[table->site_count++] = site;
+	}
+	return *id;
+}
+
+static uint32_t allocation_add(struct matching *matching, const struct point *point)
+{
+	struct heap_table *table = matching->table;
+	const struct trace_block *block = point->block;
+	uint64_t size_bytes = block->size[point->row], previous = block->previous[point->row];
+	bool is_realloc = block->kind[point->row] == EVENT_REALLOC && previous;
+	uint32_t id = table->count++;
+	table->allocations[id] = (struct heap_allocation){
+		.birth_ns = point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
+		.size_bytes = size_bytes < SIZE_BYTES_MAX ? size_bytes : SIZE_BYTES_MAX,
+		.flags = (is_realloc ? HEAP_REALLOC : 0) | (is_realloc && previous != point->address ? HEAP_MOVED : 0) |
+			 (block->kind[point->row] == EVENT_EARLIER ? HEAP_EARLIER : 0),
+		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
+		.thread = point->thread, .heap = block->heap[point->row],
+	};
+	table->processes[point->process].live_count++;
+	table->processes[point->process].live_bytes += table->allocations[id].size_bytes;
+	return id;
+}
+
+static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site)
+{
+	struct heap_table *table = matching->table;
+	struct heap_allocation *allocation = &table->allocations[id];
+	struct heap_process *process = &table->processes[process_of(matching, id)];
+	allocation->end = (uint8_t)end;
+	allocation->end_ns = time_ns > allocation->birth_ns ? time_ns : allocation->birth_ns;
+	allocation->end_site = site;
+	if (table->end_count && allocation->end_ns < table->allocations[table->ends[table->end_count - 1]].end_ns)
+		matching->is_unordered = true;
+	table->ends[table->end_count++] = id;
+	if (end != HEAP_END_EXIT) {
+		process->live_count--;
+		process->live_bytes -= allocation->size_bytes;
+	}
+}
+
+/* ---- contradictions ---- */
+
+/* When in [from, to] a gap of the process can have swallowed a free: the gap's end, else INT64_MIN. */
+static int64_t gap_between(const struct matching_process *process, int64_t from_ns, int64_t to_ns)
+{
+	for (uint32_t i = 0; i < process->gap_count; i++) {
+		const struct trace_gap *gap = process->gaps[i];
+		if (gap->from_ns <= to_ns && gap->to_ns >= from_ns)
+			return gap->to_ns < to_ns ? gap->to_ns : to_ns;
+	}
+	return INT64_MIN;
+}
+
+/* A block began over this one and no end came that could be its own. */
+static void settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
+{
+	struct heap_table *table = matching->table;
+	uint32_t process = process_of(matching, older);
+	int64_t to_ns = table->allocations[newer].birth_ns;
+	int64_t gap_ns = gap_between(&matching->processes[process], table->allocations[older].birth_ns, to_ns);
+	if (gap_ns != INT64_MIN) {
+		allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE);
+		return;
+	}
+	allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE);
+	table->order_conflicts++;
+	table->processes[process].order_conflicts++;
+}
+
+static void strays_expire(struct matching *matching, int64_t time_ns)
+{
+	for (; matching->stray_first < matching->stray_count; matching->stray_first++) {
+		const struct stray *stray = &matching->strays[matching->stray_first];
+		if (stray->time_ns != INT64_MIN) {
+			if ((uint64_t)time_ns - (uint64_t)stray->time_ns <= STAMP_SLACK_NS)
+				return;
+			matching->table->unknown_frees++;
+			matching->table->processes[stray->process].unknown_frees++;
+		}
+	}
+	matching->stray_first = matching->stray_count = 0;
+}
+
+static void stray_add(struct matching *matching, const struct point *point, unsigned end)
+{
+	strays_expire(matching, point->time_ns);
+	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
+	matching->strays[matching->stray_count++] = (struct stray){point->time_ns, point->address, point->process, point->thread,
+								   site_of(matching, point->block, point->row), (uint8_t)end};
+}
+
+/* The end, stamped a little early, of the block that begins here; it is taken from the strays. */
+static struct stray *stray_take(struct matching *matching, const struct point *point, struct stray *taken)
+{
+	if (matching->stray_first == matching->stray_count)
+		return NULL;
+	strays_expire(matching, point->time_ns);
+	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
+		struct stray *stray = &matching->strays[i];
+		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->process != point->process ||
+		    stray->thread == point->thread)
+			continue;
+		*taken = *stray;
+		stray->time_ns = INT64_MIN;
+		return taken;
+	}
+	return NULL;
+}
+
+/* ---- forks ---- */
+
+/*
+ * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is accepted:
+ * a child notices that it was forked at its first heap call, so its start may lie after its fork, and its parent goes on meanwhile.
+ */
+static uint32_t history_find(const struct matching *matching, const struct matching_process *process, uint64_t address, int64_t time_ns,
+			     bool *is_known)
+{
+	const struct live_cell *cell = live_find(&process->live, address);
+	*is_known = false;
+	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
+		if (at & COPY_BIT) {
+			const struct copy *copy = &matching->copies[at & ~COPY_BIT];
+			*is_known = true;
+			return copy->end_ns > time_ns ? copy->original : HEAP_NONE;
+		}
+		if (matching->table->allocations[at].birth_ns <= time_ns) {
+			*is_known = true;
+			return at;
+		}
+		at = matching->before[at];
+	}
+	return HEAP_NONE;
+}
+
+static uint32_t inherited_find(const struct matching *matching, uint32_t process, uint64_t address)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	int64_t time_ns = INT64_MAX;
+	/* Bounded by the number of processes, whatever the file says about who forked whom. */
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		uint32_t parent = matching->processes[process].forked_from;
+		if (parent == TRACE_NONE)
+			break;
+		if (dictionary->processes[process].start_ns < time_ns)
+			time_ns = dictionary->processes[process].start_ns;
+		bool is_known;
+		uint32_t found = history_find(matching, &matching->processes[parent], address, time_ns, &is_known);
+		if (is_known)
+			return found;
+		process = parent;
+	}
+	return HEAP_NONE;
+}
+
+/* A child gives back a block of its parent: only the child's copy ends. False when there is no such block. */
+static bool copy_end(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	if (process->forked_from == TRACE_NONE || live_find(&process->live, point->address))
+		return false;
+	uint32_t original = inherited_find(matching, point->process, point->address);
+	if (original == HEAP_NONE || matching->copy_count >= COPY_BIT - 1)
+		return false;
+	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
+	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
+	live_add(&process->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	uint64_t size_bytes = matching->table->allocations[original].size_bytes;
+	matching->table->processes[point->process].inherited_freed++;
+	process->left_count -= process->left_count > 0;
+	process->left_bytes -= size_bytes < process->left_bytes ? size_bytes : process->left_bytes;
+	return true;
+}
+
+static void process_fork(struct matching *matching, uint32_t child)
+{
+	uint32_t parent = matching->processes[child].forked_from;
+	const struct heap_process *from = &matching->table->processes[parent];
+	struct heap_process *process = &matching->table->processes[child];
+	process->inherited_count = from->live_count + matching->processes[parent].left_count;
+	process->inherited_bytes = from->live_bytes + matching->processes[parent].left_bytes;
+	matching->processes[child].left_count = process->inherited_count;
+	matching->processes[child].left_bytes = process->inherited_bytes;
+}
+
+/* ---- points ---- */
+
+static void point_begin(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t id = allocation_add(matching, point);
+	struct live_cell *cell = live_add(&process->live, point->address);
+	if (cell->other != HEAP_NONE)
+		settle_conflict(matching, cell->other, cell->current);
+	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	if (process->keeps_history)
+		matching->before[id] = cell->current;
+	cell->current = id;
+	matching->last_made[point->thread] = id;
+	struct stray stray;
+	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
+		allocation_end(matching, id, stray.end, point->time_ns, stray.site);
+		if (!process->keeps_history)
+			live_remove(&process->live, cell);
+	}
+}
+
+/* Which block of the cell this end is of: the older one when two are there and that is possible. */
+static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point, bool *is_older)
+{
+	const struct heap_allocation *newer = &matching->table->allocations[cell->current];
+	uint32_t older = cell->other;
+	*is_older = false;
+	if (older == HEAP_NONE)
+		return cell->current;
+	cell->other = HEAP_NONE;
+	if (newer->thread != point->thread && (uint64_t)point->time_ns - (uint64_t)newer->birth_ns <= STAMP_SLACK_NS) {
+		*is_older = true;
+		return older;
+	}
+	settle_conflict(matching, older, cell->current);
+	return cell->current;
+}
+
+static void point_end(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	struct live_cell *cell = live_find(&process->live, point->address);
+	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
+	uint32_t made = matching->last_made[point->thread];
+	matching->last_made[point->thread] = HEAP_NONE;
+	if (!cell || !is_live(matching, cell->current)) {
+		if (!copy_end(matching, point))
+			stray_add(matching, point, end);
+		return;
+	}
+	bool is_older;
+	uint32_t id = point_choose(matching, cell, point, &is_older);
+	int64_t time_ns = is_older ? matching->table->allocations[cell->current].birth_ns : point->time_ns;
+	if (id == made && end == HEAP_END_FREE)
+		matching->table->allocations[id].flags |= HEAP_TEMPORARY;
+	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row));
+	if (!is_older && !process->keeps_history)
+		live_remove(&process->live, cell);
+}
+
+/* Everything that lies in a heap ends with it. Destroying heaps is rare enough for a look at every block. */
+static void point_destroy(struct matching *matching, const struct point *point)
+{
+	struct live *live = &matching->processes[point->process].live;
+	uint32_t heap = point->block->heap[point->row], site = site_of(matching, point->block, point->row);
+	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
+		return;
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		uint32_t id = live->cells[i].current;
+		if (live->cells[i].address && is_live(matching, id) && matching->table->allocations[id].heap == heap)
+			allocation_end(matching, id, HEAP_END_DESTROY, point->time_ns, site);
+	}
+}
+
+static void process_end(struct matching *matching, uint32_t id, bool is_open)
+{
+	struct matching_process *process = &matching->processes[id];
+	int64_t end_ns = matching->table->processes[id].end_ns;
+	for (size_t i = 0; process->live.cells && i < (size_t)1 << process->live.bits; i++) {
+		struct live_cell *cell = &process->live.cells[i];
+		if (!cell->address)
+			continue;
+		if (cell->other != HEAP_NONE)
+			settle_conflict(matching, cell->other, cell->current);
+		cell->other = HEAP_NONE;
+		if (!is_open && is_live(matching, cell->current))
+			allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE);
+	}
+	if (!process->keeps_history)
+		live_fini(&process->live);
+}
+
+/* Forks and ends of processes that come before a point of this time. */
+static void matching_advance(struct matching *matching, int64_t time_ns)
+{
+	for (;;) {
+		const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+		bool has_start = matching->next_start < matching->start_count && start->time_ns <= time_ns;
+		bool has_end = matching->next_end < matching->end_count && end->time_ns < time_ns;
+		if (has_start && (!has_end || start->time_ns <= end->time_ns)) {
+			process_fork(matching, start->process);
+			matching->next_start++;
+		} else if (has_end) {
+			process_end(matching, end->process, false);
+			matching->next_end++;
+		} else {
+			return;
+		}
+	}
+}
+
+static void matching_point(struct matching *matching, const struct heap_point *at)
+{
+	const struct trace_block *block = at->block;
+	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
+	matching_advance(matching, at->time_ns);
+	if (at->time_ns > matching->table->duration_ns)
+		matching->table->duration_ns = at->time_ns;
+	switch (at->kind) {
+	case HEAP_POINT_BEGIN:
+		point.address = block->address[at->row];
+		point_begin(matching, &point);
+		break;
+	case HEAP_POINT_END:
+		point.address = block->kind[at->row] == EVENT_REALLOC ? block->previous[at->row] : block->address[at->row];
+		point_end(matching, &point);
+		break;
+	case HEAP_POINT_NONE:
+		matching->last_made[point.thread] = HEAP_NONE;
+		if (block->kind[at->row] == EVENT_DESTROY)
+			point_destroy(matching, &point);
+		break;
+	}
+}
+
+/* ---- setting up ---- */
+
+static int moment_compare(const void *a, const void *b)
+{
+	const struct moment *left = a, *right = b;
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	return (left->process > right->process) - (left->process < right->process);
+}
+
+static bool gap_lost_frees(const struct trace_gap *gap)
+{
+	return gap->count[EVENT_FREE] || gap->count[EVENT_REALLOC] || gap->count[EVENT_DESTROY];
+}
+
+static void matching_read_gaps(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	matching->gaps = memory_zeroed(dictionary->gap_count, sizeof(*matching->gaps));
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		if (gap_lost_frees(&dictionary->gaps[i]) && dictionary->gaps[i].process < dictionary->process_count)
+			matching->processes[dictionary->gaps[i].process].gap_count++;
+	const struct trace_gap **next = matching->gaps;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		matching->processes[i].gaps = next;
+		next += matching->processes[i].gap_count;
+		matching->processes[i].gap_count = 0;
+		matching->table->processes[i].last_loss_ns = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		if (!gap_lost_frees(gap) || gap->process >= dictionary->process_count)
+			continue;
+		struct matching_process *process = &matching->processes[gap->process];
+		process->gaps[process->gap_count++] = gap;
+		if (gap->to_ns > matching->table->processes[gap->process].last_loss_ns)
+			matching->table->processes[gap->process].last_loss_ns = gap->to_ns;
+	}
+}
+
+/* A process cannot end before its last point: what the file says is corrected by what its blocks say. */
+static void matching_read_ends(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	struct heap_process *processes = matching->table->processes;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		processes[i].end_ns = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
+	for (uint32_t i = 0; i < trace_block_count(matching->table->trace); i++) {
+		struct trace_block head;
+		trace_block_head(matching->table->trace, i, &head);
+		struct heap_process *process = &processes[dictionary->threads[head.thread].process];
+		if (head.last_ns > process->end_ns)
+			process->end_ns = head.last_ns;
+		matching->most += head.count;
+	}
+}
+
+static void matching_read_processes(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t count = dictionary->process_count;
+	matching->starts = memory_zeroed((size_t)count + 1, sizeof(*matching->starts));
+	matching->ends = memory_zeroed((size_t)count + 1, sizeof(*matching->ends));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		bool is_forked = process->forked_from < count && process->forked_from != i;
+		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
+		if (is_forked) {
+			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
+			matching->starts[matching->start_count++] = (struct moment){process->start_ns, i};
+		}
+		if (process->end != TRACE_END_OPEN)
+			matching->ends[matching->end_count++] = (struct moment){matching->table->processes[i].end_ns, i};
+	}
+	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), moment_compare);
+	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
+}
+
+/* Address space for the most rows that can come; the kernel gives memory as they do. */
+static void *matching_reserve(size_t count, size_t size)
+{
+	void *memory = mmap(NULL, (count + 1) * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void matching_release(void *memory, size_t count, size_t size)
+{
+	if (memory)
+		munmap(memory, (count + 1) * size);
+}
+
+static int matching_init(struct matching *matching, const struct trace *trace, struct diag *diag)
+{
+	struct heap_table *table = memory_zeroed(1, sizeof(*table));
+	matching->table = table;
+	table->trace = trace;
+	table->dictionary = trace_dictionary(trace);
+	table->duration_ns = table->dictionary->duration_ns;
+	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
+	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
+	matching->last_made = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_made));
+	memset(matching->last_made, 0xff, table->dictionary->thread_count * sizeof(*matching->last_made));
+	matching_read_gaps(matching);
+	matching_read_ends(matching);
+	matching_read_processes(matching);
+	table->capacity = matching->most;
+	if (matching->most >= COPY_BIT - 1)
+		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
+	table->allocations = matching_reserve(matching->most, sizeof(*table->allocations));
+	table->ends = matching_reserve(matching->most, sizeof(*table->ends));
+	matching->before = matching_reserve(matching->most, sizeof(*matching->before));
+	if (!table->allocations || !table->ends || !matching->before)
+		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for their table", matching->most);
+	return 0;
+}
+
+/* ---- finishing ---- */
+
+static int end_compare(const void *a, const void *b, void *context)
+{
+	const struct heap_table *table = context;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	int64_t left_ns = table->allocations[left].end_ns, right_ns = table->allocations[right].end_ns;
+	if (left_ns != right_ns)
+		return left_ns < right_ns ? -1 : 1;
+	return (left > right) - (left < right);
+}
+
+static void matching_finish(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	matching_advance(matching, INT64_MAX);
+	strays_expire(matching, INT64_MAX);
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
+			process_end(matching, i, true);
+	for (uint32_t i = 0; i < table->count; i++)
+		if (table->allocations[i].end == HEAP_END_OPEN)
+			table->allocations[i].end_ns = table->duration_ns;
+	if (matching->is_unordered)
+		qsort_r(table->ends, table->end_count, sizeof(*table->ends), end_compare, table);
+}
+
+static void matching_fini(struct matching *matching)
+{
+	for (uint32_t i = 0; i < matching->table->dictionary->process_count; i++)
+		live_fini(&matching->processes[i].live);
+	matching_release(matching->before, matching->most, sizeof(*matching->before));
+	map_fini(&matching->site_ids);
+	free(matching->processes);
+	free(matching->last_made);
+	free(matching->copies);
+	free(matching->strays);
+	free(matching->starts);
+	free(matching->ends);
+	free(matching->gaps);
+}
+
+int heap_table_build(struct heap_table **out, const struct trace *trace, struct diag *diag)
+{
+	struct matching matching = {0};
+	int error = matching_init(&matching, trace, diag);
+	if (!error) {
+		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
+		struct heap_point point;
+		while ((error = heap_stream_next(stream, &point, diag)) > 0)
+			matching_point(&matching, &point);
+		heap_stream_free(stream);
+	}
+	if (!error)
+		matching_finish(&matching);
+	matching_fini(&matching);
+	if (error) {
+		heap_table_free(matching.table);
+		return error;
+	}
+	*out = matching.table;
+	return 0;
+}
+
+void heap_table_free(struct heap_table *table)
+{
+	if (!table)
+		return;
+	matching_release(table->allocations, table->capacity, sizeof(*table->allocations));
+	matching_release(table->ends, table->capacity, sizeof(*table->ends));
+	free(table->sites);
+	free(table->processes);
+	free(table);
+}

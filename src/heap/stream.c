@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A merge over threads. A thread's blocks, in file order, are its lane; a binary heap holds the lanes by their next time:
+ *
+ *     lane of thread 4:   [block 0][block 7]        waiting: keyed by the header's first time, nothing decoded
+ *     lane of thread 9:        [block 2: ...|....]  open: keyed by its next point
+ *
+ * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends, so a trace with
+ * ten thousand short threads needs as many cursors as threads that overlapped, not ten thousand.
+ *
+ * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before those of
+ * calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted when they need it.
+ */
+#include "heap/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* A place in a decoded block: row and kind of point. */
+struct place {
+	int64_t time_ns;
+	uint32_t row;
+	uint32_t kind;
+};
+
+struct lane {
+	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
+	uint32_t process, thread;
+	const uint32_t *blocks;       /* those still to be read */
+	uint32_t block_count;
+	uint32_t next, count;         /* places of the open block */
+	struct reader *reader;        /* NULL while nothing is decoded */
+};
+
+/* What a lane needs while one of its blocks is open. */
+struct reader {
+	struct trace_cursor *cursor;
+	struct trace_block block;
+	struct place *places, *scratch;
+	size_t capacity;
+	struct reader *next_free;
+};
+
+struct heap_stream {
+	const struct trace *trace;
+	enum heap_order order;
+	struct lane *lanes;
+	struct lane **heap;
+	uint32_t lane_count, heap_count;
+	uint32_t *blocks;
+	uint64_t skipped;
+	struct reader *free_readers;
+	bool is_pending;              /* the top lane's point was handed out and must be passed */
+};
+
+static bool lane_is_before(const struct lane *a, const struct lane *b)
+{
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns;
+	if (a->process != b->process)
+		return a->process < b->process;
+	return a->thread < b->thread;
+}
+
+static void heap_sift_down(struct heap_stream *stream, uint32_t at)
+{
+	struct lane **heap = stream->heap, *lane = heap[at];
+	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
+		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
+			child++;
+		if (!lane_is_before(heap[child], lane))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = lane;
+}
+
+/* Lanes of the blocks that overlap the range: a counting sort of block numbers by thread keeps their order. */
+static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64_t to_ns)
+{
+	uint32_t block_count = trace_block_count(stream->trace);
+	uint32_t thread_count = trace_dictionary(stream->trace)->thread_count;
+	uint32_t *starts = memory_zeroed((size_t)thread_count + 1, sizeof(*starts));
+	bool *is_wanted = memory_zeroed(block_count, sizeof(*is_wanted));
+	for (uint32_t i = 0; i < block_count; i++) {
+		struct trace_block head;
+		trace_block_head(stream->trace, i, &head);
+		if (head.last_ns < from_ns)
+			stream->skipped += head.count;
+		is_wanted[i] = head.count && head.last_ns >= from_ns && head.first_ns <= to_ns && head.thread < thread_count;
+		if (is_wanted[i])
+			starts[head.thread + 1]++;
+	}
+	for (uint32_t i = 0; i < thread_count; i++) {
+		stream->lane_count += starts[i + 1] > 0;
+		starts[i + 1] += starts[i];
+	}
+	stream->blocks = memory_zeroed(starts[thread_count], sizeof(*stream->blocks));
+	stream->lanes = memory_zeroed(stream->lane_count, sizeof(*stream->lanes));
+	stream->heap = memory_zeroed(stream->lane_count, sizeof(*stream->heap));
+	struct lane **by_thread = memory_zeroed(thread_count, sizeof(*by_thread));
+	uint32_t lane_count = 0;
+	for (uint32_t i = 0; i < block_count; i++) {
+		if (!is_wanted[i])
+			continue;
+		struct trace_block head;
+		trace_block_head(stream->trace, i, &head);
+		struct lane *lane = by_thread[head.thread];
+		if (!lane) {
+			lane = by_thread[head.thread] = &stream->lanes[lane_count++];
+			*lane = (struct lane){.time_ns = head.first_ns, .process = head.process, .thread = head.thread,
+					      .blocks = &stream->blocks[starts[head.thread]]};
+		}
+		stream->blocks[starts[head.thread] + lane->block_count++] = i;
+	}
+	free(by_thread);
+	free(is_wanted);
+	free(starts);
+}
+
+struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
+{
+	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
+	stream->trace = trace;
+	stream->order = order;
+	stream_make_lanes(stream, from_ns, to_ns);
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		stream->heap[i] = &stream->lanes[i];
+	stream->heap_count = stream->lane_count;
+	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
+		heap_sift_down(stream, i);
+	return stream;
+}
+
+uint64_t heap_stream_skipped(const struct heap_stream *stream)
+{
+	return stream->skipped;
+}
+
+static struct reader *reader_take(struct heap_stream *stream)
+{
+	struct reader *reader = stream->free_readers;
+	if (reader) {
+		stream->free_readers = reader->next_free;
+		return reader;
+	}
+	reader = memory_zeroed(1, sizeof(*reader));
+	reader->cursor = trace_cursor_new(stream->trace);
+	if (!reader->cursor)
+		memory_exhausted(0);
+	return reader;
+}
+
+static void reader_free(struct reader *reader)
+{
+	trace_cursor_free(reader->cursor);
+	free(reader->places);
+	free(reader->scratch);
+	free(reader);
+}
+
+static uint32_t event_places(const struct trace_block *block, uint32_t row, struct place *to)
+{
+	*to = (struct place){block->time_ns[row], row, HEAP_POINT_NONE};
+	return 1;
+}
+
+/* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain one. */
+static uint32_t point_places(const struct trace_block *block, uint32_t row, struct place *to)
+{
+	int64_t time_ns = block->time_ns[row];
+	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && block->address[row];
+	uint32_t count = 0;
+	if (block->flags[row] & EVENT_FAILED)
+		return event_places(block, row, to);
+	switch (block->kind[row]) {
+	case EVENT_FREE:
+		if (block->address[row])
+			to[count++] = (struct place){time_ns, row, HEAP_POINT_END};
+		break;
+	case EVENT_REALLOC:
+		if (block->previous[row])
+			to[count++] = (struct place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), row, HEAP_POINT_END};
+		/* fall through */
+	case EVENT_ALLOC:
+	case EVENT_EARLIER:
+		if (has_begun)
+			to[count++] = (struct place){time_ns, row, HEAP_POINT_BEGIN};
+		break;
+	}
+	return count ? count : event_places(block, row, to);
+}
+
+/* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
+static struct place *places_sort(struct place *places, struct place *scratch, size_t count)
+{
+	for (size_t width = 1; width < count; width *= 2) {
+		for (size_t start = 0; start < count; start += 2 * width) {
+			size_t middle = start + width < count ? start + width : count;
+			size_t end = start + 2 * width < count ? start + 2 * width : count;
+			for (size_t left = start, right = middle, to = start; to < end; to++) {
+				bool is_left = left < middle && (right >= end || places[left].time_ns <= places[right].time_ns);
+				scratch[to] = places[is_left ? left++ : right++];
+			}
+		}
+		struct place *swapped = places;
+		places = scratch;
+		scratch = swapped;
+	}
+	return places;
+}
+
+static void reader_make_places(struct reader *reader, enum heap_order order, uint32_t *count)
+{
+	const struct trace_block *block = &reader->block;
+	size_t most = (size_t)block->count * 2;
+	if (most > reader->capacity) {
+		reader->capacity = most;
+		reader->places = memory_resize(reader->places, most, sizeof(*reader->places));
+		reader->scratch = memory_resize(reader->scratch, most, sizeof(*reader->scratch));
+	}
+	uint32_t filled = 0;
+	for (uint32_t row = 0; row < block->count; row++)
+		filled += order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
+						     : event_places(block, row, &reader->places[filled]);
+	*count = filled;
+	for (uint32_t i = 1; i < filled; i++) {
+		if (reader->places[i].time_ns >= reader->places[i - 1].time_ns)
+			continue;
+		struct place *sorted = places_sort(reader->places, reader->scratch, filled);
+		if (sorted != reader->places) {
+			reader->scratch = reader->places;
+			reader->places = sorted;
+		}
+		return;
+	}
+}
+
+static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
+{
+	if (!lane->reader)
+		lane->reader = reader_take(stream);
+	int error = trace_cursor_read(lane->reader->cursor, *lane->blocks, &lane->reader->block, diag);
+	if (error)
+		return error;
+	lane->blocks++;
+	lane->block_count--;
+	lane->next = 0;
+	reader_make_places(lane->reader, stream->order, &lane->count);
+	return 0;
+}
+
+/* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
+static void stream_pass(struct heap_stream *stream)
+{
+	struct lane *lane = stream->heap[0];
+	if (++lane->next < lane->count) {
+		lane->time_ns = lane->reader->places[lane->next].time_ns;
+	} else if (lane->block_count) {
+		struct trace_block head;
+		trace_block_head(stream->trace, *lane->blocks, &head);
+		lane->time_ns = head.first_ns;
+		lane->next = lane->count = 0;
+	} else {
+		lane->reader->next_free = stream->free_readers;
+		stream->free_readers = lane->reader;
+		lane->reader = NULL;
+		stream->heap[0] = stream->heap[--stream->heap_count];
+	}
+	if (stream->heap_count)
+		heap_sift_down(stream, 0);
+}
+
+int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag)
+{
+	if (stream->is_pending)
+		stream_pass(stream);
+	stream->is_pending = false;
+	while (stream->heap_count) {
+		struct lane *lane = stream->heap[0];
+		if (lane->next < lane->count) {
+			const struct place *place = &lane->reader->places[lane->next];
+			*point = (struct heap_point){place->time_ns, place->kind, &lane->reader->block, place->row};
+			stream->is_pending = true;
+			return 1;
+		}
+		int error = lane_open(stream, lane, diag);
+		if (error)
+			return error;
+		if (!lane->count) {
+			stream_pass(stream);
+			continue;
+		}
+		lane->time_ns = lane->reader->places[0].time_ns;
+		heap_sift_down(stream, 0);
+	}
+	return 0;
+}
+
+void heap_stream_free(struct heap_stream *stream)
+{
+	if (!stream)
+		return;
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		if (stream->lanes[i].reader)
+			reader_free(stream->lanes[i].reader);
+	for (struct reader *reader = stream->free_readers, *next; reader; reader = next) {
+		next = reader->next_free;
+		reader_free(reader);
+	}
+	free(stream->lanes);
+	free(stream->heap);
+	free(stream->blocks);
+	free(stream);
+}
