@@ -244,7 +244,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	stub.context.allocator_base = image->base;
 	stub.context.usable_size = hooks->usable_size ? hooks->usable_size + image->bias : 0;
 	stub.hook = stub_hook_name(target, stub.context.fallback) ? inject->text + recorder_symbol(stub_hook_name(target, stub.context.fallback)) : 0;
-	stub.flag_address = inject->region_address + offsetof(struct region_header, no_syscalls);
+	stub.region_address = inject->region_address;
 	const struct hook_range *silent = hooks->silent;
 	if (hooks->silent_count > 0) {
 		stub.context.silent_low = silent[0].low + image->bias;
@@ -387,7 +387,7 @@ static void region_prepare_recorder(struct inject *inject, const struct remote *
 	RECORDER_WRITE(inject, stack_high, stack_high);
 	RECORDER_WRITE(inject, process_zero_pid, (uint32_t)inject->pid);
 	RECORDER_WRITE(inject, process_zero_tid, (uint32_t)inject->pid);
-	RECORDER_WRITE(inject, ticks_per_ms, header->reserved2[0] ? header->reserved2[0] : default_ticks_per_ms);
+	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
 	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = (uint32_t)inject->pid};
 	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
 	struct region_process *process = region_process(inject->region, 0);

@@ -2,11 +2,8 @@
 #include "inject/stub.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
-
-/* seccomp(2) is system call 317; PR_SET_SECCOMP is 22, and prctl is system call 157. */
-static const unsigned char compare_syscall[] = {0x48, 0x81, 0xff, 0x3d, 0x01, 0x00, 0x00}; /* cmp $317, %rdi */
-static const unsigned char compare_prctl[] = {0x83, 0xff, 0x16};                           /* cmp $22, %edi */
 
 static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[FUNCTION_MALLOC] = "hook_malloc",
@@ -67,18 +64,56 @@ static void put_constant(struct output *output, unsigned char rex, unsigned char
 	put(output, &value, sizeof(value));
 }
 
-/* Set the flag when the compare says so, then fall into the moved instructions that follow:
- * jne past; push %rax; movabs $flag, %rax; movl $1, (%rax); pop %rax */
-static void put_flag_code(struct output *output, const void *compare, size_t size, uint64_t flag)
+/* cmp $value, %edi or %esi (the register by its ModRM byte) */
+static void put_compare(struct output *output, unsigned char modrm, uint32_t value)
 {
-	put(output, compare, size);
-	static const unsigned char set[] = {0xc7, 0x00, 0x01, 0x00, 0x00, 0x00, 0x58};
-	put_byte(output, 0x75);
-	put_byte(output, 1 + 10 + sizeof(set));
-	put_byte(output, 0x50);
-	put_constant(output, 0x48, 0xb8, flag);
-	put(output, set, sizeof(set));
+	put_byte(output, 0x81);
+	put_byte(output, modrm);
+	put(output, &value, sizeof(value));
 }
+
+enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 18, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75 };
+
+/* A short jump over `bytes`. */
+static void put_skip(struct output *output, unsigned char condition, unsigned char bytes)
+{
+	put_byte(output, condition);
+	put_byte(output, bytes);
+}
+
+/* push %rax; movabs $address, %rax; orl $bits, (%rax); pop %rax */
+static void put_set(struct output *output, uint64_t address, uint32_t bits)
+{
+	put_byte(output, 0x50);
+	put_constant(output, 0x48, 0xb8, address);
+	put(output, "\x81\x08", 2);
+	put(output, &bits, sizeof(bits));
+	put_byte(output, 0x58);
+}
+
+/* What begins a seccomp mode: the first argument's value, the second's that means strict mode, and another first argument
+ * that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
+struct beginning { uint32_t first, strict, clock; };
+
+/* Mark in the region that system calls, and the clock, are no longer ours to use; then fall into the moved instructions:
+ *     first != seccomp: past the next; set no_syscalls
+ *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
+static void put_beginning(struct output *output, const struct beginning *beginning, uint64_t region)
+{
+	put_compare(output, COMPARE_EDI, beginning->first);
+	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
+	put_set(output, region + offsetof(struct region_header, no_syscalls), 1);
+	put_compare(output, COMPARE_EDI, beginning->clock);
+	put_skip(output, JUMP_EQUAL, 6 + 2 + 6 + 2);
+	put_compare(output, COMPARE_EDI, beginning->first);
+	put_skip(output, JUMP_NOT_EQUAL, 6 + 2 + SET_BYTES);
+	put_compare(output, COMPARE_ESI, beginning->strict);
+	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
+	put_set(output, region + offsetof(struct region_header, options), OPTION_COARSE_CLOCK);
+}
+
+/* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp = 317, SET_MODE_STRICT = 0). */
+static const struct beginning prctl_beginning = {22, 1, 26}, syscall_beginning = {317, 0, 0xffffffff};
 
 /* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place first. */
 static void put_hook_code(struct output *output, const struct stub *stub)
@@ -97,10 +132,8 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	stub->entry_at = stub->at + output.size;
 	if (stub->hook)
 		put_hook_code(&output, stub);
-	else if (stub->target->function == HOOK_PRCTL)
-		put_flag_code(&output, compare_prctl, sizeof(compare_prctl), stub->flag_address);
 	else
-		put_flag_code(&output, compare_syscall, sizeof(compare_syscall), stub->flag_address);
+		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning, stub->region_address);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
 	int16_t offsets[HOOK_DISPLACED_MAX];

@@ -16,7 +16,7 @@ struct stub {
 	uint64_t at;                  /**< run-time address of the whole */
 	uint64_t address;             /**< of the patched entry */
 	uint64_t hook;                /**< of the hook; 0 for what only sets a flag */
-	uint64_t flag_address;        /**< of the word that seccomp's beginnings set */
+	uint64_t region_address;      /**< of the region's header, where a beginning of seccomp is marked */
 	const struct hook_target *target;
 	struct hook_context context;  /**< filled but for original */
 	uint64_t entry_at;            /**< out: where the patched entry jumps to */

@@ -131,14 +131,14 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 			return 0;
 		if (call->is_signal) {
 			call->stream = &call->side->stream;
-			call->begin = clock_ticks();
+			call->begin = clock_of(recorder->region, options);
 			return 1;
 		}
 	}
 	thread->guard = frame;
 	/* The guard must stand before anything that a signal handler's call must not find half done. */
 	__asm__ volatile("" ::: "memory");
-	call->begin = clock_ticks();
+	call->begin = clock_of(recorder->region, options);
 	return 1;
 }
 
@@ -352,7 +352,7 @@ uint32_t event_write(struct call *call, const struct hook_context *context, stru
 static inline __attribute__((always_inline))
 void leave_with_block(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
 {
-	event->ticks = clock_ticks();
+	event->ticks = clock_of(context->recorder->region, call->options);
 	event->duration = call->options & OPTION_DURATION ? region_duration_encode(event->ticks - call->begin) : NO_DURATION;
 	if (LIKELY(event->address)) {
 		event->heap = heap_of(call->thread, context, event->address);
@@ -504,7 +504,7 @@ uint64_t hook_give_back(uint64_t pointer, uint64_t b, uint64_t c, uint64_t size,
 		return result;
 	if (LIKELY(bytes)) {
 		if (call.options & OPTION_DURATION)
-			((uint16_t *)stream->write)[7] = region_duration_encode(clock_ticks() - call.begin);
+			((uint16_t *)stream->write)[7] = region_duration_encode(clock_of(context->recorder->region, call.options) - call.begin);
 		stream->write += bytes;
 		stream_commit(stream);
 	}

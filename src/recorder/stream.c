@@ -33,6 +33,11 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum lost_kind 
 	return 0;
 }
 
+static uint64_t clock_now(struct recorder *recorder)
+{
+	return clock_of(recorder->region, LOAD(&recorder->region->options));
+}
+
 static void pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->region->no_syscalls) {
@@ -48,7 +53,7 @@ static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind k
 {
 	struct recorder *recorder = thread->recorder;
 	struct region_header *region = recorder->region;
-	uint64_t begin = clock_ticks(), since = begin, heartbeat = LOAD(&region->heartbeat);
+	uint64_t begin = clock_now(recorder), since = begin, heartbeat = LOAD(&region->heartbeat);
 	struct region_buffer *head = 0;
 	if (recorder->stalled_heartbeat == heartbeat + 1)
 		return 0;
@@ -56,7 +61,7 @@ static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind k
 		if ((LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 || !(LOAD(&region->options) & OPTION_WAIT))
 			break;
 		pause_for(recorder, round);
-		uint64_t now = clock_ticks(), beat = LOAD(&region->heartbeat);
+		uint64_t now = clock_now(recorder), beat = LOAD(&region->heartbeat);
 		if (beat != heartbeat) {
 			heartbeat = beat;
 			since = now;
@@ -67,7 +72,7 @@ static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind k
 		head = buffer_claim(thread, kind, index);
 	}
 	thread->slot->waits++;
-	thread->slot->wait_ticks += clock_ticks() - begin;
+	thread->slot->wait_ticks += clock_now(recorder) - begin;
 	return head;
 }
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "region/layout.h"
+
 enum {
 	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9,
 	SYS_NUMBER_GETTID = 186, SYS_NUMBER_FUTEX = 202, SYS_NUMBER_FACCESSAT = 269, SYS_NUMBER_PRCTL = 157
@@ -27,11 +29,20 @@ static inline long sys_call4(long number, long a, long b, long c, long d)
 	return sys_call6(number, a, b, c, d, 0, 0);
 }
 
+/* The processor's time stamp counter, which never goes back. */
 static inline uint64_t clock_ticks(void)
 {
 	uint32_t low, high;
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
 	return (uint64_t)high << 32 | low;
+}
+
+/* Where the processor's clock may not be read, one step of a count that the logger keeps near the time. */
+static inline uint64_t clock_of(struct region_header *region, uint32_t options)
+{
+	if (__builtin_expect(options & OPTION_COARSE_CLOCK, 0))
+		return __atomic_add_fetch(&region->coarse_ticks, 1, __ATOMIC_RELAXED);
+	return clock_ticks();
 }
 
 static inline uint64_t thread_pointer(void)

@@ -64,7 +64,7 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 				continue;
 			process->pid = pid;
 			process->parent = recorder->parent_process;
-			process->start_ticks = clock_ticks();
+			process->start_ticks = clock_of(recorder->region, LOAD(&recorder->region->options));
 			STORE_RELEASE(&process->state, PROCESS_LIVE);
 			wiped->pid = pid;
 			wiped->process = i + 1;
@@ -183,7 +183,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 	slot->call_entry = slot->pending = 0;
 	STORE_RELEASE(&slot->state, SLOT_LIVE);
 	if (is_inherited && thread->stream.head)
-		stream_begin(thread, &thread->stream, clock_ticks(), LOST_ALLOC);
+		stream_begin(thread, &thread->stream, clock_of(recorder->region, LOAD(&recorder->region->options)), LOST_ALLOC);
 	return 1;
 }
 

@@ -104,6 +104,7 @@ enum region_option {
 	OPTION_STACK_REALLOC = 1u << 4,
 	OPTION_STACK_FREE = 1u << 5,
 	OPTION_CHECK = 1u << 6,           /**< compare every remembered stack with a full walk */
+	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp): ticks come from coarse_ticks */
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
 
@@ -165,7 +166,9 @@ struct region_header {
 	uint32_t no_syscalls;         /**< set when a target is under seccomp: hooks must make no system call */
 	uint32_t check_failures;      /**< OPTION_CHECK found a difference */
 	uint32_t loader_generation;   /**< +1 for each change of images */
-	uint32_t reserved2[9];
+	uint32_t ticks_per_ms;
+	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
+	uint32_t reserved2[6];
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
 };

@@ -576,6 +576,14 @@ static void file_full(struct logger *logger)
 	note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
+/* For targets that may not read the clock themselves. */
+static void coarse_clock_raise(struct region_header *header)
+{
+	uint64_t now = inject_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
+	while (old < now && !__atomic_compare_exchange_n(&header->coarse_ticks, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
@@ -584,6 +592,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	int error = 0;
 	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
 	region_grow(&target->region);
+	coarse_clock_raise(target->region.header);
 	__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELEASE);
 	members_check(logger, target, now);
 	threads_reap(target, now);
