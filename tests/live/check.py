@@ -19,6 +19,7 @@ status    the exit status expected (default 0)
 unlogged  processes with events that the log cannot see (default 0)
 records   the most calls of a log (CALL_LOG_RECORDS)
 record    options for `xheap record`
+stacks    yes: the oracle unwinds each call, and every stack of the trace must be as it says (default no)
 output    same (default): standard output and error are as untraced; any: they differ from run to run
 
 Three runs: untraced, untraced with the log (--untraced ends here: the log must hold by itself), traced with the log.
@@ -40,7 +41,7 @@ XHEAP = pathlib.Path(os.environ.get("XHEAP", BUILD / "xheap"))
 PROGRAMS = BUILD / "tests/live"
 SKIP = 77
 DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unlogged": "0",
-            "records": "", "record": "", "output": "same"}
+            "records": "", "record": "", "stacks": "no", "output": "same"}
 
 
 def read_rows():
@@ -115,6 +116,8 @@ class Check:
         settings = [f"CALL_LOG={logs}"]
         if self.row["records"]:
             settings.append(f"CALL_LOG_RECORDS={self.row['records']}")
+        if self.row["stacks"] == "yes":
+            settings.append("CALL_STACKS=1")
         if self.row["log"] == "preload":
             settings.append(f"LD_PRELOAD={PROGRAMS / 'oracle.so'}")
         return settings
@@ -154,10 +157,13 @@ class Check:
         self.expect_same(run, plain, "traced")
         self.expect_complete(trace)
         if self.row["log"] != "none":
-            dump = self.directory / "dump.csv"
-            with open(dump, "wb") as file:
-                subprocess.run([XHEAP, "dump", trace, "--events", "--format", "csv"], stdout=file, check=True)
-            self.compare(logs, dump)
+            self.compare(logs, self.dump(trace, "events"), self.dump(trace, "stacks") if self.row["stacks"] == "yes" else None)
+
+    def dump(self, trace, subject):
+        path = self.directory / f"{subject}.csv"
+        with open(path, "wb") as file:
+            subprocess.run([XHEAP, "dump", trace, f"--{subject}", "--format", "csv"], stdout=file, check=True)
+        return path
 
     def expect_same(self, run, plain, how):
         reason = run.differs(plain, self.row)
@@ -173,8 +179,10 @@ class Check:
         if not info.get("complete", False):
             raise Failure("the trace says that it is not complete")
 
-    def compare(self, logs, dump=None):
+    def compare(self, logs, dump=None, stacks=None):
         command = [HERE / "compare.py", "--order", self.row["order"], "--unlogged", self.row["unlogged"], logs]
+        if stacks:
+            command[1:1] = ["--stacks", stacks]
         done = subprocess.run(command + ([dump] if dump else []), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         sys.stdout.write(done.stdout)
         if done.returncode:

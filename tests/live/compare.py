@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Compares logs of calls (calls.h) with `xheap dump --events --format csv`, event by event.
 
-usage: compare.py [--order exact|contains|unordered|finished] [--before STAMP] [--unlogged N] LOGS [DUMP.csv]
+usage: compare.py [--order exact|contains|unordered|finished] [--before STAMP] [--unlogged N] [--stacks STACKS.csv] LOGS [DUMP.csv]
 
 Without a dump the logs are only checked against themselves: no call is lost, and no address is handed out twice.
 
 exact      per process and thread both have the same events in the same order
 contains   the log's events are a subsequence of the dump's (for logs that do not see the library's own calls)
 unordered  the same events, in any order (a signal handler may run between the log's stamp and the recorder's)
+--stacks (a `xheap dump --stacks --format csv`) also holds the stacks that the oracle unwound (stacks.c) against those of the
+trace: image and offset of every frame from the allocator's caller on, unless the trace says that it is truncated.
+
 finished   each call that the log saw return (before STAMP of its clock) is in the dump, in order: for what was killed
 """
 import argparse
@@ -29,8 +32,16 @@ ENTERED, RETURNED = 1, 2
 SAME = {"aligned_alloc": "memalign", "cfree": "free"}
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
 
-# A call: what it ended, what it began (0: nothing), the size asked for, and whether it returned.
-Call = collections.namedtuple("Call", "function ended begun size failed returned point")
+# Parameters by function, as the dump's args column has them; the log has their values in the same order.
+PARAMETERS = {"malloc": ("size",), "calloc": ("count", "size"), "realloc": ("pointer", "size"),
+              "reallocarray": ("pointer", "count", "size"), "free": ("pointer",), "memalign": ("alignment", "size"),
+              "posix_memalign": ("memptr", "alignment", "size"), "valloc": ("size",), "pvalloc": ("size",)}
+POINTERS = {"pointer", "memptr"}
+
+# A call: what it ended, what it began (0: nothing), the size asked for, and whether it returned. What follows the point is
+# known in other forms on both sides: arguments are values in a log and text in a dump, a stack is frames or an id.
+Call = collections.namedtuple("Call", "function ended begun size failed returned point arguments error usable stack",
+                              defaults=(None, 0, 0, None))
 
 
 class Log:
@@ -46,21 +57,37 @@ class Log:
             self.names = [text(data, NAMES_AT + i * NAME_BYTES, NAME_BYTES) for i in range(count)]
             self.image = text(data, PATH_AT, 1024)
             self.lost = max(0, reserved - capacity)
+            stacks = read_log_stacks(str(path)[:-len("calls")] + "stacks")
             for index in range(min(reserved, capacity)):
                 record = RECORD.unpack_from(data, HEADER_BYTES + index * RECORD.size)
                 if record[0] in (ENTERED, RETURNED):
-                    self.add(record)
+                    self.add(record, stacks.get(index))
         for threads in self.processes.values():
             for calls in threads.values():
                 calls.sort(key=lambda call: call.point)
 
-    def add(self, record):
-        state, function, _, pid, tid, entered, returned, first, second, third, result = record
+    def add(self, record, stack):
+        state, function, error, pid, tid, entered, returned, first, second, third, result = record
         name = self.names[function]
         call = make_call(SAME.get(name, name), first, second, third, result,
                          state == RETURNED and returned < self.before, entered, returned)
         if call:
+            call = call._replace(arguments=(first, second, third), error=error, stack=stack)
             self.processes[pid][tid].append(call)
+
+
+def read_log_stacks(path):
+    """Frames (hash of the image's name, offset), innermost first, by the call's index."""
+    stacks = {}
+    if not os.path.exists(path):
+        return stacks
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at, end = 8, 8 + struct.unpack_from("<Q", data)[0]
+        while at < end:
+            index, count = struct.unpack_from("<II", data, at)
+            stacks[index] = list(struct.iter_unpack("<QQ", data[at + 8:at + 8 + count * 16]))
+            at += 8 + count * 16
+    return stacks
 
 
 def text(data, at, size):
@@ -109,6 +136,8 @@ def read_dump(path):
                 call = Call(name, address, 0, 0, False, True, 0)
             else:
                 call = Call(name, previous if address else 0, address, size, not address, True, 0)
+            call = call._replace(arguments=row["args"], usable=number(row["usable"]), stack=number(row["stack_id"]),
+                                 error=int(row["result"]) if row["result"].isdigit() else 0)
             process[1][number(row["tid"])].append(call)
     return [processes[key] for key in sorted(processes)]
 
@@ -133,12 +162,81 @@ def same_unfinished(call, event):
     return call.function == event.function and call.ended == event.ended and (call.begun == 0 or call.begun == event.begun)
 
 
+def arguments_text(call):
+    """The arguments as a dump has them; None where the dump has another function's."""
+    names = PARAMETERS.get(call.function)
+    if not names:
+        return None
+    return ";".join(f"{name}={value:#x}" if name in POINTERS else f"{name}={value}"
+                    for name, value in zip(names, call.arguments))
+
+
+def differ_details(call, event):
+    """What else must agree of a call and its event."""
+    expected = arguments_text(call)
+    if expected and event.arguments and event.arguments != expected:
+        return f"arguments {expected}, in the trace {event.arguments}"
+    if call.failed and call.error != event.error:
+        return f"error {call.error}, in the trace {event.error}"
+    if call.begun and event.usable and event.usable < call.size:
+        return f"usable size {event.usable} of {call.size} bytes"
+    return STACKS.differ(call.stack, event.stack) if STACKS and call.stack is not None else None
+
+
+class Stacks:
+    """The trace's stacks, and which image of the trace is which image of the log."""
+
+    def __init__(self, path):
+        self.nodes, self.images, self.checked, self.truncated = {}, {}, 0, 0
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], int(row["offset"] or "0", 0))
+
+    def frames(self, node):
+        """Innermost first, as the log has them."""
+        frames = []
+        while node in self.nodes:
+            node, image, offset = self.nodes[node]
+            frames.append((image, offset))
+        return frames
+
+    def differ(self, logged, node):
+        traced = self.frames(node)
+        is_truncated = bool(traced) and not traced[-1][0]
+        if is_truncated:
+            self.truncated += 1
+            traced.pop()
+            logged = logged[:len(traced)]
+        self.checked += 1
+        if len(traced) != len(logged):
+            return f"stack of {len(logged)} frames, in the trace {len(traced)}\n{self.show(logged, traced)}"
+        for (image, offset), (path, place) in zip(logged, traced):
+            if offset != place or self.images.setdefault(image, path) != path:
+                return f"stacks differ\n{self.show(logged, traced)}"
+        return None
+
+    @staticmethod
+    def show(logged, traced):
+        lines = []
+        for index in range(max(len(logged), len(traced))):
+            ours = f"{logged[index][0]:016x}+{logged[index][1]:#x}" if index < len(logged) else ""
+            theirs = f"{traced[index][0]}+{traced[index][1]:#x}" if index < len(traced) else ""
+            lines.append(f"  {ours:32} {theirs}")
+        return "\n".join(lines[:40])
+
+
+STACKS = None
+
+
 def differ_exact(calls, events):
     at = 0
     for index, call in enumerate(calls):
         event = events[at] if at < len(events) else None
         if event is not None and key(call) == key(event):
             at += 1
+            reason = differ_details(call, event)
+            if reason:
+                return f"call {index}: {show(call)}: {reason}"
         elif optional(call):
             if event is not None and same_unfinished(call, event) and not any(
                     key(later) == key(event) for later in calls[index + 1:index + 3]):
@@ -161,6 +259,9 @@ def differ_contains(calls, events):
                 return f"call {index}: log has {show(call)}, not in the trace after its event {begin}"
             at = begin
         else:
+            reason = differ_details(call, events[at])
+            if reason:
+                return f"call {index}: {show(call)}: {reason}"
             at += 1
     return None
 
@@ -250,10 +351,12 @@ def check_log(log):
 
 
 def main():
+    global STACKS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--order", choices=ORDERS, default="exact")
     parser.add_argument("--before", type=int, default=1 << 62, help="calls that returned later need not be in the dump")
     parser.add_argument("--unlogged", type=int, default=0, help="processes that only the trace has")
+    parser.add_argument("--stacks")
     parser.add_argument("logs")
     parser.add_argument("dump", nargs="?")
     options = parser.parse_args()
@@ -261,6 +364,8 @@ def main():
     if not logs:
         sys.exit(f"compare: no logs in {options.logs}")
     failures = [f"{log.image}: {reason}" for log in logs if (reason := check_log(log))]
+    if options.stacks:
+        STACKS = Stacks(options.stacks)
     checked = events = 0
     if options.dump:
         more, checked, events = compare(logs, read_dump(options.dump), options.order, options.unlogged)
@@ -270,6 +375,8 @@ def main():
         events = sum(len(calls) for log in logs for threads in log.processes.values() for calls in threads.values())
     for failure in failures[:20]:
         print(failure)
+    if STACKS:
+        print(f"{STACKS.checked} stacks compared, {STACKS.truncated} of them truncated")
     print(f"{checked} processes, {events} calls, {len(failures)} differences")
     return 1 if failures else 0
 

@@ -88,7 +88,7 @@ static void hand_main(void)
 static void by_hand(void)
 {
 	char *stack = stack_new();
-	uint64_t *top = (uint64_t *)(stack + STACK_BYTES) - 2;
+	uint64_t *top = (uint64_t *)(stack + STACK_BYTES) - 3; /* as after a call: 8 off a multiple of 16 */
 
 	finished = 0;
 	*--top = (uint64_t)(uintptr_t)hand_main;

@@ -26,7 +26,7 @@ __attribute__((noinline)) static int descend(int depth)
 
 static void test_deep(void)
 {
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 5; i++)
 		descend(1);
 }
 
