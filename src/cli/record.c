@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "hook/hook.h"
-#include "region/layout.h"
+#include "recorder/recorder.h"
 #include "session/control.h"
 #include "session/logger.h"
 
@@ -112,13 +112,13 @@ static int usage_error(const char *what, const char *value, const char *why)
 #define RECORD_OPTIONS(X) \
 	X('o', "output", required_argument, "FILE", "write the trace to FILE (default xheap.COMMAND.PID.xht)") \
 	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc+HeapRealloc+HeapFree, or none (default all)") \
-	X('d', "stack-depth", required_argument, "N", "at most N frames of a stack (default and most 1024)") \
+	X('d', "stack-depth", required_argument, "N", "at most N frames of a stack (default and most 8192)") \
 	X('D', "no-duration", no_argument, "", "do not record how long each call took") \
 	X('N', "no-follow", no_argument, "", "do not trace what the command executes") \
 	X('u', "until-exit", no_argument, "", "end when COMMAND does, and let go of its children") \
 	X('f', "on-full", required_argument, "wait|drop", "when buffers run out: wait (default), or drop and count") \
 	X('l', "wait-limit", required_argument, "TIME", "wait no longer than this without progress (default 5s)") \
-	X('b', "buffer-size", required_argument, "SIZE", "bytes of a buffer, 16K to 1M (default 64K)") \
+	X('b', "buffer-size", required_argument, "SIZE", "bytes of a buffer, 64K to 1M (default 64K)") \
 	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with (default 32)") \
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
 	X('F', "max-file", required_argument, "SIZE", "end recording when the trace has this size") \
@@ -168,7 +168,7 @@ static int take_option(struct record *record, int letter)
 	case 'w':
 		return parse_stackwalk(optarg, &session->stack_kinds) ? 0 :
 		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy");
-	case 'd': return parse_number("stack-depth", optarg, 1, 1024, &session->stack_depth);
+	case 'd': return parse_number("stack-depth", optarg, 1, RECORDER_DEPTH_MAX, &session->stack_depth);
 	case 'D': session->with_duration = false; return 0;
 	case 'N': session->follow = false; return 0;
 	case 'u': session->until_exit = true; return 0;
@@ -179,7 +179,7 @@ static int take_option(struct record *record, int letter)
 		return 0;
 	case 'l': return parse_duration_ms(optarg, &session->wait_limit_ms) ? 0 : usage_error("--wait-limit", optarg, "not a time such as 5s or 200ms");
 	case 'b': {
-		int error = parse_number("buffer-size", optarg, 16384, 1 << 20, &session->buffer_size);
+		int error = parse_number("buffer-size", optarg, 65536, 1 << 20, &session->buffer_size);
 		session->buffer_size = (session->buffer_size + 4095) & ~4095u;
 		return error;
 	}

@@ -23,6 +23,7 @@
 #include "recorder/capture.h"
 
 #include "recorder/sys.h"
+#include "recorder/thread.h"
 
 enum { PAGE = 4096, HOME_SLACK = 64 * 1024, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
 
@@ -358,10 +359,12 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 		uint64_t row = row_of(recorder, walk.at.pc);
 		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot, row >> ROW_ID_SHIFT};
 		uint32_t extras = walk.extra_count;
-		if (UNLIKELY(count >= depth)) {
+		if (UNLIKELY(count >= depth || (count + 2 >= thread->capacity && !thread_grow(thread)))) {
 			walk.is_over = 1;
 			break;
 		}
+		fresh = thread->fresh;
+		memo = thread->memo;
 		if (!step(thread, &walk, row, extra)) {
 			walk.is_over = 1;
 			break;
@@ -373,8 +376,9 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	int is_truncated = walk.is_over && !walk.is_complete;
 	if (UNLIKELY(is_truncated))
 		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-	/* Too deep to join within what is remembered: begin anew with what was walked, and say that it is cut. */
-	if (UNLIKELY(kept + count > RECORDER_DEPTH_MAX + 1)) {
+	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
+	if (UNLIKELY(kept + count > RECORDER_DEPTH_MAX || (kept + count > thread->capacity && !thread_grow(thread)))) {
+		fresh = thread->fresh;
 		kept = 0;
 		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
 		is_truncated = 1;
@@ -382,6 +386,8 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 
 	uint32_t total = kept + count;
 	uint32_t *id = thread->id;
+	memo = thread->memo;
+	fresh = thread->fresh;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct fresh *from = &fresh[count - 1 - i];
 		struct memo *to = &memo[kept + i];

@@ -30,7 +30,8 @@ enum {
 	RECORDER_THREAD_TABLE = 8192,
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
-	RECORDER_DEPTH_MAX = 1024,
+	RECORDER_DEPTH_MAX = 8192,      /**< a stack of so many frames still fits into the smallest buffer */
+	RECORDER_DEPTH_FIRST = 256,     /**< what a thread has room for at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_ISLAND_BYTES = 128 * 1024
@@ -122,9 +123,11 @@ struct thread {
 	struct side *side;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
-	struct fresh fresh[RECORDER_DEPTH_MAX + 2];
-	uint32_t id[RECORDER_DEPTH_MAX + 2];
-	struct memo memo[RECORDER_DEPTH_MAX + 2]; /**< outermost first */
+	uint32_t capacity;            /**< of the three arrays; grows */
+	uint32_t reserved2;
+	struct memo *memo;            /**< outermost first */
+	uint32_t *id;                 /**< of the same frames */
+	struct fresh *fresh;
 };
 
 struct thread_place {

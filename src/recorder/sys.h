@@ -52,6 +52,9 @@ static inline uint64_t thread_pointer(void)
 	return value;
 }
 
+/** The compiler's own, without a library: see memory.c. */
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

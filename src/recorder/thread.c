@@ -20,12 +20,13 @@ static void unlock(uint32_t *word)
 static void *pool_take(struct recorder *recorder, uint64_t bytes)
 {
 	bytes = (bytes + 63) & ~63ull;
+	uint64_t size = bytes > RECORDER_POOL_BYTES ? bytes : RECORDER_POOL_BYTES;
 	lock(&recorder->lock);
 	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
-		long result = sys_call6(SYS_NUMBER_MMAP, 0, RECORDER_POOL_BYTES, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+		long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 		if (result > 0) {
 			recorder->pool = (uint8_t *)result;
-			recorder->pool_end = recorder->pool + RECORDER_POOL_BYTES;
+			recorder->pool_end = recorder->pool + size;
 		}
 	}
 	void *memory = 0;
@@ -35,6 +36,29 @@ static void *pool_take(struct recorder *recorder, uint64_t bytes)
 	}
 	unlock(&recorder->lock);
 	return memory;
+}
+
+int thread_grow(struct thread *thread)
+{
+	uint32_t capacity = thread->capacity ? thread->capacity * 4 : RECORDER_DEPTH_FIRST;
+	if (capacity > 2 * RECORDER_DEPTH_MAX)
+		return 0;
+	/* The old arrays are left behind: remembered frames may point at their own bp in them, which stays true. */
+	uint64_t memo_bytes = capacity * sizeof(struct memo), fresh_bytes = capacity * sizeof(struct fresh);
+	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + capacity * sizeof(uint32_t));
+	if (!memory)
+		return 0;
+	struct memo *memo = (struct memo *)memory;
+	struct fresh *fresh = (struct fresh *)(memory + memo_bytes);
+	uint32_t *id = (uint32_t *)(memory + memo_bytes + fresh_bytes);
+	memcpy(memo, thread->memo, thread->capacity * sizeof(*memo));
+	memcpy(fresh, thread->fresh, thread->capacity * sizeof(*fresh));
+	memcpy(id, thread->id, thread->capacity * sizeof(*id));
+	thread->memo = memo;
+	thread->fresh = fresh;
+	thread->id = id;
+	thread->capacity = capacity;
+	return 1;
 }
 
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
@@ -211,6 +235,10 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 		}
 		/* Pool memory is zero; a forked child's copy of its parent's is not used again. */
 		thread->recorder = recorder;
+		if (!thread_grow(thread)) {
+			STORE(&place->fs_base, 0);
+			goto untraced;
+		}
 	}
 	thread->fs_base = fs_base;
 	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base alone. */

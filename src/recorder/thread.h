@@ -9,6 +9,9 @@
 /** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
+/** Room for four times as many frames as before; 0 when there is no memory or the limit is reached. */
+int thread_grow(struct thread *thread);
+
 /** State for calls of signal handlers; NULL when there is no memory. */
 struct side *thread_side(struct thread *thread);
 
