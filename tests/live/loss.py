@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 import compare  # noqa: E402
 import kill  # noqa: E402
 
-SMALL = ["--buffer-size", "16K", "--min-buffers", "2", "--max-buffers", "4"]
+SMALL = ["--buffer-size", "64K", "--min-buffers", "2", "--max-buffers", "2"]
 CALLS = "100000"
 STAMPS = 800000  # at least: two for each call
 WAIT_SECONDS = 60
