@@ -148,13 +148,24 @@ static void look_for_long(struct search *search, const uint8_t *bytes, uint64_t 
 			look(search, bytes + at, address + at);
 }
 
-/* Where to begin to decode so that the instructions around address come out right: at a known function, or so far before
- * that decoding has fallen into step. */
+/*
+ * Where to begin to decode so that the instructions around address come out right: at the last known function that begins so
+ * far before it that no short branch reaches over, or at the first known one where what lies before may be no code. Where
+ * no function is known nearby, so far before that decoding has fallen into step.
+ */
 static uint64_t window_start(const struct search *search, uint64_t address)
 {
 	uint64_t first = elf_code_start(search->elf, address), wanted = address - first > WINDOW ? address - WINDOW : first;
-	uint64_t known = elf_unwind_start(search->elf, wanted);
-	return known >= first && known && address - known < FUNCTION_MAX ? known : wanted;
+	uint64_t known = elf_unwind_start(search->elf, address);
+	if (known == 0 || known < first || address - known > FUNCTION_MAX)
+		return wanted;
+	while (known > wanted) {
+		uint64_t earlier = elf_unwind_start(search->elf, known - 1);
+		if (earlier == 0 || earlier < first || earlier >= known || known - earlier > FUNCTION_MAX)
+			break;
+		known = earlier;
+	}
+	return known;
 }
 
 /* Short branches into a target, from the code around it. */
