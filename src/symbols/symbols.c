@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "symbols/image.h"
+#include "symbols/names.h"
+#include "symbols/table.h"
+#include "symbols/units.h"
+
+struct answer {
+	const struct symbol_frame *frames;
+	size_t count;
+};
+
+/** An image as it was looked up last; answers are kept. */
+struct symbols_image {
+	struct image image;
+	struct table table;
+	struct units *units;          /**< NULL: no debug information */
+	bool has_symbols;
+	struct map answer_of;         /**< address -> place in answers */
+	struct answer *answers;
+	size_t answer_count, answer_capacity;
+};
+
+struct symbols {
+	struct arena arena;
+	struct intern keys;           /**< build-id and path of images[id] */
+	char *key;                    /**< room to put one together */
+	size_t key_capacity;
+	struct symbols_image **images;
+	size_t image_count, image_capacity;
+	struct map demangled_of;      /**< symbol's text in memory -> place in demangled */
+	const char **demangled;
+	size_t demangled_count, demangled_capacity;
+	struct debuginfod *debuginfod;
+};
+
+struct symbols *symbols_new(void)
+{
+	struct symbols *symbols = memory_zeroed(1, sizeof(*symbols));
+	symbols->debuginfod = debuginfod_new();
+	return symbols;
+}
+
+static void symbols_image_free(struct symbols_image *image)
+{
+	units_free(image->units);
+	table_fini(&image->table);
+	image_close(&image->image);
+	map_fini(&image->answer_of);
+	free(image->answers);
+	free(image);
+}
+
+void symbols_free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	for (size_t i = 0; i < symbols->image_count; i++)
+		symbols_image_free(symbols->images[i]);
+	free(symbols->images);
+	free(symbols->key);
+	map_fini(&symbols->demangled_of);
+	free(symbols->demangled);
+	intern_fini(&symbols->keys);
+	arena_fini(&symbols->arena);
+	debuginfod_free(symbols->debuginfod);
+	free(symbols);
+}
+
+static struct symbols_image *symbols_image_new(struct symbols *symbols, const char *path, const struct build_id *build_id)
+{
+	struct symbols_image *image = memory_zeroed(1, sizeof(*image));
+	struct table *table = &image->table;
+	size_t full = 0;
+
+	image_open(&image->image, path, build_id, symbols->debuginfod);
+	Elf *const elfs[] = { image->image.main.elf, image->image.debug.elf, image->image.mini.elf };
+	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
+		if (elfs[i])
+			table_add_code(table, elfs[i]);
+	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs); i++)
+		if (elfs[i])
+			full += table_add_symbols(table, elfs[i], SHT_SYMTAB);
+	if (image->image.main.elf)
+		table_add_symbols(table, image->image.main.elf, SHT_DYNSYM);
+	table_finish(table);
+	if (image->image.dwarf)
+		image->units = units_new(image->image.dwarf, table);
+	image->has_symbols = full || image->units;
+	return image;
+}
+
+/** The number of this path and build-id, counted in the order in which they are first seen. */
+static uint32_t symbols_key(struct symbols *symbols, const char *path, const struct build_id *build_id)
+{
+	size_t length = strlen(path), size = length + sizeof(*build_id);
+
+	if (size > symbols->key_capacity)
+		symbols->key = memory_resize(symbols->key, symbols->key_capacity = 2 * size, 1);
+	memcpy(symbols->key, build_id, sizeof(*build_id));
+	memcpy(symbols->key + sizeof(*build_id), path, length);
+	return intern_bytes(&symbols->keys, symbols->key, size);
+}
+
+static struct symbols_image *symbols_image(struct symbols *symbols, const char *path, const uint8_t *bytes, size_t size)
+{
+	struct build_id build_id = { .size = size < IMAGE_BUILD_ID_MAX ? size : IMAGE_BUILD_ID_MAX };
+
+	if (build_id.size)
+		memcpy(build_id.bytes, bytes, build_id.size);
+	uint32_t id = symbols_key(symbols, path, &build_id);
+	if (id == symbols->image_count) {
+		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
+		symbols->images[symbols->image_count++] = symbols_image_new(symbols, path, &build_id);
+	}
+	return symbols->images[id];
+}
+
+/** Demangle a symbol whose text stays in memory; most are asked for again. */
+static const char *symbols_name(struct symbols *symbols, const char *symbol)
+{
+	bool added;
+	if (!symbol)
+		return NULL;
+	uint32_t *place = map_add(&symbols->demangled_of, (uintptr_t)symbol, &added);
+	if (added) {
+		*place = symbols->demangled_count;
+		memory_grow(symbols->demangled, symbols->demangled_count, symbols->demangled_capacity);
+		symbols->demangled[symbols->demangled_count++] = name_demangle(&symbols->arena, symbol);
+	}
+	return symbols->demangled[*place];
+}
+
+/**
+ * The name of a function itself. Debug information names what the source defines, "__libc_malloc"; where the function
+ * is known to the world by a plainer symbol, or only its symbol tells in which class it is, the symbol is better.
+ */
+static const char *symbols_function(const struct symbols_image *image, const struct unit_frame *frame, uint64_t address)
+{
+	const char *name = frame->linkage ? frame->linkage : frame->name;
+
+	if (frame->linkage || frame->inlined)
+		return name;
+	if (!name) {
+		const struct table_symbol *covering = table_find(&image->table, address);
+		return covering ? covering->name : NULL;
+	}
+	const struct table_symbol *symbol = frame->entry ? table_find_entry(&image->table, frame->entry) : NULL;
+	if (!symbol)
+		return name;
+	if (name_is_mangled(symbol->name) || (!symbol->is_local && name_underscores(symbol->name) < name_underscores(name)))
+		return symbol->name;
+	return name;
+}
+
+static struct answer symbols_look_up(struct symbols *symbols, const struct symbols_image *image, uint64_t address)
+{
+	struct unit_frame found[UNITS_FRAMES_MAX];
+	size_t count = image->units ? units_find(image->units, address, found) : 0;
+
+	if (!count)
+		found[count++] = (struct unit_frame){ .name = NULL };
+	struct symbol_frame *frames = arena_new(&symbols->arena, struct symbol_frame, count);
+	for (size_t i = 0; i < count; i++) {
+		frames[i].mangled = symbols_function(image, &found[i], address);
+		frames[i].function = symbols_name(symbols, frames[i].mangled);
+		frames[i].file = found[i].file;
+		frames[i].line = found[i].line;
+		frames[i].inlined = found[i].inlined;
+	}
+	return (struct answer){ frames, count };
+}
+
+size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames)
+{
+	struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
+	uint64_t address = offset - (is_return_address && offset);
+	bool added;
+	uint32_t *place = map_add(&image->answer_of, address, &added);
+
+	if (added) {
+		*place = image->answer_count;
+		memory_grow(image->answers, image->answer_count, image->answer_capacity);
+		image->answers[image->answer_count++] = symbols_look_up(symbols, image, address);
+	}
+	const struct answer *answer = &image->answers[*place];
+	*frames = answer->frames;
+	return answer->count;
+}
+
+bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
+{
+	return symbols_image(symbols, path, build_id, build_id_size)->has_symbols;
+}
