@@ -49,7 +49,13 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 	X(DELETE, "operator delete", FREE, "pointer")                         \
 	X(DELETE_SIZED, "operator delete", FREE, "pointer,size")              \
 	X(DELETE_ALIGNED, "operator delete", FREE, "pointer,alignment")       \
-	X(DELETE_SIZED_ALIGNED, "operator delete", FREE, "pointer,size,alignment")
+	X(DELETE_SIZED_ALIGNED, "operator delete", FREE, "pointer,size,alignment") \
+	X(MALLOC_ALIGNED, "malloc_aligned", ALLOC, "size,alignment")          \
+	X(REALLOC_ALIGNED, "realloc_aligned", REALLOC, "pointer,size,alignment") \
+	X(MALLOCX, "mallocx", ALLOC, "size,flags")                            \
+	X(RALLOCX, "rallocx", REALLOC, "pointer,size,flags")                  \
+	X(DALLOCX, "dallocx", FREE, "pointer,flags")                          \
+	X(SDALLOCX, "sdallocx", FREE, "pointer,size,flags")
 
 #define X(id, name, kind, parameters) FUNCTION_##id,
 enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };

@@ -178,6 +178,7 @@ static bool counts(const struct finder *finder, const struct finding *finding)
 		return false;
 	switch (finding->name->family) {
 	case FAMILY_C:
+	case FAMILY_EXTENDED:
 	case FAMILY_LIBC:
 		return finder->image->defines_malloc;
 	case FAMILY_OPERATOR:
@@ -210,12 +211,28 @@ static void keep_what_counts(struct finder *finder)
 	qsort(finder->finding, count, sizeof(finder->finding[0]), compare_findings);
 }
 
+/* A family's own function, else the plain one: of a C library's malloc that has no prefix. */
+static uint64_t usable_size_of(const struct finder *finder, const struct hook_name *name)
+{
+	if (name->family == FAMILY_SYSTEM)
+		return 0;
+	bool is_prefixed = name->family >= FAMILY_JEMALLOC && name->family <= FAMILY_TCMALLOC;
+	return finder->usable_size[is_prefixed && finder->usable_size[name->family] ? name->family : FAMILY_C];
+}
+
+static enum hook_flavour flavour_of_name(const struct finder *finder, const struct hook_name *name)
+{
+	return name->family == FAMILY_C || name->family == FAMILY_LIBC ? finder->image->flavour : HOOK_FLAVOUR_OTHER;
+}
+
 static void add_target(struct finder *finder, const struct finding *finding)
 {
 	struct hook_image *image = finder->image;
 	struct hook_target *target = &image->targets[image->target_count++];
 	*target = (struct hook_target){.function = finding->name->function, .address = finding->address, .size = finding->size,
-				       .throws = finding->name->throws};
+				       .throws = finding->name->throws, .fallback = -1,
+				       .flavour = flavour_of_name(finder, finding->name),
+				       .usable_size = usable_size_of(finder, finding->name)};
 	strncpy(target->name, finding->name->name, sizeof(target->name) - 1);
 	uint64_t available = elf_code_bytes(&finder->elf, target->address);
 	displace_measure(target, elf_at_address(&finder->elf, target->address, available), available);
@@ -257,21 +274,62 @@ static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols 
 	}
 }
 
-/* The usable size is asked of one function for all of an image's blocks: where two allocators share an image, of none. */
-static uint64_t usable_size_of(const struct finder *finder)
+/* One function for all of an image's blocks; where two allocators share an image, none. */
+static uint64_t common_usable_size(const struct hook_image *image)
 {
 	uint64_t only = 0;
-	for (uint32_t i = 0; i < finder->count; i++) {
-		const struct hook_name *name = finder->finding[i].name;
-		if (name->family == FAMILY_SYSTEM)
-			continue;
-		bool has_own = finder->usable_size[name->family] != 0;
-		uint64_t address = finder->usable_size[has_own ? name->family : FAMILY_C];
-		if (only && address != only)
+	for (uint32_t i = 0; i < image->target_count; i++) {
+		uint64_t address = image->targets[i].usable_size;
+		if (image->targets[i].function < FUNCTION_COUNT && only && address != only)
 			return 0;
-		only = address;
+		only = address ? address : only;
 	}
 	return only;
+}
+
+static int32_t target_at(const struct hook_image *image, uint64_t address)
+{
+	for (uint32_t i = 0; i < image->target_count; i++)
+		if (image->targets[i].address == address)
+			return (int32_t)i;
+	return -1;
+}
+
+/* "_Znwm" and "_ZnwmRKSt9nothrow_t", "tc_new" and "tc_new_nothrow". */
+static bool is_twin(const struct hook_name *throwing, const struct hook_name *other)
+{
+	size_t length = strlen(throwing->name);
+	return throwing->family == other->family && strncmp(throwing->name, other->name, length) == 0 &&
+	       (strcmp(other->name + length, "RKSt9nothrow_t") == 0 || strcmp(other->name + length, "_nothrow") == 0);
+}
+
+/* The function that is called in place of a throwing one: its twin, whose blocks are of the same kind also where an allocator
+ * tells new from malloc; else, for a plain new, malloc. */
+static int32_t fallback_of(const struct finder *finder, const struct hook_target *target)
+{
+	const struct finding *plain = find(finder, FUNCTION_MALLOC, FAMILY_C);
+	for (uint32_t i = 0; i < finder->count; i++) {
+		if (finder->finding[i].address != target->address || !finder->finding[i].name->throws)
+			continue;
+		for (uint32_t j = 0; j < finder->count; j++)
+			if (is_twin(finder->finding[i].name, finder->finding[j].name))
+				return target_at(finder->image, finder->finding[j].address);
+	}
+	return target->function == FUNCTION_NEW && plain ? target_at(finder->image, plain->address) : -1;
+}
+
+static void find_fallbacks(struct finder *finder)
+{
+	for (uint32_t i = 0; i < finder->image->target_count; i++) {
+		struct hook_target *target = &finder->image->targets[i];
+		if (!target->throws)
+			continue;
+		target->fallback = fallback_of(finder, target);
+		if (target->fallback < 0) {
+			target->displaced = 0;
+			target->reason = "it throws, and nothing stands in for it";
+		}
+	}
 }
 
 static bool is_heap(const struct hook_target *target)
@@ -375,6 +433,8 @@ static int look_at_code(struct finder *finder, struct diag *diag)
 	int error = make_targets(finder, diag);
 	if (error || image->target_count == 0)
 		return error;
+	image->usable_size = common_usable_size(image);
+	find_fallbacks(finder);
 	refuse_shared_bytes(finder, &finder->dynamic);
 	refuse_shared_bytes(finder, &finder->full);
 	branches_find(&finder->branches, &finder->elf, image->targets, image->target_count);
@@ -425,7 +485,6 @@ int hook_image_read(struct hook_image *image, const void *data, size_t size, boo
 		take_symbols(finder, &finder->full, false);
 		describe(finder);
 		keep_what_counts(finder);
-		image->usable_size = usable_size_of(finder);
 		error = look_at_code(finder, diag);
 	}
 	free(finder);

@@ -27,6 +27,9 @@ struct hook_target {
 	uint8_t displaced;            /**< bytes displaced, >= HOOK_PATCH_BYTES; 0: cannot be displaced, see reason */
 	uint8_t original[HOOK_DISPLACED_MAX];
 	bool throws;                  /**< operator new that throws when there is no memory */
+	uint8_t flavour;              /**< enum hook_flavour of the allocator that it belongs to */
+	int32_t fallback;             /**< throws: index of the target that does the same but returns NULL instead; else -1 */
+	uint64_t usable_size;         /**< address of the function that tells its blocks' usable size; 0: none */
 	const char *reason;           /**< static text why it cannot be displaced; NULL when it can */
 };
 
@@ -43,7 +46,7 @@ struct hook_image {
 	bool is_loader;               /**< has _dl_debug_state and is an interpreter */
 	bool is_dynamic;              /**< has PT_INTERP or is a shared object that a loader loads */
 	bool has_symbols;             /**< .symtab or .dynsym with functions */
-	uint64_t usable_size;         /**< address of malloc_usable_size (or its allocator's alike); 0: none */
+	uint64_t usable_size;         /**< address of malloc_usable_size (or its allocator's alike) where one serves all; else 0 */
 	uint64_t loader_state;        /**< loader: address of the r_state word of _r_debug (symbol + 24); else 0 */
 	uint64_t main_arena;          /**< glibc: address of main_arena where a symbol tells; else 0 */
 	/* Return addresses (file addresses) of direct calls by the allocator itself to its entries: nested calls. */

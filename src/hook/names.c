@@ -26,14 +26,20 @@
 
 /* jemalloc's own interface: sizes first, then flags. */
 #define EXTENDED(prefix, family)                                      \
+	HEAP(prefix "mallocx", MALLOCX, family),                      \
+	HEAP(prefix "rallocx", RALLOCX, family),                      \
+	HEAP(prefix "dallocx", DALLOCX, family),                      \
+	HEAP(prefix "sdallocx", SDALLOCX, family)
+
+/* C23. */
+#define SIZED(prefix, family)                                         \
 	HEAP(prefix "free_sized", FREE_SIZED, family),                \
 	HEAP(prefix "free_aligned_sized", FREE_ALIGNED_SIZED, family)
 
 /* Of the names of one address the first row is the one that is shown. */
 static const struct hook_name names[] = {
 	COMMON("", C),
-	HEAP("free_sized", FREE_SIZED, C),
-	HEAP("free_aligned_sized", FREE_ALIGNED_SIZED, C),
+	SIZED("", C),
 
 	THROWING("_Znwm", NEW, OPERATOR),
 	THROWING("_Znam", NEW, OPERATOR),
@@ -56,9 +62,13 @@ static const struct hook_name names[] = {
 	HEAP("_ZdlPvmSt11align_val_t", DELETE_SIZED_ALIGNED, OPERATOR),
 	HEAP("_ZdaPvmSt11align_val_t", DELETE_SIZED_ALIGNED, OPERATOR),
 
+	EXTENDED("", EXTENDED),
+
 	COMMON("je_", JEMALLOC),
+	SIZED("je_", JEMALLOC),
 	EXTENDED("je_", JEMALLOC),
 	COMMON("_rjem_", RUST),
+	SIZED("_rjem_", RUST),
 	EXTENDED("_rjem_", RUST),
 
 	COMMON("mi_", MIMALLOC),
@@ -75,8 +85,11 @@ static const struct hook_name names[] = {
 	HEAP("mi_new_nothrow", NEW, MIMALLOC),
 	THROWING("mi_new_aligned", NEW_ALIGNED, MIMALLOC),
 	HEAP("mi_new_aligned_nothrow", NEW_ALIGNED, MIMALLOC),
-	HEAP("mi_malloc_aligned", NEW_ALIGNED, MIMALLOC),
-	HEAP("mi_zalloc_aligned", NEW_ALIGNED, MIMALLOC),
+	HEAP("mi_malloc_aligned", MALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_zalloc_aligned", MALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_calloc_aligned", CALLOC, MIMALLOC),
+	HEAP("mi_realloc_aligned", REALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_rezalloc_aligned", REALLOC_ALIGNED, MIMALLOC),
 	HEAP("mi_free_aligned", DELETE_ALIGNED, MIMALLOC),
 	HEAP("mi_free_size_aligned", DELETE_SIZED_ALIGNED, MIMALLOC),
 

@@ -196,29 +196,17 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	return NULL;
 }
 
-/* Where the originals of an image's functions went, for those that others fall back on. */
-struct originals { uint64_t by_function[HOOK_FUNCTION_COUNT]; };
-
-static uint64_t fallback_of(const struct hook_target *target, const struct originals *originals)
+static uint8_t chunk_kind(const struct inject *inject, const struct hook_target *target)
 {
-	if (target->function == FUNCTION_NEW)
-		return originals->by_function[FUNCTION_MALLOC];
-	if (target->function == FUNCTION_NEW_ALIGNED)
-		return originals->by_function[FUNCTION_MEMALIGN] ? originals->by_function[FUNCTION_MEMALIGN]
-								 : originals->by_function[FUNCTION_ALIGNED_ALLOC];
-	return 0;
-}
-
-static uint8_t chunk_kind(const struct inject *inject, const struct hook_image *hooks)
-{
-	if (hooks->flavour != HOOK_FLAVOUR_GLIBC)
+	if (target->flavour != HOOK_FLAVOUR_GLIBC)
 		return CHUNK_NONE;
 	return inject->no_arenas ? CHUNK_GLIBC_NO_ARENAS : CHUNK_GLIBC;
 }
 
-/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. */
+/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
+ * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
-			 const struct inject_image *image, const char *path, struct originals *originals)
+			 const struct inject_image *image, const char *path, uint64_t *originals)
 {
 	uint64_t address = target->address + image->bias;
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
@@ -239,10 +227,10 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct stub stub = {.at = island->next, .target = target, .address = address};
 	stub.context.recorder = (struct recorder *)inject->recorder;
 	stub.context.function = target->function;
-	stub.context.fallback = fallback_of(target, originals);
-	stub.context.chunk = chunk_kind(inject, hooks);
+	stub.context.fallback = target->throws ? originals[target->fallback] : 0;
+	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
-	stub.context.usable_size = hooks->usable_size ? hooks->usable_size + image->bias : 0;
+	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
 	stub.hook = stub_hook_name(target, stub.context.fallback) ? inject->text + recorder_symbol(stub_hook_name(target, stub.context.fallback)) : 0;
 	stub.region_address = inject->region_address;
 	const struct hook_range *silent = hooks->silent;
@@ -279,27 +267,25 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		return;
 	}
 	island->next += ((uint64_t)size + 63) & ~63ull;
-	originals->by_function[target->function] = stub.context.original;
+	originals[target - hooks->targets] = stub.context.original;
 	if (target->function < FUNCTION_COUNT)
 		inject->has_allocator = true;
 }
 
-static bool is_fallback_user(const struct hook_target *target)
-{
-	return target->function == FUNCTION_NEW || target->function == FUNCTION_NEW_ALIGNED;
-}
-
 static void patch_image(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, const char *path, bool is_main)
 {
-	struct originals originals = {{0}};
-	if (hooks->target_count == 0)
+	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
+	if (!originals)
 		return;
+	for (uint32_t i = 0; i < hooks->target_count; i++)
+		originals[i] = hooks->targets[i].address + image->bias;
 	tell_internal_calls(inject, hooks, image, is_main);
 	/* Those that others fall back on first. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
-			if (is_fallback_user(&hooks->targets[i]) == (round == 1))
-				patch_target(inject, hooks, &hooks->targets[i], image, path, &originals);
+			if (hooks->targets[i].throws == (round == 1))
+				patch_target(inject, hooks, &hooks->targets[i], image, path, originals);
+	free(originals);
 	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
 		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
 	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)

@@ -475,6 +475,11 @@ HOOK hook_realloc(uint64_t pointer, uint64_t size, uint64_t c, uint64_t d UNUSED
 	return hook_resize(pointer, size, c, size, 0, 0, context, FRAME);
 }
 
+HOOK hook_realloc_extended(uint64_t pointer, uint64_t size, uint64_t argument, uint64_t d UNUSED, CONTEXT)
+{
+	return hook_resize(pointer, size, argument, size, RECORD_ARGUMENT, argument, context, FRAME);
+}
+
 HOOK hook_reallocarray(uint64_t pointer, uint64_t count, uint64_t size, uint64_t d UNUSED, CONTEXT)
 {
 	return hook_resize(pointer, count, size, product(count, size), RECORD_ARGUMENT, count, context, FRAME);
@@ -540,8 +545,8 @@ HOOK hook_delete_sized_aligned(uint64_t pointer, uint64_t size, uint64_t alignme
 }
 
 /*
- * A throwing operator new must never throw through this frame, which has no unwind table. So a function of the same heap that returns
- * NULL is called instead, and only when that fails the original is left to fail in its own way, as a tail call.
+ * A throwing operator new must never throw through this frame, which has no unwind table. So its twin that returns NULL
+ * is called instead, and only when that fails the original is left to fail in its own way, as a tail call.
  */
 static inline __attribute__((always_inline))
 uint64_t hook_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint8_t flags, CONTEXT, uint64_t frame)
@@ -551,8 +556,7 @@ uint64_t hook_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint8_t fl
 	if (UNLIKELY(!instead) || UNLIKELY(!enter(&call, context, frame)))
 		return original(size, alignment, c, 0);
 	call_announce(&call, context, size);
-	/* malloc(size), or memalign(alignment, size). */
-	uint64_t result = flags ? instead(alignment, size, 0, 0) : instead(size, 0, 0, 0);
+	uint64_t result = instead(size, alignment, c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
 	struct event event = {.address = result, .size = size, .argument = alignment, .flags = flags, .lost = LOST_ALLOC};
