@@ -42,7 +42,4 @@ extern const struct action action_stacks, action_frames, action_image, action_to
 extern const struct action *const action_table[];
 extern const unsigned action_count;
 
-/** A frame as an object of its own in an array (key NULL) or under a key. */
-void action_json_frame(struct action_source *source, uint32_t node, struct json *json, const char *key);
-
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 
-/* A group is a frame's name, from 1; 0: no stack. A frame's file and line are told by the node, so they are not told here. */
+/* A group is a frame's name, from 1; 0: no stack. */
 static uint32_t frames_group(struct action_source *source, const struct heap_site *site)
 {
 	uint32_t node = heap_names_site(source->names, site);
@@ -34,7 +34,14 @@ static void frames_json(struct action_source *source, uint32_t group, struct jso
 		const struct heap_name *name = heap_names_name(source->names, group - 1);
 		if (name->image)
 			json_text(json, "image", name->image);
-		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
+		if (name->symbol || !name->image)
+			json_text(json, "symbol", name->symbol ? name->symbol : name->text);
+		if (name->image_id != TRACE_NONE) {
+			const struct trace_image *image = &trace_dictionary(source->trace)->images[name->image_id];
+			if (image->build_id_size)
+				json_bytes(json, "build_id", image->build_id, image->build_id_size);
+			json_address(json, "offset", name->offset);
+		}
 	}
 	json_end_object(json);
 }

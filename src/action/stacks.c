@@ -17,11 +17,11 @@ static char *stacks_text(struct action_source *source, uint32_t group)
 	return heap_names_text(source->names, group);
 }
 
-void action_json_frame(struct action_source *source, uint32_t node, struct json *json, const char *key)
+static void stacks_json_frame(struct action_source *source, uint32_t node, struct json *json)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
 	const struct heap_name *name = heap_names_name(source->names, frame->name);
-	json_begin_object(json, key);
+	json_begin_object(json, NULL);
 	if (name->image)
 		json_text(json, "image", name->image);
 	if (name->symbol || !name->image)
@@ -46,7 +46,7 @@ static void stacks_json(struct action_source *source, uint32_t group, struct jso
 {
 	json_begin_array(json, action_stacks.label);
 	for (uint32_t at = group; at; at = heap_names_frame(source->names, at)->parent)
-		action_json_frame(source, at, json, NULL);
+		stacks_json_frame(source, at, json);
 	json_end_array(json);
 }
 

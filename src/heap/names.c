@@ -115,6 +115,7 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 		.image = image ? arena_text(&names->arena, image) : NULL,
 		.symbol = symbol ? arena_text(&names->arena, symbol) : NULL,
 		.text = arena_text(&names->arena, text),
+		.image_id = TRACE_NONE,
 		.is_allocator = symbol && is_allocator(symbol),
 	};
 	return id;
@@ -156,6 +157,8 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 		fputs(file->path, out);
 	fclose(out);
 	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
+	names->names[id].image_id = image;
+	names->names[id].offset = offset;
 	free(text);
 	free(key);
 	return id;

@@ -16,6 +16,8 @@ struct heap_name {
 	const char *image;           /**< file name, or NULL */
 	const char *symbol;          /**< NULL when unknown */
 	const char *text;            /**< "image!symbol", "image+0xoffset" or "[truncated]" */
+	uint32_t image_id;           /**< without a symbol: the image of the trace, or TRACE_NONE */
+	uint64_t offset;             /**< and the address in it */
 	bool is_mark;                /**< no frame of the program: "[truncated]" */
 	bool is_allocator;           /**< one of the functions that allocate, not one that calls them */
 };

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* make_trace plain|forks|losses|random FILE [SEED]: writes a trace whose every event is known. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scene.h"
+
+static void function(struct scene *scene, uint32_t id, uint32_t stack)
+{
+	scene->function = id;
+	scene->stack = stack;
+}
+
+/* Every function of the family, a stack that is truncated, one that is missing, a failure, a call that never returned. */
+static void plain(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0);
+	uint32_t thread = scene_thread(scene, process, 100), other = scene_thread(scene, process, 101);
+	uint32_t main_loop = scene_stack(scene, 0x1000, 0x2000, 0), parse = scene_stack(scene, 0x1000, 0x2000, 0x3000, 0);
+	uint32_t cut = writer_intern_node(scene->writer, writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_TRUNCATED)),
+					  writer_intern_frame(scene->writer, scene->image, 0x4000));
+	function(scene, FUNCTION_COUNT, main_loop);
+	scene_alloc(scene, thread, 1000, 0x7f0000010010, 100);
+	function(scene, FUNCTION_CALLOC, parse);
+	scene_alloc(scene, thread, 2000, 0x7f0000010090, 4096);
+	scene->events[thread].argument[1] = 16;
+	function(scene, FUNCTION_POSIX_MEMALIGN, parse);
+	scene_alloc(scene, other, 2500, 0x7f0000020000, 65536);
+	scene->events[other].argument[0] = 4096;
+	scene->events[other].argument2[0] = 0x7ffc00001000;
+	function(scene, FUNCTION_COUNT, parse);
+	scene_realloc(scene, thread, 3000, 3500, 0x7f0000010010, 0x7f0000030010, 200);
+	scene_realloc(scene, thread, 4000, 4100, 0x7f0000030010, 0x7f0000030010, 250);
+	scene_free(scene, other, 5000, 0x7f0000010090);
+	function(scene, FUNCTION_COUNT, cut);
+	scene_alloc(scene, other, 6000, 0x7f0000010090, 24);
+	scene->events[other].flags[scene->events[other].count - 1] |= EVENT_TRUNCATED;
+	scene_free(scene, other, 7000, 0x7f0000010090);
+	function(scene, FUNCTION_COUNT, 0);
+	scene_alloc(scene, thread, 8000, 0x7f0000040010, 8);
+	scene->flags = EVENT_FAILED;
+	scene_alloc(scene, thread, 9000, 0, (uint64_t)1 << 60);
+	scene->flags = EVENT_IN_FLIGHT | EVENT_NO_DURATION;
+	function(scene, FUNCTION_COUNT, main_loop);
+	scene_free(scene, thread, 1234567, 0x7f0000040010);
+	scene_end(scene, process, 2000000, TRACE_END_SIGNAL, 6);
+}
+
+static void forks(struct scene *scene)
+{
+	uint32_t parent = scene_process(scene, 100, TRACE_NONE, 0), parent_thread = scene_thread(scene, parent, 100);
+	scene->stack = scene_stack(scene, 0x1000, 0);
+	scene_alloc(scene, parent_thread, 1000, 0x7f0000010010, 1000);
+	scene_alloc(scene, parent_thread, 2000, 0x7f0000020010, 500);
+	uint32_t child = scene_process(scene, 200, parent, 3000), child_thread = scene_thread(scene, child, 200);
+	scene_free(scene, child_thread, 4000, 0x7f0000010010);
+	scene_alloc(scene, child_thread, 5000, 0x7f0000010010, 64);
+	scene_end(scene, child, 6000, TRACE_END_EXIT, 3);
+	scene_free(scene, parent_thread, 7000, 0x7f0000010010);
+	scene_end(scene, parent, 8000, TRACE_END_EXEC, 0);
+}
+
+static void losses(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	scene->stack = scene_stack(scene, 0x1000, 0);
+	scene_alloc(scene, thread, 1000, 0x7f0000010010, 1000);
+	scene_alloc(scene, thread, 2000, 0x7f0000020010, 500);
+	scene_gap(scene, process, thread, 3000, 4000, 7);
+	scene_alloc(scene, thread, 90000, 0x7f0000010010, 20);
+	scene_alloc(scene, thread, 91000, 0x7f0000010010, 30);
+	scene_free(scene, thread, 95000, 0x7f0000090010);
+}
+
+static uint32_t next(uint32_t *seed, uint32_t limit)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % limit;
+}
+
+/* Four processes, two of them forked, three threads each, that allocate at random, with stamps that are sometimes inverted. */
+static void random_calls(struct scene *scene, uint32_t seed)
+{
+	enum { ADDRESSES = 400, CALLS = 40000, PROCESSES = 4, THREADS = 3 };
+	static bool is_live[PROCESSES][ADDRESSES];
+	uint32_t stacks[20], threads[PROCESSES][THREADS], process_count = 1;
+	int64_t now = 0;
+	for (int i = 0; i < 20; i++)
+		stacks[i] = i ? scene_stack(scene, 0x1000 + i % 3, 0x2000 + i % 5, 0x3000 + i, 0) : 0;
+	for (uint32_t i = 0; i < THREADS; i++)
+		threads[0][i] = scene_thread(scene, i ? 0 : scene_process(scene, 100, TRACE_NONE, 0), 100 + i);
+	for (int call = 0; call < CALLS; call++) {
+		if (call % (CALLS / PROCESSES) == CALLS / PROCESSES - 1 && process_count < PROCESSES) {
+			uint32_t parent = process_count == 3 ? TRACE_NONE : process_count - 1, id = scene_process(scene, 100 * (process_count + 1), parent, now);
+			for (uint32_t i = 0; i < THREADS; i++)
+				threads[id][i] = scene_thread(scene, id, 100 * (id + 1) + i);
+			if (parent != TRACE_NONE)
+				memcpy(is_live[id], is_live[parent], sizeof(is_live[id]));
+			process_count++;
+			now += 2000;
+		}
+		uint32_t process = next(&seed, process_count), thread = threads[process][next(&seed, THREADS)], at = next(&seed, ADDRESSES);
+		uint64_t address = 0x7f0000000000 + at * 64, size = next(&seed, 1000);
+		scene->stack = stacks[next(&seed, 20)];
+		now += 1 + next(&seed, 50);
+		if (!is_live[process][at]) {
+			scene_alloc(scene, thread, now, address, size);
+			is_live[process][at] = true;
+		} else if (next(&seed, 3)) {
+			scene_free(scene, thread, now, address);
+			is_live[process][at] = false;
+			/* A stamp equal to another thread's; not in children, whose first free of an address may be of an inherited block. */
+			if (!next(&seed, 4) && scene->processes[process].forked_from == TRACE_NONE) {
+				scene_alloc(scene, threads[process][0] == thread ? threads[process][1] : threads[process][0], now, address, size);
+				is_live[process][at] = true;
+			}
+		} else {
+			scene_realloc(scene, thread, now, now + 20, address, address, size);
+			now += 20;
+		}
+		if (!next(&seed, 2000))
+			scene_block(scene, thread);
+	}
+	scene_end(scene, 1, now - 1, TRACE_END_EXIT, 0);
+	if (process_count > 3)
+		scene_end(scene, 3, now + 500, TRACE_END_SIGNAL, 9);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}};
+	struct scene scene;
+	if (argc < 3) {
+		fputs("usage: make_trace plain|forks|losses|random FILE [SEED]\n", stderr);
+		return 2;
+	}
+	scene_open(&scene, argv[2]);
+	for (unsigned i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
+		if (!strcmp(argv[1], scenes[i].name))
+			scenes[i].make(&scene);
+	if (!strcmp(argv[1], "random"))
+		random_calls(&scene, argc > 3 ? (uint32_t)atoi(argv[3]) : 1);
+	scene_close(&scene);
+	return 0;
+}

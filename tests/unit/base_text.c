@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/grid.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "base/text.h"
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	assert_string_equal(text_count(0).data, "0");
+	assert_string_equal(text_count(999).data, "999");
+	assert_string_equal(text_count(1234567).data, "1,234,567");
+	assert_string_equal(text_count(UINT64_MAX).data, "18,446,744,073,709,551,615");
+	assert_string_equal(text_bytes(1023).data, "1023 B");
+	assert_string_equal(text_bytes(1024).data, "1.0 KiB");
+	assert_string_equal(text_bytes(1048575).data, "1.0 MiB");
+	assert_string_equal(text_bytes(UINT64_MAX).data, "16.0 EiB");
+	assert_string_equal(text_microseconds(0).data, "0.0");
+	assert_string_equal(text_microseconds(1234500).data, "1234.5");
+	assert_string_equal(text_microseconds(-1).data, "-0.001");
+	assert_string_equal(text_microseconds(INT64_MIN).data, "-9223372036854775.808");
+	assert_string_equal(text_duration(17).data, "17 ns");
+	assert_string_equal(text_duration(1230).data, "1.23 us");
+	assert_string_equal(text_duration(45600000).data, "45.6 ms");
+	assert_string_equal(text_duration(200000000000).data, "3 min 20 s");
+	assert_string_equal(text_address(0x7f12).data, "0x7f12");
+}
+
+static void test_parsing(void **state)
+{
+	static const struct { const char *text; int64_t ns; } good[] = {
+		{"0", 0}, {"1.5", 1500}, {"2s", 2000000000}, {".5ms", 500000}, {"10US", 10000}, {"7ns", 7}, {"0.0015", 1}, {"3.", 3000},
+	};
+	static const char *const bad[] = {"", "s", "-1", "1h", "1 s", ".", "99999999999999999999", "9999999999999999s"};
+	int64_t ns;
+	uint64_t count;
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		assert_true(text_parse_time(good[i].text, &ns));
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(text_parse_time(bad[i], &ns));
+	assert_true(text_parse_count("18446744073709551615", &count));
+	assert_false(text_parse_count("18446744073709551616", &count));
+	assert_false(text_parse_count("-1", &count));
+	assert_false(text_parse_count("1x", &count));
+	assert_string_equal(text_file_name("/lib/libc.so.6"), "libc.so.6");
+	assert_string_equal(text_file_name("[vdso]"), "[vdso]");
+}
+
+static char *written;
+static size_t written_size;
+
+static FILE *write_begin(void)
+{
+	return open_memstream(&written, &written_size);
+}
+
+static void assert_written(FILE *out, const char *expected)
+{
+	fclose(out);
+	assert_string_equal(written, expected);
+	free(written);
+}
+
+static void test_json(void **state)
+{
+	static const uint8_t bytes[] = {0, 0xfe};
+	struct json json = {.out = write_begin(), .line_depth = 1};
+	(void)state;
+	json_begin_object(&json, NULL);
+	json_text(&json, "bad", "a\xff\xc3\xa9\xed\xa0\x80\"\\\n");
+	json_time(&json, "t", 1500);
+	json_begin_array(&json, "list");
+	json_count(&json, NULL, 1);
+	json_begin_object(&json, NULL);
+	json_bool(&json, "no", false);
+	json_address(&json, "at", 255);
+	json_bytes(&json, "id", bytes, 2);
+	json_end_object(&json);
+	json_end_array(&json);
+	json_begin_array(&json, "empty");
+	json_end_array(&json);
+	json_end_object(&json);
+	json_end(&json);
+	assert_written(json.out, "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\",\n \"t\": 1.5,\n"
+				 " \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
+}
+
+static void test_grid(void **state)
+{
+	static const char *const titles[] = {">n", "name", ">x"};
+	struct grid grid = {0};
+	(void)state;
+	grid_columns(&grid, 3, titles);
+	grid_row(&grid);
+	grid_cell(&grid, "100");
+	grid_cell(&grid, "\xc3\xa9");
+	grid_cell(&grid, "7");
+	grid_detail(&grid, "    more\n");
+	grid_row(&grid);
+	grid_cell(&grid, "5");
+	FILE *out = write_begin();
+	grid_print(&grid, out, 1);
+	grid_fini(&grid);
+	assert_written(out, "   n  name  x\n 100  \xc3\xa9     7\n    more\n   5\n");
+	out = write_begin();
+	csv_field(out, "plain");
+	csv_field(out, "a,\"b\"");
+	assert_written(out, "plain\"a,\"\"b\"\"\"");
+}
+
+static void test_intern(void **state)
+{
+	struct intern intern = {0};
+	char text[16];
+	(void)state;
+	for (int round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < 5000; i++) {
+			snprintf(text, sizeof(text), "%u", i);
+			assert_int_equal(intern_text(&intern, text), i);
+		}
+	assert_int_equal(intern.count, 5000);
+	assert_string_equal(intern.items[4711].data, "4711");
+	assert_int_equal(intern_bytes(&intern, "1\0", 2), 5000);
+	intern_fini(&intern);
+}
+
+static void test_map(void **state)
+{
+	struct map map = {0};
+	bool added;
+	(void)state;
+	assert_null(map_find(&map, 0));
+	for (uint64_t i = 0; i < 100000; i++)
+		*map_add(&map, i << 33 | i % 7, &added) = (uint32_t)i;
+	for (uint64_t i = 0; i < 100000; i++)
+		assert_int_equal(*map_find(&map, i << 33 | i % 7), i);
+	map_add(&map, 0, &added);
+	assert_false(added);
+	assert_null(map_find(&map, 12345));
+	assert_int_equal(map.count, 100000);
+	map_fini(&map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid), cmocka_unit_test(test_intern), cmocka_unit_test(test_map),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

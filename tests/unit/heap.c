@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/* The model, on traces whose every number is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "heap/live.h"
+#include "heap/stream.h"
+#include "heap/window.h"
+#include "scene.h"
+
+static struct scene scene;
+static struct trace *trace;
+static struct heap_table *table;
+static struct heap_window window;
+static uint32_t process, thread, other;
+
+static const char path[] = "scene.xht";
+
+static int begin(void **state)
+{
+	(void)state;
+	scene_open(&scene, path);
+	process = scene_process(&scene, 100, TRACE_NONE, 0);
+	thread = scene_thread(&scene, process, 100);
+	other = scene_thread(&scene, process, 101);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	heap_window_fini(&window);
+	heap_table_free(table);
+	trace_close(trace);
+	unlink(path);
+	return 0;
+}
+
+static void build(void)
+{
+	struct diag diag = {""};
+	scene_close(&scene);
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	assert_int_equal(heap_table_build(&table, trace, &diag), 0);
+}
+
+static void sum(int64_t from_ns, int64_t to_ns)
+{
+	heap_window_fini(&window);
+	heap_window_make(&window, table, (struct heap_range){from_ns, to_ns});
+}
+
+static void sum_all(void)
+{
+	build();
+	sum(0, table->duration_ns);
+}
+
+#define assert_numbers(count, bytes, outstanding, outstanding_size)              \
+	do {                                                                     \
+		assert_int_equal(window.totals.total_count, (count));            \
+		assert_int_equal(window.totals.total_bytes, (bytes));            \
+		assert_int_equal(window.totals.outstanding_count, (outstanding)); \
+		assert_int_equal(window.totals.outstanding_bytes, (outstanding_size)); \
+	} while (0)
+
+#define assert_peak(bytes, count, at)                               \
+	do {                                                        \
+		assert_int_equal(window.totals.peak_bytes, (bytes)); \
+		assert_int_equal(window.totals.peak_count, (count)); \
+		assert_int_equal(window.peak_at_ns, (at));          \
+	} while (0)
+
+#define assert_clean()                                        \
+	do {                                                  \
+		assert_int_equal(table->order_conflicts, 0);  \
+		assert_int_equal(table->unknown_frees, 0);    \
+	} while (0)
+
+static void test_totals(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_alloc(&scene, thread, 20, 0x2000, 50);
+	scene_free(&scene, thread, 30, 0x2000);
+	scene_alloc(&scene, thread, 40, 0x2000, 7);
+	scene_alloc(&scene, thread, 50, 0x3000, 0);
+	sum_all();
+	assert_numbers(4, 157, 3, 107);
+	assert_peak(150, 2, 20);
+	assert_int_equal(window.totals.temporary_count, 1);
+	assert_int_equal(window.totals.open_count, 3);
+	assert_int_equal(table->allocations[1].end, HEAP_END_FREE);
+	assert_int_equal(table->allocations[1].end_ns, 30);
+	assert_int_equal(table->allocations[0].end, HEAP_END_OPEN);
+	assert_clean();
+}
+
+/* Freed by the very next event of the thread that made it; a failed call is an event, a realloc is no free. */
+static void test_temporary(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 1);
+	scene_free(&scene, other, 20, 0x1000);
+	scene_alloc(&scene, thread, 30, 0x2000, 1);
+	scene.flags = EVENT_FAILED;
+	scene_alloc(&scene, thread, 40, 0, 1 << 30);
+	scene_free(&scene, thread, 50, 0x2000);
+	scene_alloc(&scene, thread, 60, 0x3000, 1);
+	scene_realloc(&scene, thread, 70, 80, 0x3000, 0x4000, 2);
+	scene_free(&scene, thread, 90, 0x4000);
+	sum_all();
+	assert_numbers(4, 5, 0, 0);
+	assert_int_equal(window.totals.temporary_count, 1);
+	assert_int_equal(table->allocations[3].flags, HEAP_REALLOC | HEAP_MOVED | HEAP_TEMPORARY);
+}
+
+static void test_reallocs(void **state)
+{
+	(void)state;
+	scene_realloc(&scene, thread, 5, 10, 0, 0x1000, 10);          /* realloc(NULL, 10) */
+	scene_realloc(&scene, thread, 20, 25, 0x1000, 0x1000, 20);    /* in place */
+	scene_realloc(&scene, thread, 30, 35, 0x1000, 0x2000, 40);    /* moved */
+	scene.flags = EVENT_FAILED;
+	scene_realloc(&scene, thread, 40, 45, 0x2000, 0, 1000);
+	scene_alloc(&scene, other, 33, 0x1000, 5);                    /* takes the old place before the realloc returns */
+	scene_realloc(&scene, thread, 50, 55, 0x2000, 0, 0);          /* gives it back */
+	sum_all();
+	assert_numbers(4, 75, 1, 5);
+	assert_int_equal(window.totals.realloc_count, 2);
+	assert_int_equal(window.totals.realloc_moved_count, 1);
+	assert_peak(45, 2, 35);
+	assert_clean();
+}
+
+static void test_range(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_alloc(&scene, thread, 20, 0x2000, 10);
+	scene_free(&scene, thread, 30, 0x1000);
+	scene_alloc(&scene, thread, 40, 0x3000, 1);
+	scene_free(&scene, thread, 50, 0x2000);
+	scene_free(&scene, thread, 60, 0x3000);
+	build();
+	sum(20, 40);
+	assert_numbers(2, 11, 2, 11);
+	assert_peak(110, 2, 20);
+	assert_int_equal(window.totals.open_count, 0);
+	assert_int_equal(window.lifetimes[0] + window.lifetimes[1], 30 + 20);
+	sum(31, 39);
+	assert_numbers(0, 0, 0, 0);
+	assert_peak(10, 1, 31);
+	sum(40, 60);
+	assert_numbers(1, 1, 0, 0);
+	assert_peak(11, 2, 40);
+	sum(1000, 2000);
+	assert_numbers(0, 0, 0, 0);
+	assert_peak(0, 0, 1000);
+}
+
+/* A block that ends at a time is not live at it: one that begins there does not add to it. */
+static void test_peak_of_equal_times(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_alloc(&scene, thread, 20, 0x2000, 100);
+	scene_free(&scene, other, 20, 0x1000);
+	scene_free(&scene, thread, 30, 0x2000);
+	sum_all();
+	assert_peak(100, 1, 10);
+}
+
+/* Stamps of two threads may be equal or a little inverted. */
+static void test_stamps(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 1);
+	scene_alloc(&scene, thread, 100, 0x1000, 2);   /* after the other's free, in truth */
+	scene_free(&scene, other, 100, 0x1000);
+	scene_alloc(&scene, thread, 200, 0x1000 + 0x1000, 3);
+	scene_free(&scene, thread, 300, 0x1000);
+	scene_alloc(&scene, thread, 5000, 0x1000, 4);
+	scene_free(&scene, other, 6000, 0x1000);
+	scene_free(&scene, other, 7000, 0x9000);       /* before its block, by its stamp */
+	scene_alloc(&scene, thread, 7400, 0x9000, 5);
+	sum_all();
+	assert_clean();
+	assert_numbers(5, 15, 1, 3);
+	assert_int_equal(table->allocations[0].end_ns, 100);
+	assert_int_equal(table->allocations[1].end_ns, 300);
+	assert_int_equal(table->allocations[4].end, HEAP_END_FREE);
+	assert_int_equal(table->allocations[4].end_ns, 7400);
+}
+
+static void test_conflicts(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 1000, 0x1000, 1);
+	scene_alloc(&scene, thread, 20000, 0x1000, 2); /* nothing freed the first */
+	scene_free(&scene, thread, 20100, 0x1000);     /* one thread's order is certain: this is the second's */
+	scene_free(&scene, other, 30000, 0x1000);      /* twice */
+	scene_free(&scene, other, 40000, 0x7000);      /* never seen */
+	scene_alloc(&scene, other, 50000, 0x8000, 3);
+	scene_alloc(&scene, other, 60000, 0x8000, 4);  /* to the end */
+	sum_all();
+	assert_int_equal(table->order_conflicts, 2);
+	assert_int_equal(table->unknown_frees, 2);
+	assert_int_equal(table->allocations[0].end, HEAP_END_CONFLICT);
+	assert_int_equal(table->allocations[0].end_ns, 20000);
+	assert_int_equal(table->allocations[1].end, HEAP_END_FREE);
+	assert_numbers(4, 10, 1, 4);
+}
+
+static void test_gap(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 1);
+	scene_alloc(&scene, thread, 20, 0x2000, 2);
+	scene_alloc(&scene, thread, 9000, 0x1000, 4);
+	scene_gap(&scene, process, other, 100, 200, 1);
+	sum_all();
+	assert_clean();
+	assert_int_equal(table->allocations[0].end, HEAP_END_GAP);
+	assert_int_equal(table->allocations[0].end_ns, 200);
+	assert_numbers(3, 7, 2, 6);
+	assert_int_equal(window.uncertain_count, 1);
+	assert_int_equal(window.uncertain_bytes, 2);
+}
+
+static void test_failed_and_in_flight(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 1);
+	scene_alloc(&scene, thread, 20, 0x2000, 2);
+	scene_alloc(&scene, thread, 30, 0x3000, 4);
+	scene.flags = EVENT_FAILED;
+	scene_realloc(&scene, thread, 40, 50, 0x1000, 0, 100);
+	scene.flags = EVENT_IN_FLIGHT;
+	scene_free(&scene, thread, 60, 0x2000);
+	scene.flags = EVENT_IN_FLIGHT;
+	scene_realloc(&scene, other, 70, 70, 0x3000, 0, 9);
+	sum_all();
+	assert_clean();
+	assert_numbers(3, 7, 1, 1);
+	assert_int_equal(table->allocations[1].end, HEAP_END_FREE);
+	assert_int_equal(table->allocations[2].end, HEAP_END_REALLOC);
+}
+
+/* A child's copies are its own business: nothing that it does to them shows in its parent, or in its totals. */
+static void test_fork(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_alloc(&scene, thread, 20, 0x2000, 50);
+	uint32_t child = scene_process(&scene, 200, process, 30);
+	uint32_t child_thread = scene_thread(&scene, child, 200);
+	scene_free(&scene, thread, 40, 0x1000);                       /* by the parent, later */
+	scene_free(&scene, child_thread, 50, 0x1000);                 /* and by the child: its copy */
+	scene_alloc(&scene, child_thread, 60, 0x1000, 7);
+	uint32_t grandchild = scene_process(&scene, 300, child, 70);
+	uint32_t grandchild_thread = scene_thread(&scene, grandchild, 300);
+	scene_realloc(&scene, grandchild_thread, 80, 85, 0x2000, 0x5000, 60); /* of the first process's block */
+	scene_free(&scene, grandchild_thread, 90, 0x1000);            /* of its parent's */
+	scene_free(&scene, child_thread, 5000, 0x1000);
+	scene_free(&scene, child_thread, 7000, 0x1000);               /* twice: known dead */
+	scene_alloc(&scene, child_thread, 9000, 0x4000, 1);
+	sum_all();
+	assert_int_equal(table->order_conflicts, 0);
+	assert_int_equal(table->unknown_frees, 1);
+	assert_int_equal(table->processes[child].inherited_count, 2);
+	assert_int_equal(table->processes[child].inherited_bytes, 150);
+	assert_int_equal(table->processes[child].inherited_freed, 1);
+	assert_int_equal(table->processes[grandchild].inherited_count, 2);
+	assert_int_equal(table->processes[grandchild].inherited_bytes, 57);
+	assert_int_equal(table->processes[grandchild].inherited_freed, 2);
+	assert_numbers(5, 218, 3, 111);
+	assert_int_equal(window.totals.realloc_count, 1);
+	assert_peak(150, 2, 20);
+}
+
+static void test_ends_of_processes(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_end(&scene, process, 100, TRACE_END_EXEC, 0);
+	uint32_t second = scene_process(&scene, 100, TRACE_NONE, 110);
+	uint32_t second_thread = scene_thread(&scene, second, 100);
+	scene_alloc(&scene, second_thread, 120, 0x1000, 30);
+	scene_alloc(&scene, second_thread, 130, 0x2000, 40);
+	scene_free(&scene, second_thread, 140, 0x2000);
+	scene_end(&scene, second, 150, TRACE_END_SIGNAL, 9);
+	sum_all();
+	assert_clean();
+	assert_numbers(3, 170, 2, 130);
+	assert_peak(100, 1, 10);
+	assert_int_equal(table->allocations[0].end, HEAP_END_EXIT);
+	assert_int_equal(table->allocations[0].end_ns, 100);
+	assert_int_equal(table->allocations[1].end_ns, 150);
+	assert_int_equal(window.totals.open_count, 2);
+	sum(105, 150);
+	assert_peak(70, 2, 130);
+}
+
+/* A peak over processes is the most of the sum, not the sum of the most. */
+static void test_peak_over_processes(void **state)
+{
+	(void)state;
+	uint32_t second = scene_process(&scene, 200, TRACE_NONE, 5);
+	uint32_t second_thread = scene_thread(&scene, second, 200);
+	scene_alloc(&scene, thread, 10, 0x1000, 100);
+	scene_alloc(&scene, second_thread, 15, 0x1000, 10);
+	scene_free(&scene, thread, 20, 0x1000);
+	scene_alloc(&scene, second_thread, 30, 0x2000, 95);
+	sum_all();
+	assert_clean();
+	assert_peak(110, 2, 15);
+}
+
+static void test_earlier(void **state)
+{
+	(void)state;
+	scene_event(&scene, thread, EVENT_EARLIER, 10);
+	struct writer_events *events = &scene.events[thread];
+	events->address[events->count - 1] = 0x1000;
+	events->size[events->count - 1] = 1000;
+	scene_alloc(&scene, thread, 20, 0x2000, 5);
+	scene_free(&scene, thread, 30, 0x1000);
+	sum_all();
+	assert_clean();
+	assert_numbers(1, 5, 1, 5);
+	assert_int_equal(window.earlier_count, 1);
+	assert_int_equal(window.earlier_bytes, 1000);
+	assert_peak(1005, 2, 20);
+}
+
+static void test_destroy(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 5);
+	scene_alloc(&scene, thread, 20, 0x2000, 6);
+	scene_event(&scene, thread, EVENT_DESTROY, 30);
+	scene_alloc(&scene, thread, 40, 0x1000, 7);
+	sum_all();
+	assert_clean();
+	assert_numbers(3, 18, 1, 7);
+	assert_int_equal(table->allocations[0].end, HEAP_END_DESTROY);
+}
+
+/* A handler that interrupts a realloc makes events of later points that lie before it in the thread's order. */
+static void test_stream_order(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x1000, 5);
+	scene.flags = EVENT_IN_SIGNAL;
+	scene_alloc(&scene, thread, 60, 0x1000, 1);
+	scene_realloc(&scene, thread, 50, 70, 0x1000, 0x2000, 9);
+	scene_block(&scene, thread);
+	for (int i = 0; i < 100; i++)
+		scene_alloc(&scene, i % 2 ? thread : other, 100 + i / 3, 0x10000 + (uint64_t)i * 16, 1);
+	sum_all();
+	assert_clean();
+	assert_int_equal(window.totals.realloc_moved_count, 1);
+	for (int order = HEAP_ORDER_POINTS; order <= HEAP_ORDER_EVENTS; order++) {
+		struct heap_stream *stream = heap_stream_new(trace, (enum heap_order)order, INT64_MIN, INT64_MAX);
+		struct heap_point point;
+		struct diag diag;
+		int64_t last_ns = -1;
+		uint32_t last_thread = 0;
+		int count = 0;
+		while (heap_stream_next(stream, &point, &diag) > 0) {
+			assert_true(point.time_ns > last_ns || (point.time_ns == last_ns && point.block->thread >= last_thread));
+			last_ns = point.time_ns;
+			last_thread = point.block->thread;
+			count++;
+		}
+		assert_int_equal(count, order == HEAP_ORDER_POINTS ? 104 : 103);
+		heap_stream_free(stream);
+	}
+}
+
+/* Random calls of three threads, against a table that cannot be wrong. */
+static void test_random(void **state)
+{
+	enum { ADDRESSES = 50, CALLS = 20000 };
+	struct { uint64_t size; int64_t birth_ns; } blocks[ADDRESSES] = {{0, 0}};
+	uint32_t threads[3] = {thread, other, scene_thread(&scene, process, 102)}, seed = 1;
+	uint64_t total = 0, live = 0, peak = 0, count = 0, lifetimes = 0;
+	int64_t peak_ns = 0, now = 0;
+	(void)state;
+	for (int i = 0; i < CALLS; i++) {
+		seed = seed * 1664525 + 1013904223;
+		uint32_t which = seed >> 8, at = which % ADDRESSES, by = threads[(which >> 6) % 3];
+		uint64_t size = 1 + (which >> 4) % 100, address = 0x1000 + at * 0x10;
+		now += 2 + (seed >> 28);
+		if (!blocks[at].size) {
+			scene_alloc(&scene, by, now, address, size);
+		} else {
+			live -= blocks[at].size;
+			lifetimes += (uint64_t)(now - blocks[at].birth_ns);
+			if (which & 1) {
+				scene_free(&scene, by, now, address);
+				blocks[at].size = 0;
+				continue;
+			}
+			scene_realloc(&scene, by, now, now + 1, address, address, size);
+			now++;
+		}
+		blocks[at].size = size;
+		blocks[at].birth_ns = now;
+		total += size;
+		live += size;
+		count++;
+		if (live > peak) {
+			peak = live;
+			peak_ns = now;
+		}
+		if (i % 1000 == 0)
+			scene_block(&scene, by);
+	}
+	for (int i = 0; i < ADDRESSES; i++)
+		if (blocks[i].size)
+			lifetimes += (uint64_t)(now - blocks[i].birth_ns);
+	scene_free(&scene, thread, now, 0);
+	sum_all();
+	assert_clean();
+	assert_int_equal(window.totals.total_count, count);
+	assert_int_equal(window.totals.total_bytes, total);
+	assert_int_equal(window.totals.outstanding_bytes, live);
+	assert_int_equal(window.totals.peak_bytes, peak);
+	assert_int_equal(window.peak_at_ns, peak_ns);
+	uint64_t found = 0;
+	for (uint64_t i = 0; i < count; i++)
+		found += (uint64_t)window.lifetimes[i];
+	assert_int_equal(found, lifetimes);
+}
+
+/* The table of live blocks against an array, with addresses that collide. */
+static void test_live(void **state)
+{
+	enum { ADDRESSES = 700, STEPS = 200000 };
+	uint32_t expected[ADDRESSES], seed = 7, count = 0;
+	struct live live = {0};
+	(void)state;
+	for (int i = 0; i < ADDRESSES; i++)
+		expected[i] = UINT32_MAX;
+	for (uint32_t i = 0; i < STEPS; i++) {
+		seed = seed * 1664525 + 1013904223;
+		uint32_t at = (seed >> 10) % ADDRESSES;
+		uint64_t address = 0x7f0000000000 + ((uint64_t)at << (at % 3 * 8)) + 16;
+		struct live_cell *cell = live_find(&live, address);
+		if (expected[at] == UINT32_MAX) {
+			assert_null(cell);
+			live_add(&live, address)->current = expected[at] = i;
+			count++;
+		} else {
+			assert_int_equal(cell->current, expected[at]);
+			live_remove(&live, cell);
+			expected[at] = UINT32_MAX;
+			count--;
+		}
+		assert_int_equal(live.count, count);
+	}
+	live_fini(&live);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_totals), TEST(test_temporary), TEST(test_reallocs), TEST(test_range), TEST(test_peak_of_equal_times), TEST(test_stamps),
+		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
+		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
+		cmocka_unit_test(test_live),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
