@@ -285,14 +285,15 @@ static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
 	const struct memo *memo = thread->memo;
 	uint32_t count = thread->memo_count, good = 0;
 #define DIFFERENCE(m) ((load((m)->sp - 8) ^ (m)->pc) | (load((m)->bp_slot) ^ (m)->bp))
-	while (good + 4 <= count && memo[good + 3].sp > sp) {
-		const struct memo *m = &memo[good];
-		if (DIFFERENCE(m) | DIFFERENCE(m + 1) | DIFFERENCE(m + 2) | DIFFERENCE(m + 3))
+	const struct memo *at = memo, *end = memo + count;
+	while (end - at >= 4 && at[3].sp > sp) {
+		if (DIFFERENCE(at) | DIFFERENCE(at + 1) | DIFFERENCE(at + 2) | DIFFERENCE(at + 3))
 			break;
-		good += 4;
+		at += 4;
 	}
-	while (good < count && memo[good].sp > sp && DIFFERENCE(&memo[good]) == 0)
-		good++;
+	while (at < end && at->sp > sp && DIFFERENCE(at) == 0)
+		at++;
+	good = (uint32_t)(at - memo);
 #undef DIFFERENCE
 	for (uint32_t i = 0; UNLIKELY(i < thread->extra_count); i++) {
 		const struct extra *extra = &thread->extra[i];
@@ -323,106 +324,189 @@ static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 		thread->home_low = sp;
 }
 
+/* What a walk found out, for the rarer ways to end it. */
+struct found {
+	uint32_t kept, count;
+	int is_truncated;
+};
+
+/* A step that the fast loop does not make itself. True: the walk goes on. */
+__attribute__((noinline))
+static int step_slowly(struct thread *thread, struct walk *walk, uint64_t row, uint32_t index)
+{
+	uint32_t extras = walk->extra_count;
+	if (!step(thread, walk, row, thread->fresh_extra))
+		return 0;
+	if (walk->extra_count != extras && extras < RECORDER_EXTRA_MAX)
+		thread->fresh_extra[extras].index = index;
+	return 1;
+}
+
+/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. */
+__attribute__((noinline))
+static void extras_merge(struct thread *thread, struct walk *walk, const struct found *found, int is_remembered)
+{
+	uint32_t keep = 0, more = walk->extra_count;
+	while (keep < thread->extra_count && thread->extra[keep].index < found->kept && is_remembered)
+		keep++;
+	if (keep + more > RECORDER_EXTRA_MAX) {
+		walk->crossed_signal = 1; /* more than can be remembered: do not remember this walk */
+		more = 0;
+	}
+	/* Found innermost first, kept outermost first, as the remembered frames are. */
+	for (uint32_t i = 0; i < more; i++) {
+		const struct extra *from = &thread->fresh_extra[more - 1 - i];
+		thread->extra[keep + i] = (struct extra){from->address, from->value, found->kept + (found->count - 1 - from->index), 0};
+	}
+	thread->extra_count = keep + more;
+}
+
+/* The end of a walk that met no remembered frame, or had to step slowly. */
+__attribute__((noinline))
+static void walk_conclude(struct thread *thread, struct walk *walk, struct found *found)
+{
+	struct fresh *fresh = thread->fresh;
+	found->is_truncated = walk->is_over && !walk->is_complete;
+	if (found->is_truncated)
+		fresh[found->count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
+	if (found->kept + found->count > RECORDER_DEPTH_MAX || (found->kept + found->count > thread->capacity && !thread_grow(thread))) {
+		found->kept = 0;
+		thread->fresh[found->count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+		found->is_truncated = 1;
+	}
+}
+
 /* Not inlined into each hook: one copy stays in the instruction cache. */
 __attribute__((noinline))
 uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;
-	struct memo *memo = thread->memo;
-	struct fresh *fresh = thread->fresh;
-	int on_home = is_home(thread, start.sp);
+	const struct row_slot *rows = recorder->row;
 	uint32_t generation = LOAD_ACQUIRE(&recorder->generation);
-	int is_remembered = on_home && thread->memo_is_home && thread->generation == generation && depth >= RECORDER_DEPTH_MAX;
-	uint32_t kept = 0, count = 0;
-	struct walk walk = {.at = start};
-	struct extra *extra = thread->fresh_extra;
+	int on_home = is_home(thread, start.sp);
+	int is_remembered = on_home & (thread->memo_is_home != 0) & (thread->generation == generation) & (depth >= RECORDER_DEPTH_MAX);
+	uint64_t pc = start.pc, sp = start.sp, bp = start.bp, bp_slot = 0, low, high;
+	struct memo *memo = thread->memo, *joint = memo - 1; /* memo[-1] is a sentinel with the highest sp */
+	struct fresh *fresh = thread->fresh, *end = fresh + thread->capacity - 2;
+	struct walk walk;
+	struct found found = {0, 0, 0};
+	int was_slow = 0;
 
-	int64_t join = -1;
+	walk.extra_count = 0;
 	if (LIKELY(is_remembered)) {
-		join = memo_verify(thread, start.sp);
-		if (join >= thread->memo_count)
-			join = (int64_t)thread->memo_count - 1;
-		walk.bounds = (struct bounds){thread->home_low, thread->home_high, 0};
+		uint32_t good = memo_verify(thread, sp);
+		joint = memo + (good < thread->memo_count ? good : thread->memo_count - 1);
+		low = thread->home_low;
+		high = thread->home_high;
 	} else {
-		walk.bounds = bounds_at(thread, start.sp);
+		walk = (struct walk){.bounds = bounds_at(thread, sp)};
+		low = walk.bounds.low;
+		high = walk.bounds.high;
+		was_slow = 1;
+		if (depth < thread->capacity - 2)
+			end = fresh + depth;
 	}
 
 	for (;;) {
-		while (join >= 0 && memo[join].sp < walk.at.sp)
-			join--;
-		if (join >= 0 && memo[join].sp == walk.at.sp && memo[join].pc == walk.at.pc && memo[join].bp == walk.at.bp) {
+		while (joint->sp < sp)
+			joint--;
+		if (joint->sp == sp && joint->pc == pc && joint->bp == bp) {
 			/* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
-			memo[join].bp_slot = walk.bp_slot ? walk.bp_slot : (uint64_t)&memo[join].bp;
-			kept = (uint32_t)join + 1;
+			joint->bp_slot = bp_slot ? bp_slot : (uint64_t)&joint->bp;
+			found.kept = (uint32_t)(joint - memo) + 1;
 			break;
 		}
-		uint64_t row = row_of(recorder, walk.at.pc);
-		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot, row >> ROW_ID_SHIFT};
-		uint32_t extras = walk.extra_count;
-		if (UNLIKELY(count >= depth || (count + 2 >= thread->capacity && !thread_grow(thread)))) {
+		const struct row_slot *slot = &rows[row_hash(pc)];
+		uint64_t row = LIKELY(slot->pc == pc) ? LOAD_ACQUIRE(&slot->row) : 0;
+		if (UNLIKELY(!row))
+			row = row_make_for(recorder, pc);
+		fresh->pc = pc;
+		fresh->sp = sp;
+		fresh->bp = bp;
+		fresh->bp_slot = bp_slot;
+		fresh->id = row >> ROW_ID_SHIFT;
+		fresh++;
+		if (UNLIKELY(fresh >= end)) {
+			uint32_t used = (uint32_t)(fresh - thread->fresh), at = (uint32_t)(joint - memo + 1);
+			if (used >= depth || !thread_grow(thread)) {
+				if (!was_slow)
+					walk = (struct walk){.bounds = {low, high, 0}};
+				walk.is_over = was_slow = 1;
+				break;
+			}
+			memo = thread->memo;
+			joint = memo + at - 1;
+			fresh = thread->fresh + used;
+			end = thread->fresh + (depth < thread->capacity - 2 ? depth : thread->capacity - 2);
+		}
+		enum row_kind kind = row_kind(row);
+		uint64_t cfa = (kind == ROW_SP ? sp : bp) + (uint64_t)row_cfa_offset(row);
+		if (LIKELY(kind == ROW_SP || kind == ROW_BP) && LIKELY(cfa > sp) && LIKELY(cfa <= high)) {
+			uint64_t saved = cfa + (uint64_t)row_bp_offset(row);
+			enum row_bp rule = row_bp_rule(row);
+			if (rule == ROW_BP_SAME) {
+				bp_slot = 0;
+				pc = load(cfa - 8);
+				sp = cfa;
+				continue;
+			}
+			if (LIKELY(rule == ROW_BP_FROM_CFA) && LIKELY(saved >= low) && LIKELY(saved < cfa)) {
+				bp_slot = saved;
+				bp = load(saved);
+				pc = load(cfa - 8);
+				sp = cfa;
+				continue;
+			}
+		}
+		if (!was_slow) {
+			walk = (struct walk){.bounds = {low, high, 0}};
+			was_slow = 1;
+		}
+		walk.at = (struct frame_state){pc, sp, bp};
+		if (!step_slowly(thread, &walk, row, (uint32_t)(fresh - thread->fresh) - 1)) {
 			walk.is_over = 1;
 			break;
 		}
-		fresh = thread->fresh;
-		memo = thread->memo;
-		if (!step(thread, &walk, row, extra)) {
-			walk.is_over = 1;
-			break;
-		}
-		if (UNLIKELY(walk.extra_count != extras && extras < RECORDER_EXTRA_MAX))
-			extra[extras].index = count - 1;
+		pc = walk.at.pc;
+		sp = walk.at.sp;
+		bp = walk.at.bp;
+		bp_slot = walk.bp_slot;
+		low = walk.bounds.low;
+		high = walk.bounds.high;
 	}
 
-	int is_truncated = walk.is_over && !walk.is_complete;
-	if (UNLIKELY(is_truncated))
-		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
-	if (UNLIKELY(kept + count > RECORDER_DEPTH_MAX || (kept + count > thread->capacity && !thread_grow(thread)))) {
-		fresh = thread->fresh;
-		kept = 0;
-		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-		is_truncated = 1;
+	found.count = (uint32_t)(fresh - thread->fresh);
+	if (UNLIKELY(was_slow) || UNLIKELY(found.kept + found.count > thread->capacity)) {
+		if (!was_slow)
+			walk = (struct walk){.is_over = 0};
+		was_slow = 1;
+		walk_conclude(thread, &walk, &found);
 	}
+	if (UNLIKELY(thread->extra_count | walk.extra_count))
+		extras_merge(thread, &walk, &found, is_remembered);
 
-	uint32_t total = kept + count;
-	uint32_t *id = thread->id;
-	memo = thread->memo;
-	fresh = thread->fresh;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct fresh *from = &fresh[count - 1 - i];
-		struct memo *to = &memo[kept + i];
+	struct memo *to = thread->memo + found.kept;
+	uint32_t *id = thread->id + found.kept;
+	for (const struct fresh *from = thread->fresh + found.count; from-- > thread->fresh; to++, id++) {
 		to->pc = from->pc;
 		to->sp = from->sp;
 		to->bp = from->bp;
 		to->bp_slot = from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
-		id[kept + i] = (uint32_t)from->id;
+		*id = (uint32_t)from->id;
 	}
-	thread->memo_count = total;
-	if (UNLIKELY(thread->extra_count | walk.extra_count)) {
-		uint32_t keep = 0;
-		while (keep < thread->extra_count && thread->extra[keep].index < kept && is_remembered)
-			keep++;
-		/* Extras are in the order of frames, outermost first, as the remembered frames are. */
-		uint32_t more = walk.extra_count;
-		if (keep + more > RECORDER_EXTRA_MAX) {
-			walk.crossed_signal = 1; /* more than can be remembered: do not remember this walk */
-			more = 0;
+	thread->memo_count = found.kept + found.count;
+	if (UNLIKELY(was_slow)) {
+		thread->generation = generation;
+		thread->memo_is_home = on_home && !found.is_truncated && !walk.crossed_signal;
+		if (found.is_truncated) {
+			thread->slot->truncated++;
+		} else if (!on_home && walk.is_complete && !walk.crossed_signal) {
+			home_prove(thread, start.sp, thread->memo[0].sp);
+			thread->memo_is_home = is_home(thread, start.sp);
 		}
-		for (uint32_t i = 0; i < more; i++) {
-			thread->extra[keep + i] = extra[more - 1 - i];
-			thread->extra[keep + i].index = kept + (count - 1 - extra[more - 1 - i].index);
-		}
-		thread->extra_count = keep + more;
 	}
-	thread->generation = generation;
-	thread->memo_is_home = on_home && !is_truncated && !walk.crossed_signal;
-	if (UNLIKELY(is_truncated)) {
-		thread->slot->truncated++;
-	} else if (UNLIKELY(!on_home && walk.is_complete && !walk.crossed_signal)) {
-		home_prove(thread, start.sp, memo[0].sp);
-		thread->memo_is_home = is_home(thread, start.sp);
-	}
-	return kept;
+	return found.kept;
 }
 
 /* Walk again, from nothing, and compare: the test mode's proof that remembering changes nothing. */

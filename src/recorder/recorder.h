@@ -125,7 +125,7 @@ struct thread {
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
 	uint32_t capacity;            /**< of the three arrays; grows */
 	uint32_t reserved2;
-	struct memo *memo;            /**< outermost first */
+	struct memo *memo;            /**< outermost first; memo[-1] is a sentinel */
 	uint32_t *id;                 /**< of the same frames */
 	struct fresh *fresh;
 };

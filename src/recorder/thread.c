@@ -44,13 +44,14 @@ int thread_grow(struct thread *thread)
 	if (capacity > 2 * RECORDER_DEPTH_MAX)
 		return 0;
 	/* The old arrays are left behind: remembered frames may point at their own bp in them, which stays true. */
-	uint64_t memo_bytes = capacity * sizeof(struct memo), fresh_bytes = capacity * sizeof(struct fresh);
+	uint64_t memo_bytes = (capacity + 1) * sizeof(struct memo), fresh_bytes = capacity * sizeof(struct fresh);
 	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + capacity * sizeof(uint32_t));
 	if (!memory)
 		return 0;
-	struct memo *memo = (struct memo *)memory;
+	struct memo *memo = (struct memo *)memory + 1;
 	struct fresh *fresh = (struct fresh *)(memory + memo_bytes);
 	uint32_t *id = (uint32_t *)(memory + memo_bytes + fresh_bytes);
+	memo[-1] = (struct memo){.pc = 0, .sp = UINT64_MAX};
 	memcpy(memo, thread->memo, thread->capacity * sizeof(*memo));
 	memcpy(fresh, thread->fresh, thread->capacity * sizeof(*fresh));
 	memcpy(id, thread->id, thread->capacity * sizeof(*id));
