@@ -275,17 +275,17 @@ static void text_heading(const struct report *report, FILE *out, const char *tex
 	fprintf(out, report->is_bold ? "\033[1m%s\033[0m\n" : "%s\n", text);
 }
 
-static unsigned text_doubt(FILE *out, uint64_t count, const char *meaning)
+static unsigned text_doubt(FILE *out, const char *name, uint64_t count, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s %s\n", text_count(count).data, meaning);
+		fprintf(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
 	return count > 0;
 }
 
-static unsigned text_sized_doubt(FILE *out, uint64_t count, uint64_t bytes, const char *meaning)
+static unsigned text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s blocks of %s %s\n", text_count(count).data, text_bytes(bytes).data, meaning);
+		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 	return count > 0;
 }
 
@@ -315,17 +315,17 @@ static void text_doubts(const struct report *report, FILE *out)
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
 		lines++;
 	}
-	lines += text_doubt(out, losses.events, "events were lost");
-	lines += text_doubt(out, losses.stacks, "events were recorded without their stacks");
+	lines += text_doubt(out, "lost events", losses.events, "");
+	lines += text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
-	lines += text_doubt(out, dictionary->truncated_count, "stacks are truncated");
-	lines += text_doubt(out, report->source->table->unknown_frees, "frees of addresses that were not live");
-	lines += text_doubt(out, report->source->table->order_conflicts, "blocks began where another was live");
-	lines += text_sized_doubt(out, window->uncertain_count, window->uncertain_bytes, "may have been freed in a gap");
-	lines += text_sized_doubt(out, window->earlier_count, window->earlier_bytes, "are from before the trace, and in no total");
+	lines += text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	lines += text_doubt(out, "unknown frees", report->source->table->unknown_frees, " (of addresses that were not live)");
+	lines += text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
+	lines += text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
+	lines += text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
 	lines += text_without_symbols(report, out);
 	if (!lines)
-		fputs("  every event is here, with its whole stack\n", out);
+		fputs("  nothing was lost, cut short or contradictory\n", out);
 }
 
 static void text_total(struct grid *grid, const char *name, uint64_t count, const char *size, const char *remark)
