@@ -121,10 +121,17 @@ static bool is_forwarder(const struct finder *finder, uint64_t address)
 	return false;
 }
 
+/* An operator new that hands out blocks by itself on any path makes all of the image's operators events. */
 static bool owns_operators(const struct finder *finder)
 {
-	const struct finding *new = find(finder, FUNCTION_NEW, FAMILY_OPERATOR);
-	return new && finder->image->defines_malloc && finder->image->flavour == HOOK_FLAVOUR_OTHER && !is_forwarder(finder, new->address);
+	if (!finder->image->defines_malloc || finder->image->flavour != HOOK_FLAVOUR_OTHER)
+		return false;
+	for (uint32_t i = 0; i < finder->count; i++) {
+		const struct finding *finding = &finder->finding[i];
+		if (finding->name->family == FAMILY_OPERATOR && finding->name->function == FUNCTION_NEW && !is_forwarder(finder, finding->address))
+			return true;
+	}
+	return false;
 }
 
 /* A loader exports its call of debuggers and needs nothing loaded before it. */

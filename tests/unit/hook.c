@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -169,6 +170,10 @@ static void throwing_operators_are_told_apart(void **state)
 	assert_true(target_of(&image, "_ZnamSt11align_val_t")->throws);
 	assert_false(target_of(&image, "_ZnwmRKSt9nothrow_t")->throws);
 	assert_int_equal(target_of(&image, "_Znwm")->function, FUNCTION_NEW);
+	assert_string_equal(image.targets[target_of(&image, "_Znwm")->fallback].name, "_ZnwmRKSt9nothrow_t");
+	assert_string_equal(image.targets[target_of(&image, "_ZnamSt11align_val_t")->fallback].name, "_ZnamSt11align_val_tRKSt9nothrow_t");
+	assert_int_equal(target_of(&image, "malloc")->fallback, -1);
+	assert_int_equal(target_of(&image, "mallocx")->function, FUNCTION_MALLOCX);
 	assert_int_equal(target_of(&image, "_ZnwmSt11align_val_t")->function, FUNCTION_NEW_ALIGNED);
 	assert_int_equal(target_of(&image, "_ZdlPvmSt11align_val_t")->function, FUNCTION_DELETE_SIZED_ALIGNED);
 	hook_image_fini(&image);
@@ -282,6 +287,59 @@ static void a_programs_own_malloc_counts_a_local_one_does_not(void **state)
 		assert_int_equal(image.target_count, rows[i].targets);
 		assert_int_equal(image.defines_malloc, rows[i].targets != 0);
 		assert_displaceable(&image, path);
+		hook_image_fini(&image);
+	}
+}
+
+/* A program with a prefixed allocator of its own beside the plain one that it is linked with. */
+static void two_allocators_of_an_image_are_told_apart(void **state)
+{
+	(void)state;
+	static const char source[] =
+		"#include <stdlib.h>\n"
+		"static char pool[4096]; size_t used;\n"
+		"__attribute__((noinline)) void *_rjem_malloc(size_t n) { used += n; return pool + used; }\n"
+		"__attribute__((noinline)) void _rjem_sdallocx(void *p, size_t n, int f) { used -= n + (p == pool) + (size_t)f; }\n"
+		"__attribute__((noinline)) size_t _rjem_malloc_usable_size(const void *p) { return used + (p == pool); }\n"
+		"int main(int c, char **v) { (void)v; void *p = malloc((size_t)c), *q = _rjem_malloc((size_t)c);"
+		" size_t n = _rjem_malloc_usable_size(q); _rjem_sdallocx(q, n, 0); free(p); return 0; }\n";
+	struct hook_image image;
+	char path[5000];
+	snprintf(path, sizeof(path), "%s/two", directory);
+	if (!compile("cc", "-O1 -fno-builtin -static", source, path))
+		skip();
+	assert_true(image_read(&image, path, true));
+	const struct hook_target *plain = target_of(&image, "malloc"), *own = target_of(&image, "_rjem_malloc");
+	assert_true(plain && own && target_of(&image, "_rjem_sdallocx"));
+	assert_int_equal(plain->flavour, HOOK_FLAVOUR_GLIBC);
+	assert_int_equal(own->flavour, HOOK_FLAVOUR_OTHER);
+	assert_int_not_equal(own->usable_size, 0);
+	assert_int_not_equal(own->usable_size, plain->usable_size);
+	hook_image_fini(&image);
+}
+
+/* Operators that do nothing but call this image's malloc make no event of their own; others do. */
+static void operators_count_where_the_allocator_owns_them(void **state)
+{
+	(void)state;
+	static const char source[] =
+		"#include <stddef.h>\n"
+		"static char pool[4096]; size_t used;\n"
+		"__attribute__((noinline)) void *malloc(size_t n) { used += n; return pool + used; }\n"
+		"__attribute__((noinline)) void free(void *p) { used -= p == pool; }\n"
+		"void *_Znwm(size_t n) { %s; return malloc(n ? n : 1); }\n"
+		"void *_ZnwmRKSt9nothrow_t(size_t n, void *t) { (void)t; return malloc(n); }\n"
+		"void _ZdlPv(void *p) { free(p); }\n"
+		"int main(int c, char **v) { (void)v; void *p = _Znwm((size_t)c); _ZdlPv(p); return 0; }\n";
+	for (int owns = 0; owns < 2; owns++) {
+		struct hook_image image;
+		char path[5000], text[4096];
+		snprintf(path, sizeof(path), "%s/operators%d", directory, owns);
+		snprintf(text, sizeof(text), source, owns ? "if (n < 99 && used < 99) return pool + used++" : "");
+		assert_true(compile("cc", "-O2 -fno-builtin", text, path));
+		assert_true(image_read(&image, path, true));
+		assert_int_equal(target_of(&image, "_Znwm") != NULL, owns);
+		assert_int_equal(target_of(&image, "_ZdlPv") != NULL, owns);
 		hook_image_fini(&image);
 	}
 }
@@ -691,9 +749,17 @@ static int run_with_library(const char *path)
 	return 1;
 }
 
+/* Under a sanitizer malloc is not libc's, and libraries cannot come before its own. */
+static void need_plain_malloc(void)
+{
+	if (dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init"))
+		skip();
+}
+
 static void patched_libraries_work(void **state)
 {
 	(void)state;
+	need_plain_malloc();
 	static const char *const paths[] = {LIBRARIES "libjemalloc.so.2", LIBRARIES "libmimalloc.so.2.0", LIBRARIES "libtcmalloc_minimal.so.4"};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		in_child(run_with_library, paths[i]);
@@ -718,6 +784,7 @@ static int run_libc(const char *path)
 static void patched_libc_works(void **state)
 {
 	(void)state;
+	need_plain_malloc();
 	in_child(run_libc, "/libc.so.6");
 }
 
@@ -809,6 +876,7 @@ static int run_thread_end(const char *path)
 static void frees_of_a_threads_cache_are_silent(void **state)
 {
 	(void)state;
+	need_plain_malloc();
 	in_child(run_thread_end, "/libc.so.6");
 }
 
@@ -1005,6 +1073,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(the_loader_has_no_heap),
 		cmocka_unit_test(static_programs_have_their_allocator_within),
 		cmocka_unit_test(a_programs_own_malloc_counts_a_local_one_does_not),
+		cmocka_unit_test(two_allocators_of_an_image_are_told_apart),
+		cmocka_unit_test(operators_count_where_the_allocator_owns_them),
 		cmocka_unit_test(without_section_headers_the_loaders_symbols_do),
 		cmocka_unit_test(moved_instructions_do_the_same),
 		cmocka_unit_test(what_cannot_be_moved_is_refused),
