@@ -283,9 +283,70 @@ static void main_open(struct image *image, const char *path, const struct build_
 		file_close(&image->main);
 }
 
+/** The file that .gnu_debugaltlink names. */
+struct altlink {
+	const char *name;
+	struct build_id build_id;
+};
+
+static bool shared_try(struct image_file *file, const struct altlink *link, const char *path)
+{
+	if (!file_open(file, path))
+		return false;
+	if (file_has_build_id(file, &link->build_id))
+		return true;
+	file_close(file);
+	return false;
+}
+
+/** Try the link below another root than the usual one that it names. */
+static bool find_by_altlink(struct image_file *file, const char *root, int root_length, const void *argument)
+{
+	static const char usual[] = "/usr/lib/debug/";
+	const struct altlink *link = argument;
+	char path[IMAGE_PATH_MAX];
+
+	if (strncmp(link->name, usual, sizeof(usual) - 1))
+		return false;
+	int length = snprintf(path, sizeof(path), "%.*s/%s", root_length, root, link->name + sizeof(usual) - 1);
+	return length > 0 && (size_t)length < sizeof(path) && shared_try(file, link, path);
+}
+
+static bool find_shared(struct image_file *file, const struct altlink *link, struct debuginfod *debuginfod)
+{
+	if (link->name[0] == '/' && shared_try(file, link, link->name))
+		return true;
+	if (find_in_roots(file, &link->build_id, find_by_build_id) || find_in_roots(file, link, find_by_altlink))
+		return true;
+	if (!file_open_fd(file, debuginfod_open(debuginfod, link->build_id.bytes, link->build_id.size)))
+		return false;
+	if (file_has_build_id(file, &link->build_id))
+		return true;
+	file_close(file);
+	return false;
+}
+
+/** False: what the debug information refers to is there, but is another's. */
+static bool shared_open(struct image *image, struct debuginfod *debuginfod)
+{
+	struct altlink link = { .name = NULL };
+	const void *id;
+	ssize_t size = dwelf_dwarf_gnu_debugaltlink(image->dwarf, &link.name, &id);
+
+	if (size <= 1 || (size_t)size > sizeof(link.build_id.bytes))
+		return true;
+	memcpy(link.build_id.bytes, id, link.build_id.size = size);
+	if (find_shared(&image->shared, &link, debuginfod))
+		image->shared_dwarf = dwarf_begin_elf(image->shared.elf, DWARF_C_READ, NULL);
+	if (image->shared_dwarf)
+		dwarf_setalt(image->dwarf, image->shared_dwarf);
+	/* libdw looks by itself where none is set, and does not compare the build-id. */
+	return image->shared_dwarf || !dwarf_getalt(image->dwarf);
+}
+
 void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
 {
-	*image = (struct image){ image_no_file, image_no_file, image_no_file, NULL };
+	*image = (struct image){ image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL };
 	elf_version(EV_CURRENT);
 	main_open(image, path, build_id);
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);
@@ -293,6 +354,10 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 		image->dwarf = dwarf_begin_elf(image->main.elf, DWARF_C_READ, NULL);
 	else if (find_debug(image, path, &id, debuginfod) && file_has_dwarf(&image->debug))
 		image->dwarf = dwarf_begin_elf(image->debug.elf, DWARF_C_READ, NULL);
+	if (image->dwarf && !shared_open(image, debuginfod)) {
+		dwarf_end(image->dwarf);
+		image->dwarf = NULL;
+	}
 	if (!file_has_content(&image->main, ".symtab") && !file_has_content(&image->debug, ".symtab"))
 		mini_open(image);
 }
@@ -300,6 +365,8 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 void image_close(struct image *image)
 {
 	dwarf_end(image->dwarf);
+	dwarf_end(image->shared_dwarf);
+	file_close(&image->shared);
 	file_close(&image->mini);
 	file_close(&image->debug);
 	file_close(&image->main);

@@ -26,7 +26,9 @@ struct image_file {
 
 struct image {
 	struct image_file main, debug, mini;
+	struct image_file shared;     /**< what the debug file has in common with others (dwz) */
 	Dwarf *dwarf;                 /**< of main or debug, or NULL */
+	Dwarf *shared_dwarf;          /**< of shared, or NULL */
 };
 
 /**

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "symbols/image.h"
 #include "symbols/names.h"
+#include "symbols/sources.h"
 #include "symbols/table.h"
 #include "symbols/units.h"
 
@@ -28,6 +29,13 @@ struct symbols_image {
 	size_t answer_count, answer_capacity;
 };
 
+/** What was made of a text, found again by the place of the text in memory: texts of a file have one each. */
+struct memo {
+	struct map map;
+	const char **texts;
+	size_t count, capacity;
+};
+
 struct symbols {
 	struct arena arena;
 	struct intern keys;           /**< build-id and path of images[id] */
@@ -35,11 +43,30 @@ struct symbols {
 	size_t key_capacity;
 	struct symbols_image **images;
 	size_t image_count, image_capacity;
-	struct map demangled_of;      /**< symbol's text in memory -> place in demangled */
-	const char **demangled;
-	size_t demangled_count, demangled_capacity;
+	struct memo names;            /**< of functions, by symbol */
+	struct memo files;            /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
 };
+
+/** Where the text made of `key` is or goes; NULL there: to be made. */
+static const char **memo_find(struct memo *memo, const char *key)
+{
+	bool added;
+	uint32_t *place = map_add(&memo->map, (uintptr_t)key, &added);
+
+	if (added) {
+		*place = memo->count;
+		memory_grow(memo->texts, memo->count, memo->capacity);
+		memo->texts[memo->count++] = NULL;
+	}
+	return &memo->texts[*place];
+}
+
+static void memo_fini(struct memo *memo)
+{
+	map_fini(&memo->map);
+	free(memo->texts);
+}
 
 struct symbols *symbols_new(void)
 {
@@ -66,8 +93,8 @@ void symbols_free(struct symbols *symbols)
 		symbols_image_free(symbols->images[i]);
 	free(symbols->images);
 	free(symbols->key);
-	map_fini(&symbols->demangled_of);
-	free(symbols->demangled);
+	memo_fini(&symbols->names);
+	memo_fini(&symbols->files);
 	intern_fini(&symbols->keys);
 	arena_fini(&symbols->arena);
 	debuginfod_free(symbols->debuginfod);
@@ -123,19 +150,24 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	return symbols->images[id];
 }
 
-/** Demangle a symbol whose text stays in memory; most are asked for again. */
 static const char *symbols_name(struct symbols *symbols, const char *symbol)
 {
-	bool added;
 	if (!symbol)
 		return NULL;
-	uint32_t *place = map_add(&symbols->demangled_of, (uintptr_t)symbol, &added);
-	if (added) {
-		*place = symbols->demangled_count;
-		memory_grow(symbols->demangled, symbols->demangled_count, symbols->demangled_capacity);
-		symbols->demangled[symbols->demangled_count++] = name_demangle(&symbols->arena, symbol);
-	}
-	return symbols->demangled[*place];
+	const char **name = memo_find(&symbols->names, symbol);
+	if (!*name)
+		*name = name_demangle(&symbols->arena, symbol);
+	return *name;
+}
+
+static const char *symbols_file(struct symbols *symbols, const struct unit_frame *frame)
+{
+	if (!frame->file)
+		return NULL;
+	const char **path = memo_find(&symbols->files, frame->file);
+	if (!*path)
+		*path = source_path(&symbols->arena, frame->directory, frame->file);
+	return *path;
 }
 
 /**
@@ -171,7 +203,7 @@ static struct answer symbols_look_up(struct symbols *symbols, const struct symbo
 	for (size_t i = 0; i < count; i++) {
 		frames[i].mangled = symbols_function(image, &found[i], address);
 		frames[i].function = symbols_name(symbols, frames[i].mangled);
-		frames[i].file = found[i].file;
+		frames[i].file = symbols_file(symbols, &found[i]);
 		frames[i].line = found[i].line;
 		frames[i].inlined = found[i].inlined;
 	}

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "symbols/owners.h"
 
 enum { UNIT_DEPTH_MAX = 200, UNIT_RANGES_MAX = 1 << 20, SCOPE_NONE = -1 };
 
@@ -32,6 +33,7 @@ struct scope {
 struct unit {
 	Dwarf_Die skeleton;           /**< has the lines */
 	Dwarf_Die root;               /**< has the functions; the same unless they are in a file of their own (.dwo) */
+	const char *directory;        /**< that it was compiled in */
 	struct scope *scopes;
 	size_t scope_count, scope_capacity;
 	struct span_map map;
@@ -43,6 +45,7 @@ struct units {
 	struct unit *units;
 	size_t count, capacity;
 	struct span_map map;
+	struct owners owners;
 };
 
 /** The state of a walk over a unit's tree. */
@@ -160,25 +163,26 @@ static void unit_walk(struct walk *walk, Dwarf_Die *parent, int32_t scope, unsig
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-/** Read the unit's tree once. */
-static void unit_read(const struct units *units, struct unit *unit)
-{
-	struct walk walk = { .table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root) };
-
-	unit->is_walked = true;
-	unit_walk(&walk, &unit->root, SCOPE_NONE, 0);
-	span_map_init(&unit->map, &walk.list);
-	span_list_fini(&walk.list);
-}
-
 static const char *unit_text(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute storage;
 	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &storage));
 }
 
+/** Read the unit's tree once. */
+static void unit_read(const struct units *units, struct unit *unit)
+{
+	struct walk walk = { .table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root) };
+
+	unit->is_walked = true;
+	unit->directory = unit_text(&unit->skeleton, DW_AT_comp_dir);
+	unit_walk(&walk, &unit->root, SCOPE_NONE, 0);
+	span_map_init(&unit->map, &walk.list);
+	span_list_fini(&walk.list);
+}
+
 /** Names are looked up at the first question about a scope: most scopes are never asked for. */
-static void unit_name_scope(struct unit *unit, struct scope *scope)
+static void unit_name_scope(struct units *units, struct unit *unit, struct scope *scope)
 {
 	Dwarf_Attribute storage;
 	Dwarf_Word number;
@@ -187,7 +191,7 @@ static void unit_name_scope(struct unit *unit, struct scope *scope)
 	scope->linkage = unit_text(&scope->die, DW_AT_linkage_name);
 	if (!scope->linkage)
 		scope->linkage = unit_text(&scope->die, DW_AT_MIPS_linkage_name);
-	scope->name = unit_text(&scope->die, DW_AT_name);
+	scope->name = scope->linkage ? NULL : owners_qualify(&units->owners, &scope->die);
 	if (scope->inlined && !dwarf_formudata(dwarf_attr(&scope->die, DW_AT_call_file, &storage), &number))
 		scope->call_file = unit_file(unit, number > UINT32_MAX ? UINT32_MAX : number);
 }
@@ -202,7 +206,7 @@ static void unit_find_line(struct unit *unit, uint64_t address, const char **fil
 	*number = line && !dwarf_lineno(line, &value) && value > 0 ? value : 0;
 }
 
-static size_t unit_find(struct unit *unit, uint64_t address, struct unit_frame *frames)
+static size_t unit_find(struct units *units, struct unit *unit, uint64_t address, struct unit_frame *frames)
 {
 	uint32_t found = span_map_find(&unit->map, address);
 	int32_t place = found == SPAN_NONE ? SCOPE_NONE : (int32_t)found;
@@ -212,18 +216,18 @@ static size_t unit_find(struct unit *unit, uint64_t address, struct unit_frame *
 
 	unit_find_line(unit, address, &file, &line);
 	if (place == SCOPE_NONE) {
-		frames[0] = (struct unit_frame){ .file = file, .line = line };
+		frames[0] = (struct unit_frame){ .file = file, .directory = unit->directory, .line = line };
 		return 1;
 	}
 	for (; place != SCOPE_NONE; place = unit->scopes[place].parent) {
 		struct scope *scope = &unit->scopes[place];
 		if (!scope->is_named)
-			unit_name_scope(unit, scope);
+			unit_name_scope(units, unit, scope);
 		/* An inlined call without a name has nothing to say. */
 		if (!scope->inlined || ((scope->linkage || scope->name) && count < UNITS_FRAMES_MAX - 1))
 			frames[count++] = (struct unit_frame){
-				.linkage = scope->linkage, .name = scope->name, .file = file, .line = line,
-				.inlined = scope->inlined, .entry = scope->entry,
+				.linkage = scope->linkage, .name = scope->name,
+				.file = file, .directory = unit->directory, .line = line, .inlined = scope->inlined, .entry = scope->entry,
 			};
 		file = scope->call_file;
 		line = scope->call_line;
@@ -296,6 +300,7 @@ void units_free(struct units *units)
 		span_map_fini(&units->units[i].map);
 	}
 	span_map_fini(&units->map);
+	owners_fini(&units->owners);
 	free(units->units);
 	free(units);
 }
@@ -308,5 +313,5 @@ size_t units_find(struct units *units, uint64_t address, struct unit_frame frame
 	struct unit *unit = &units->units[place];
 	if (!unit->is_walked)
 		unit_read(units, unit);
-	return unit_find(unit, address, frames);
+	return unit_find(units, unit, address, frames);
 }

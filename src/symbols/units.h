@@ -13,11 +13,12 @@ enum { UNITS_FRAMES_MAX = 256 };
 
 struct units;
 
-/** A function at an address. Texts are in the memory of the debug information. */
+/** A function at an address. Texts are in the memory of the debug information or of the units, each always at one place. */
 struct unit_frame {
 	const char *linkage;          /**< mangled name, or NULL */
-	const char *name;             /**< as the source has it, qualified where known, or NULL */
+	const char *name;             /**< as the source has it, with namespaces and classes if it has no mangled name, or NULL */
 	const char *file;             /**< of the line that is executing in it, or NULL */
+	const char *directory;        /**< that the file's path begins at, or NULL */
 	uint32_t line;
 	bool inlined;
 	uint64_t entry;               /**< where the function begins; 0 when inlined or not known */
