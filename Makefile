@@ -31,7 +31,7 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
 fuzz: setup-check
-	@tests/fuzz/run $(SECONDS_EACH)
+	@scripts/fuzz $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, whole test suites, every stack compared.
 soak: setup-check all
