@@ -28,6 +28,14 @@ struct drain_totals {
 	uint64_t events, lost, truncated, waits, wait_ticks, suppressed, check_failures, untraced_calls;
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
+	uint64_t damaged_buffers, damaged_bytes; /**< records that made no sense; their events are in `lost`, by estimate */
+	uint64_t in_flight;           /**< of the events, calls that never returned */
+};
+
+/** What an earlier logger has put into the trace, for recovery. */
+struct drain_known {
+	const struct trace_dictionary *dictionary; /**< of the trace as it was before writer_reopen(); must outlive the drain_region */
+	struct writer_clock clock;    /**< of the trace, to find processes and threads by their times */
 };
 
 struct drain *drain_new(struct writer *writer);
@@ -36,18 +44,27 @@ void drain_free(struct drain *drain);
 /** Add a region; it stays the caller's and must outlive the drain_region. Its process 0 is registered in the trace now. */
 struct drain_region *drain_add(struct drain *drain, struct region *region, const struct drain_image *image);
 
+/** As drain_add() for a region that another logger drained before: what the trace has of it already is found again and not added
+ *  twice, neither rows nor events. */
+struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
+				 const struct drain_known *known);
+
 /** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
-/** Take what is full; write blocks and free buffers when many are held or `flush`. True when there was something. -errno in *error
+/** Take what is full; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
  *  when the trace could not be written (the buffers are freed all the same and their events counted as lost). */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
 
-/** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when. */
+/** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when. Its index may
+ *  be another's from now on (but for 0). What could not be written is told by the next drain_poll() or drain_remove(). */
 void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
 /** A thread known dead (its tid is gone from its process): drain its slot and let it be reused. */
 void drain_end_thread(struct drain_region *region, uint32_t slot);
+
+/** As drain_end_thread(), but nothing is done when the slot is by now another thread's than tid's. */
+void drain_end_tid(struct drain_region *region, uint32_t slot, uint32_t tid);
 
 /** All processes have ended or are let go: take everything, write it, forget the region. */
 void drain_remove(struct drain_region *region, int *error, struct diag *diag);

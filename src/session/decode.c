@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+enum {
+	MEMORY_BITS = 14,
+	NO_DURATION = 0xffff, NO_SLACK = 0xffff, LONG_STACK = 255, ADDRESS_BITS = 48, EXACT_BITS = 48,
+	EXTRA_FLAGS = RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED
+};
+
+/* Marks a node of a stack whose outer part is missing; node ids stay below. */
+#define TRUNCATED_NODE 0x80000000u
+
+/* Words that an event has for its flags, beside the three that each has. */
+static const uint8_t extra_words[32] = {
+#define W(f) (((f) & RECORD_REALLOC ? 2 : 0) + ((f) & RECORD_ARGUMENT ? 1 : 0) + ((f) & RECORD_ARGUMENT2 ? 1 : 0) + \
+	      ((f) & RECORD_BIG ? 2 : 0) + ((f) & RECORD_FAILED ? 1 : 0))
+#define W4(f) W(f), W((f) + 1), W((f) + 2), W((f) + 3)
+	W4(0), W4(4), W4(8), W4(12), W4(16), W4(20), W4(24), W4(28)
+#undef W4
+#undef W
+};
+_Static_assert(EXTRA_FLAGS == 31, "extra_words is indexed by these flags");
+
+struct memory_cell { uint64_t key; uint32_t node; };
+struct decode_memory { struct memory_cell cell[1 << MEMORY_BITS]; };
+
+struct decode_memory *decode_memory_new(void)
+{
+	return calloc(1, sizeof(struct decode_memory));
+}
+
+void decode_memory_free(struct decode_memory *memory)
+{
+	free(memory);
+}
+
+static inline uint64_t load64(const uint8_t *at)
+{
+	uint64_t value;
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static inline uint32_t load32(const uint8_t *at)
+{
+	uint32_t value;
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/* The node of `frame` below `parent`. Most stacks come again soon: this look-up is cheaper than the writer's. */
+static inline uint32_t node_of(struct decode *decode, uint32_t parent, uint32_t frame)
+{
+	/* Frame + 1, so that no key is the 0 of an empty cell. */
+	uint64_t key = (uint64_t)parent << 32 | (frame + 1);
+	struct memory_cell *cell = &decode->memory->cell[key * 0x9e3779b97f4a7c15ull >> (64 - MEMORY_BITS)];
+	if (UNLIKELY(cell->key != key)) {
+		cell->node = writer_intern_node(decode->translate->writer, parent, frame);
+		cell->key = key;
+	}
+	return cell->node;
+}
+
+static bool damaged(struct decode *decode, const char *why)
+{
+	decode->damage = why;
+	return false;
+}
+
+/* Take a record that is no event. False: damaged. */
+__attribute__((noinline))
+static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
+{
+	uint32_t words = head >> 8 & 0xff;
+	*is_begin = (head & 0xff) == RECORD_BEGIN;
+	if (words == 0 || words * 8 > (uint64_t)(decode->end - decode->at))
+		return damaged(decode, "a control record is longer than its buffer");
+	if (*is_begin) {
+		if (words != 3)
+			return damaged(decode, "a begin record of another size");
+		uint64_t ticks = load64(decode->at + 8), who = load64(decode->at + 16);
+		if (ticks < decode->earliest || ticks > decode->latest)
+			return damaged(decode, "a time outside of the process's life");
+		decode->process_index = (uint32_t)(who >> 32);
+		decode->process = translate_process_id(decode->translate, decode->process_index);
+		if (decode->process == TRACE_NONE)
+			return damaged(decode, "a process that is not there");
+		decode->ticks = ticks;
+		decode->tid = (uint32_t)(head >> 32);
+		decode->serial = (uint32_t)who;
+		decode->depth = 0;
+		decode->nodes[0] = 0;
+		decode->is_begun = true;
+	} else if ((head & 0xff) != RECORD_NO_STACKS) {
+		return damaged(decode, "a control record of no known kind");
+	}
+	decode->at += words * 8;
+	return true;
+}
+
+/* Push `count` frames; the ids have been found to lie within the buffer. */
+static inline __attribute__((always_inline))
+bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32_t count)
+{
+	uint32_t depth = decode->depth;
+	if (UNLIKELY(pop > depth))
+		return damaged(decode, "more frames popped than there are");
+	depth -= pop;
+	if (UNLIKELY(count > DECODE_DEPTH_MAX - depth))
+		return damaged(decode, "a stack too deep");
+	uint32_t *nodes = decode->nodes, node = nodes[depth];
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = load32(ids + 4 * (uint64_t)i);
+		uint32_t frame = translate_frame_id(decode->translate, id);
+		if (UNLIKELY(frame == UINT32_MAX))
+			return damaged(decode, "a program counter that is not there");
+		uint32_t mark = (node & TRUNCATED_NODE) | (UNLIKELY(id == PC_TRUNCATED) ? TRUNCATED_NODE : 0);
+		node = node_of(decode, node & ~TRUNCATED_NODE, frame) | mark;
+		nodes[++depth] = node;
+	}
+	decode->depth = depth;
+	return true;
+}
+
+/* What the optional words of an event say. */
+struct extras { uint64_t previous, duration, argument, argument2, size, usable; int32_t result; };
+
+/* Read the optional words at `at`; they have been found to lie within the buffer. Returns what follows them. */
+static inline __attribute__((always_inline))
+const uint8_t *take_extras(const uint8_t *at, uint32_t flags, struct extras *extras)
+{
+	if (flags & RECORD_REALLOC) {
+		extras->previous = load64(at);
+		extras->duration = load64(at + 8);
+		at += 16;
+	}
+	if (flags & RECORD_ARGUMENT) {
+		extras->argument = load64(at);
+		at += 8;
+	}
+	if (flags & RECORD_ARGUMENT2) {
+		extras->argument2 = load64(at);
+		at += 8;
+	}
+	if (flags & RECORD_BIG) {
+		extras->size = load64(at);
+		extras->usable = load64(at + 8);
+		at += 16;
+	}
+	if (flags & RECORD_FAILED) {
+		extras->result = (int32_t)load64(at);
+		at += 8;
+	}
+	return at;
+}
+
+static inline uint8_t event_flags_of(uint32_t flags)
+{
+	_Static_assert(RECORD_FAILED >> 4 == EVENT_FAILED && RECORD_IN_SIGNAL >> 4 == EVENT_IN_SIGNAL && RECORD_NO_STACK >> 2 == EVENT_NO_STACK,
+		       "the flags are moved by these shifts");
+	return (uint8_t)((flags >> 4 & (EVENT_FAILED | EVENT_IN_SIGNAL)) | (flags >> 2 & EVENT_NO_STACK));
+}
+
+/*
+ * What a resize did is told by its outcome: without an old block it is an Alloc; when it succeeded and there is no new one it is a
+ * Free, whose point is its entry. Row `i` of the columns has been filled as for a ReAlloc.
+ */
+__attribute__((noinline))
+static void settle_resize(const struct writer_events *events, uint32_t i)
+{
+	if (events->flags[i] & EVENT_FAILED)
+		return;
+	if (events->previous[i] == 0) {
+		events->kind[i] = EVENT_ALLOC;
+	} else if (events->address[i] == 0) {
+		events->kind[i] = EVENT_FREE;
+		events->address[i] = events->previous[i];
+		events->previous[i] = 0;
+		events->time[i] -= events->duration[i];
+	}
+}
+
+enum decode_result decode_run(struct decode *decode, struct writer_events *events, uint32_t limit)
+{
+	/* Its address goes nowhere else, so that the columns' addresses stay in registers or on the stack. */
+	const struct writer_events out = *events;
+	struct translate *translate = decode->translate;
+	uint32_t i = out.count, stop = limit < UINT32_MAX - i ? i + limit : UINT32_MAX;
+	enum decode_result result = DECODE_END;
+	while (decode->at < decode->end) {
+		if (UNLIKELY(i == stop)) {
+			result = DECODE_LIMIT;
+			break;
+		}
+		const uint8_t *at = decode->at;
+		uint64_t head = load64(at), room = (uint64_t)(decode->end - at);
+		uint32_t entry = head & 0xff, flags = head >> 8 & 0xff, pop = head >> 16 & 0xff, push = head >> 24 & 0xff;
+		if (UNLIKELY(entry >= RECORD_CONTROL)) {
+			bool is_begin;
+			if (!take_control(decode, head, &is_begin))
+				break;
+			if (!is_begin)
+				continue;
+			result = DECODE_BEGIN;
+			break;
+		}
+		const struct translate_entry *known = &translate->entry[entry];
+		if (UNLIKELY(!known->is_known) && !translate_entry_slowly(translate, entry)) {
+			damaged(decode, "a function that is not there");
+			break;
+		}
+		if (UNLIKELY((flags & (RECORD_REALLOC | RECORD_FREE)) != known->mark)) {
+			damaged(decode, "an event of another kind than its function's");
+			break;
+		}
+		bool is_long = pop == LONG_STACK;
+		uint32_t words = 3u + extra_words[flags & EXTRA_FLAGS] + is_long;
+		if (UNLIKELY(!decode->is_begun || words * 8 > room)) {
+			damaged(decode, decode->is_begun ? "an event longer than its buffer" : "an event of no thread");
+			break;
+		}
+		const uint8_t *ids = at + words * 8;
+		if (UNLIKELY(is_long)) {
+			pop = load32(ids - 8);
+			push = load32(ids - 4);
+		}
+		uint64_t bytes = (words + ((uint64_t)push + 1) / 2) * 8;
+		if (UNLIKELY(bytes > room)) {
+			damaged(decode, "a stack longer than its buffer");
+			break;
+		}
+		uint64_t place = load64(at + 8), measure = load64(at + 16), ticks = decode->ticks + (head >> 32);
+		struct extras extras = {0, 0, 0, 0, 0, 0, 0};
+		if (UNLIKELY(flags & EXTRA_FLAGS)) {
+			take_extras(at + 24, flags, &extras);
+			if (UNLIKELY(extras.duration >> EXACT_BITS || extras.duration > ticks - decode->earliest)) {
+				damaged(decode, "a duration longer than the process's life");
+				break;
+			}
+		}
+		if (UNLIKELY(ticks > decode->latest)) {
+			damaged(decode, "a time outside of the process's life");
+			break;
+		}
+		if (LIKELY(!(flags & RECORD_NO_STACK))) {
+			if (UNLIKELY(!push_frames(decode, ids, pop, push)))
+				break;
+		} else if (UNLIKELY(pop | push)) {
+			damaged(decode, "an event without a stack that changes it");
+			break;
+		}
+		uint32_t node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
+		uint32_t duration = (uint32_t)(place >> ADDRESS_BITS), slack = measure >> 32 & 0xffff;
+		uint64_t size = measure & 0xffffffff;
+		uint8_t event_flags = event_flags_of(flags);
+		event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
+		decode->truncated_count += node >> 31;
+		out.usable[i] = slack == NO_SLACK ? 0 : size + slack;
+		out.size[i] = size;
+		out.duration[i] = duration == NO_DURATION ? 0 : region_duration_decode((uint16_t)duration);
+		event_flags |= duration == NO_DURATION ? EVENT_NO_DURATION : 0;
+		out.address[i] = place & ((1ull << ADDRESS_BITS) - 1);
+		out.kind[i] = known->kind;
+		out.entry[i] = known->id;
+		out.stack[i] = node & ~TRUNCATED_NODE;
+		out.time[i] = ticks;
+		out.previous[i] = extras.previous;
+		out.argument[i] = extras.argument;
+		out.argument2[i] = extras.argument2;
+		out.result[i] = extras.result;
+		uint32_t heap = (uint32_t)(measure >> 48);
+		/* A call that failed has no block, and so no heap, unless it had one before. */
+		out.heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras.previous) ? TRACE_NONE
+										      : translate_heap_id(translate, heap, decode->process);
+		if (UNLIKELY(flags & (RECORD_BIG | RECORD_REALLOC))) {
+			if (flags & RECORD_BIG) {
+				out.size[i] = extras.size;
+				out.usable[i] = extras.usable;
+			}
+			if (flags & RECORD_REALLOC) {
+				out.duration[i] = extras.duration;
+				event_flags &= (uint8_t)~EVENT_NO_DURATION;
+			}
+		}
+		if (UNLIKELY(out.address[i] == 0 && !(flags & RECORD_REALLOC)))
+			event_flags |= EVENT_FAILED; /* a success that gave no block, as malloc(0) may */
+		out.flags[i] = event_flags;
+		if (UNLIKELY(flags & RECORD_REALLOC))
+			settle_resize(&out, i);
+		decode->ticks = ticks;
+		decode->at = at + bytes;
+		i++;
+	}
+	decode->event_count += i - events->count;
+	events->count = i;
+	return decode->damage ? DECODE_DAMAGED : result;
+}

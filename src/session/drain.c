@@ -1,0 +1,952 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffers become blocks. Each slot of a region has two streams of buffers, its own and that of its signal handlers' calls; a stream's
+ * buffers are taken in the order of their sequence numbers:
+ *
+ *     FULL buffer -> private copy -> records -> columns of the stream -> block in the trace -> flushed -> FREE buffer
+ *
+ * A buffer is given back only when its events can be read from the file, and each block tells which buffers it completes: whatever
+ * moment the logger dies at, the file and the region together hold every event, and none twice. A buffer that several threads
+ * filled (a slot is passed on with its buffer) is spread over blocks, each telling how far into the buffer it reaches.
+ */
+#include "session/drain.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "os/proc.h"
+#include "session/decode.h"
+#include "session/translate.h"
+
+enum {
+	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
+	BLOCK_EVENTS_MAX = 65536,
+	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
+	DAMAGE_NOTES_MAX = 16,
+	GAP_TRIES = 100,
+	NAME_BYTES = 32,
+	SLOT_CLAIMING = 3             /* a recorder is about to take it, or died doing so */
+};
+
+#define NONE UINT32_MAX
+#define SIDE 0x80000000u
+#define SIGNAL_MARK " (signal)"
+
+/* Who fills a stream at the moment: a row of the trace's threads. */
+struct owner {
+	bool is_open;
+	uint32_t id, serial, tid, process;
+	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
+	char name[NAME_BYTES];
+};
+
+struct stream {
+	uint32_t key;                 /* slot, and SIDE */
+	bool has_sequence;
+	uint32_t sequence;            /* of the last buffer taken */
+	uint32_t written_events;      /* while a buffer is taken: so many of its events are in the trace already */
+	struct owner owner;
+	struct writer_events *events; /* not written yet; NULL: none */
+	uint32_t completed_first, completed_last; /* buffers that these events complete; first > last: none */
+	uint32_t held;                /* list of buffers whose events these are */
+};
+
+/* What a slot's gap was when we looked last. */
+struct gap {
+	uint64_t count[3], bytes[3], stacks, last_ticks;
+	bool is_new;
+};
+
+struct full { uint32_t key, sequence, index; };
+
+struct drain_region {
+	struct drain *drain;
+	struct drain_region *next;
+	struct region *region;
+	struct translate translate;
+	const struct drain_known *known;
+	struct drain_known known_copy;
+	uint32_t pid;
+	bool names_are_ours;          /* thread ids mean the same to us as to the target */
+	uint64_t earliest;
+	uint32_t slot_count;          /* of the two arrays */
+	struct stream *stream[2];     /* by slot; [1] are the sides; they move when there are more slots */
+	struct gap *gap;
+	bool has_new_gaps;            /* of any slot: put into the trace, not yet marked so in the slot */
+	uint8_t *is_taken;            /* by buffer */
+	uint32_t *next_held;          /* by buffer: the next of its list */
+	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
+	struct full *full;
+	uint32_t in_use, held_count;
+	int error;                    /* not told yet */
+	struct diag diag;
+};
+
+struct drain {
+	struct writer *writer;
+	struct drain_region *regions;
+	struct drain_totals past;     /* of regions that are gone, and of what is counted here */
+	struct decode_memory *memory;
+	uint32_t *nodes;
+	uint8_t *copy;
+	size_t copy_size;
+	struct writer_events **spare; /* columns that no stream uses */
+	uint32_t spare_count, spare_capacity;
+	struct writer_events ignored; /* what recovery finds to be in the trace already */
+	uint32_t damage_notes;
+};
+
+static uint64_t ticks_now(const struct region *region)
+{
+	struct timespec time;
+	if (region->limits.clock == REGION_CLOCK_TSC)
+		return __rdtsc();
+	clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- columns ---- */
+
+static struct writer_events *columns_take(struct drain *drain)
+{
+	if (drain->spare_count > 0)
+		return drain->spare[--drain->spare_count];
+	return calloc(1, sizeof(struct writer_events));
+}
+
+static void columns_give(struct drain *drain, struct writer_events *events)
+{
+	events->count = 0;
+	if (drain->spare_count == drain->spare_capacity) {
+		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
+		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
+		if (!larger) {
+			writer_events_fini(events);
+			free(events);
+			return;
+		}
+		drain->spare = larger;
+		drain->spare_capacity = capacity;
+	}
+	drain->spare[drain->spare_count++] = events;
+}
+
+/* ---- threads ---- */
+
+/* What the thread calls itself; "" when it is gone. */
+static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	name[length > 0 ? length : 0] = 0;
+	name[strcspn(name, "\n")] = 0;
+}
+
+static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_side, char name[NAME_BYTES])
+{
+	name[0] = 0;
+	if (region->names_are_ours)
+		comm_read(process_pid, tid, name, NAME_BYTES - sizeof(SIGNAL_MARK));
+	if (is_side)
+		strcat(name, SIGNAL_MARK);
+}
+
+static bool is_signal_name(const char *name)
+{
+	size_t length = strlen(name), mark = strlen(SIGNAL_MARK);
+	return length >= mark && strcmp(name + length - mark, SIGNAL_MARK) == 0;
+}
+
+static void owner_row(const struct owner *owner, bool has_ended, struct trace_thread *row)
+{
+	*row = (struct trace_thread){.process = owner->process, .tid = owner->tid, .start_ns = (int64_t)owner->first,
+				     .end_ns = !has_ended ? INT64_MAX : (int64_t)(owner->last ? owner->last : owner->first), .name = owner->name};
+}
+
+/* The thread's row, when the logger before us has added it. */
+static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, bool is_side)
+{
+	const struct drain_known *known = region->known;
+	if (!known)
+		return TRACE_NONE;
+	int64_t now_ns = translate_ticks_ns(&known->clock, owner->first);
+	for (uint32_t i = known->dictionary->thread_count; i-- > 0;) {
+		const struct trace_thread *row = &known->dictionary->threads[i];
+		if (row->process == owner->process && row->tid == owner->tid && row->end_ns == INT64_MAX && row->start_ns <= now_ns &&
+		    is_signal_name(row->name) == is_side)
+			return i;
+	}
+	return TRACE_NONE;
+}
+
+static uint32_t process_pid(const struct drain_region *region, uint32_t index)
+{
+	return index < REGION_PROCESS_MAX ? region->translate.process[index].row.pid : 0;
+}
+
+static void owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial,
+			uint32_t tid, uint64_t ticks)
+{
+	struct owner *owner = &stream->owner;
+	bool is_side = stream->key & SIDE;
+	struct trace_thread row;
+	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks};
+	owner->id = known_thread(region, owner, is_side);
+	if (owner->id != TRACE_NONE) {
+		const struct trace_thread *known = &region->known->dictionary->threads[owner->id];
+		snprintf(owner->name, sizeof(owner->name), "%s", known->name);
+		return;
+	}
+	name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
+	owner_row(owner, false, &row);
+	owner->id = writer_add_thread(region->drain->writer, &row);
+}
+
+static void owner_end(struct drain_region *region, struct stream *stream)
+{
+	struct owner *owner = &stream->owner;
+	struct trace_thread row;
+	if (!owner->is_open)
+		return;
+	owner->is_open = false;
+	owner_row(owner, true, &row);
+	/* Its first time is the logger's before us, which we do not know in ticks: leave the row as it is. */
+	if (!region->known || owner->id >= region->known->dictionary->thread_count)
+		writer_update_thread(region->drain->writer, owner->id, &row);
+}
+
+/* ---- buffers that are given back ---- */
+
+static void buffer_release(struct drain_region *region, uint32_t index)
+{
+	region->is_taken[index] = 0;
+	region->drain->past.buffers_written++;
+	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
+	__atomic_store_n(&region_buffer(region->region, index)->state, BUFFER_FREE, __ATOMIC_RELEASE);
+}
+
+static void list_add(struct drain_region *region, uint32_t *list, uint32_t index)
+{
+	region->next_held[index] = *list;
+	*list = index;
+}
+
+/* For a logger after us: these are in the trace. */
+static void gap_settle(struct gap *gap, struct region_slot *slot)
+{
+	gap->is_new = false;
+	memcpy(slot->taken_count, gap->count, sizeof(slot->taken_count));
+	memcpy(slot->taken_bytes, gap->bytes, sizeof(slot->taken_bytes));
+	slot->taken_stacks = gap->stacks;
+}
+
+/* What was written can be read from the file when this returns: only then the region need not keep it. */
+static void settle(struct drain_region *region)
+{
+	if (region->written == NONE && !region->has_new_gaps)
+		return;
+	struct diag *diag = &region->diag;
+	int error = writer_flush(region->drain->writer, diag);
+	if (error && !region->error)
+		region->error = error;
+	while (region->written != NONE) {
+		uint32_t index = region->written;
+		region->written = region->next_held[index];
+		region->held_count--;
+		buffer_release(region, index);
+	}
+	for (uint32_t i = 0; region->has_new_gaps && i < region->slot_count; i++)
+		if (region->gap[i].is_new)
+			gap_settle(&region->gap[i], region_slot(region->region, i));
+	region->has_new_gaps = false;
+}
+
+/* ---- blocks ---- */
+
+/* Write what the stream has. A part says how far the trace then has the buffer that is being taken. */
+static void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events)
+{
+	struct drain *drain = region->drain;
+	struct writer_events *events = stream->events;
+	if (events && events->count > 0) {
+		events->process = stream->owner.process;
+		events->thread = stream->owner.id;
+		events->region = region->region->id;
+		events->slot = stream->key;
+		events->first_sequence = stream->completed_first;
+		events->last_sequence = stream->completed_last;
+		events->part_sequence = part_sequence;
+		events->part_events = part_events;
+		int error = writer_write_events(drain->writer, events, &region->diag);
+		if (error) {
+			region->error = region->error ? region->error : error;
+			drain->past.lost += events->count;
+		} else {
+			drain->past.events += events->count;
+		}
+	}
+	if (events)
+		columns_give(drain, events);
+	stream->events = NULL;
+	stream->completed_first = 1;
+	stream->completed_last = 0;
+	while (stream->held != NONE) {
+		uint32_t index = stream->held;
+		stream->held = region->next_held[index];
+		list_add(region, &region->written, index);
+	}
+}
+
+static void write_all(struct drain_region *region)
+{
+	for (uint32_t i = 0; i < region->slot_count; i++)
+		for (int side = 0; side < 2; side++)
+			if (region->stream[side][i].events || region->stream[side][i].held != NONE)
+				stream_write(region, &region->stream[side][i], 0, 0);
+}
+
+/* ---- taking a buffer ---- */
+
+/* The last buffer of a stream, with the call that was under way in it. */
+struct ending {
+	uint32_t pending;             /* bytes behind the committed ones */
+	uint32_t entry;               /* + 1; 0: none */
+	uint64_t ticks, size;
+};
+
+static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode, uint64_t bytes)
+{
+	struct drain *drain = region->drain;
+	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count : DECODE_EVENT_BYTES_MIN;
+	uint64_t events = bytes / (size < DECODE_EVENT_BYTES_MIN ? DECODE_EVENT_BYTES_MIN : size) + 1;
+	drain->past.damaged_buffers++;
+	drain->past.damaged_bytes += bytes;
+	drain->past.lost += events;
+	if (stream->owner.is_open) {
+		struct trace_gap gap = {.process = stream->owner.process, .thread = stream->owner.id, .from_ns = (int64_t)stream->owner.last,
+					.to_ns = (int64_t)ticks_now(region->region)};
+		gap.count[EVENT_ALLOC] = events;
+		writer_add_gap(drain->writer, &gap);
+	}
+	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
+		char text[200];
+		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
+			 decode->damage, (unsigned long long)bytes, (unsigned long long)events);
+		writer_add_option(drain->writer, "damaged-buffer", text);
+	}
+}
+
+static bool columns_ready(struct drain_region *region, struct stream *stream, uint64_t bytes)
+{
+	if (!stream->events)
+		stream->events = columns_take(region->drain);
+	return stream->events && writer_events_reserve(stream->events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) == 0;
+}
+
+/* The records that follow are of the thread that the last RECORD_BEGIN named. */
+static void stream_follow(struct drain_region *region, struct stream *stream, const struct decode *decode, uint32_t sequence)
+{
+	struct owner *owner = &stream->owner;
+	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process && owner->tid == decode->tid)
+		return;
+	stream_write(region, stream, sequence, decode->event_count);
+	owner_end(region, stream);
+	owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks);
+}
+
+/* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
+static bool stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+{
+	for (;;) {
+		bool is_known = decode->event_count < stream->written_events;
+		if (!is_known && decode->is_begun)
+			stream_follow(region, stream, decode, sequence);
+		uint64_t bytes = (uint64_t)(decode->end - decode->at);
+		struct writer_events *events = &region->drain->ignored;
+		events->count = 0;
+		if (is_known ? writer_events_reserve(events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) != 0
+			     : !columns_ready(region, stream, bytes))
+			return false;
+		if (!is_known)
+			events = stream->events;
+		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
+		enum decode_result result = decode_run(decode, events, limit);
+		if (!is_known && events->count > count)
+			stream->owner.last = events->time[events->count - 1];
+		if (result == DECODE_END || result == DECODE_DAMAGED)
+			return true;
+	}
+}
+
+/* The Free that was under way when its process died: its record lies whole behind what was committed. */
+static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode, const struct ending *ending)
+{
+	uint32_t count = stream->events ? stream->events->count : 0;
+	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun || decode->damage)
+		return;
+	stream_follow(region, stream, decode, 0);
+	decode->end = decode->at + ending->pending;
+	if (!columns_ready(region, stream, ending->pending))
+		return;
+	enum decode_result result = decode_run(decode, stream->events, 1);
+	/* What lies there may be older than the call: its time tells. */
+	const struct writer_events *events = stream->events;
+	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 && events->time[count] == ending->ticks &&
+	    events->entry[count] == region->translate.entry[(ending->entry - 1) & 0xff].id) {
+		stream->events->flags[count] |= EVENT_IN_FLIGHT | EVENT_NO_DURATION;
+		stream->owner.last = ending->ticks;
+		region->drain->past.in_flight++;
+	} else {
+		stream->events->count = count;
+	}
+	decode->damage = NULL;
+}
+
+static void stream_complete(struct drain_region *region, struct stream *stream, uint32_t sequence, uint32_t index)
+{
+	if (stream->completed_first > stream->completed_last)
+		stream->completed_first = sequence;
+	stream->completed_last = sequence;
+	stream->sequence = sequence;
+	stream->has_sequence = true;
+	list_add(region, &stream->held, index);
+	region->is_taken[index] = 1;
+	region->held_count++;
+	if (stream->events && stream->events->count >= BLOCK_EVENTS)
+		stream_write(region, stream, 0, 0);
+}
+
+static bool stream_knows(const struct drain_region *region, const struct stream *stream, uint32_t sequence)
+{
+	return region->known && stream->has_sequence && (int32_t)((sequence - stream->sequence) << 1) <= 0;
+}
+
+/* Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
+static void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
+{
+	struct drain *drain = region->drain;
+	const struct region_header *limits = &region->region->limits;
+	struct region_buffer *head = region_buffer(region->region, index);
+	uint32_t sequence = head->sequence & ~SIDE;
+	uint32_t committed = __atomic_load_n(&head->committed, __ATOMIC_ACQUIRE), pending = ending ? ending->pending : 0;
+	if (committed > limits->buffer_size)
+		committed = limits->buffer_size;
+	committed &= ~7u;
+	if (pending > limits->buffer_size - committed || (pending & 7))
+		pending = 0;
+	if (stream_knows(region, stream, sequence)) {
+		buffer_release(region, index);
+		return;
+	}
+	/* Nothing of the target's is read twice. */
+	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
+	struct decode decode = {.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
+				.end = drain->copy + committed, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+	stream->written_events = region->known ? writer_last_part(drain->writer, region->region->id, stream->key, sequence) : 0;
+	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
+		stream_write(region, stream, 0, 0);
+	if (!stream_decode(region, stream, &decode, sequence))
+		decode.damage = "no memory";
+	if (decode.damage)
+		damage_note(region, stream, &decode, (uint64_t)(decode.end - decode.at));
+	if (ending) {
+		struct ending checked = *ending;
+		checked.pending = pending;
+		pending_take(region, stream, &decode, &checked);
+	}
+	drain->past.truncated += decode.truncated_count;
+	stream_complete(region, stream, sequence, index);
+}
+
+/* ---- slots that were added ---- */
+
+static void slot_begin(struct drain_region *region, uint32_t index)
+{
+	const struct region_slot *slot = region_slot(region->region, index);
+	struct gap *gap = &region->gap[index];
+	*gap = (struct gap){.is_new = false};
+	for (uint32_t side = 0; side < 2; side++) {
+		struct stream *stream = &region->stream[side][index];
+		*stream = (struct stream){.key = index | (side ? SIDE : 0), .completed_first = 1, .held = NONE};
+		if (region->known)
+			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
+		stream->has_sequence = region->known && stream->sequence != UINT32_MAX;
+	}
+	if (!region->known)
+		return;
+	memcpy(gap->count, slot->taken_count, sizeof(gap->count));
+	memcpy(gap->bytes, slot->taken_bytes, sizeof(gap->bytes));
+	gap->stacks = slot->taken_stacks;
+}
+
+/* As many streams as there are slots. Those that find no memory wait until there is some. */
+static void slots_follow(struct drain_region *region)
+{
+	uint32_t count = region->region->slot_ready;
+	if (count <= region->slot_count)
+		return;
+	for (int side = 0; side < 2; side++) {
+		struct stream *larger = realloc(region->stream[side], count * sizeof(*larger));
+		if (!larger)
+			return;
+		region->stream[side] = larger;
+	}
+	struct gap *larger = realloc(region->gap, count * sizeof(*larger));
+	if (!larger)
+		return;
+	region->gap = larger;
+	while (region->slot_count < count)
+		slot_begin(region, region->slot_count++);
+}
+
+/* ---- finding full buffers ---- */
+
+static int full_compare(const void *a, const void *b)
+{
+	const struct full *left = a, *right = b;
+	if (left->key != right->key)
+		return left->key < right->key ? -1 : 1;
+	return left->sequence < right->sequence ? -1 : left->sequence > right->sequence;
+}
+
+static struct stream *stream_of(const struct drain_region *region, uint32_t key)
+{
+	return &region->stream[key >> 31][key & ~SIDE];
+}
+
+static uint32_t full_find(struct drain_region *region)
+{
+	uint32_t count = 0, in_use = 0;
+	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
+		struct region_buffer *head = region_buffer(region->region, i);
+		/* Pairs with the recorder's release: what it wrote before is visible. */
+		uint32_t state = __atomic_load_n(&head->state, __ATOMIC_ACQUIRE);
+		in_use += state != BUFFER_FREE;
+		if (state != BUFFER_FULL || region->is_taken[i])
+			continue;
+		uint32_t slot = head->slot, sequence = head->sequence;
+		if (slot < region->slot_count) {
+			region->full[count++] = (struct full){slot | (sequence & SIDE), sequence & ~SIDE, i};
+		} else if (slot >= region->region->slot_ready) {
+			/* Nobody's: there is no such slot. */
+			region->drain->past.damaged_buffers++;
+			buffer_release(region, i);
+		}
+	}
+	region->in_use = in_use;
+	qsort(region->full, count, sizeof(struct full), full_compare);
+	return count;
+}
+
+/* Whether each stream's next buffers are there without a hole. */
+static bool full_is_whole(const struct drain_region *region, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct full *full = &region->full[i];
+		const struct stream *stream = stream_of(region, full->key);
+		bool is_first = i == 0 || region->full[i - 1].key != full->key;
+		if (is_first ? stream->has_sequence && full->sequence != stream->sequence + 1
+			     : full->sequence != region->full[i - 1].sequence + 1)
+			return false;
+	}
+	return true;
+}
+
+static bool full_take(struct drain_region *region)
+{
+	slots_follow(region);
+	uint32_t count = full_find(region);
+	/* A buffer can become full behind our back, and its successor before our eyes: looking again finds both. */
+	if (!full_is_whole(region, count))
+		count = full_find(region);
+	for (uint32_t i = 0; i < count; i++)
+		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
+	return count > 0;
+}
+
+/* ---- gaps ---- */
+
+static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
+{
+	for (int i = 0; i < GAP_TRIES; i++) {
+		uint32_t before = __atomic_load_n(&slot->gap_sequence, __ATOMIC_ACQUIRE);
+		memcpy(gap->count, slot->gap_count, sizeof(gap->count));
+		memcpy(gap->bytes, slot->gap_bytes, sizeof(gap->bytes));
+		gap->stacks = slot->gap_stacks;
+		gap->last_ticks = slot->gap_last_ticks;
+		*first_ticks = slot->gap_first_ticks;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(before & 1) && before == __atomic_load_n(&slot->gap_sequence, __ATOMIC_RELAXED))
+			return;
+	}
+	/* Its writer died in the middle: what is there is as good as it gets. */
+}
+
+static struct owner *slot_owner(struct drain_region *region, uint32_t index);
+
+/* Put into the trace what the slot has lost since. */
+static void gap_take(struct drain_region *region, uint32_t index)
+{
+	static const uint8_t kinds[3] = {EVENT_ALLOC, EVENT_REALLOC, EVENT_FREE};
+	struct region_slot *slot = region_slot(region->region, index);
+	struct gap *seen = &region->gap[index], now = {0};
+	uint64_t first_ticks, lost = 0;
+	gap_read(slot, &now, &first_ticks);
+	struct trace_gap row = {.stacks = now.stacks - seen->stacks};
+	for (int i = 0; i < 3; i++) {
+		row.count[kinds[i]] = now.count[i] - seen->count[i];
+		row.bytes[kinds[i]] = now.bytes[i] - seen->bytes[i];
+		lost += row.count[kinds[i]];
+	}
+	if (lost == 0 && row.stacks == 0)
+		return;
+	const struct owner *owner = slot_owner(region, index);
+	if (!owner)
+		return;
+	row.process = owner->process;
+	row.thread = owner->id;
+	row.from_ns = (int64_t)(first_ticks > seen->last_ticks ? first_ticks : seen->last_ticks);
+	row.to_ns = (int64_t)now.last_ticks;
+	/* Only what recorders write can be in the future or before the beginning; keep the trace's times sane. */
+	int64_t earliest = (int64_t)region->earliest, latest = (int64_t)ticks_now(region->region);
+	row.from_ns = row.from_ns < earliest || row.from_ns > latest ? earliest : row.from_ns;
+	row.to_ns = row.to_ns < row.from_ns || row.to_ns > latest ? latest : row.to_ns;
+	writer_add_gap(region->drain->writer, &row);
+	region->drain->past.lost += lost;
+	*seen = now;
+	seen->is_new = region->has_new_gaps = true;
+	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
+	__atomic_store_n(&slot->gap_first_ticks, 0, __ATOMIC_RELAXED);
+}
+
+static void gaps_take(struct drain_region *region)
+{
+	for (uint32_t i = 0; i < region->slot_count; i++)
+		gap_take(region, i);
+}
+
+/* ---- slots ---- */
+
+/* The thread that a slot is, as the trace knows it; NULL when the slot makes no sense. */
+static struct owner *slot_owner(struct drain_region *region, uint32_t index)
+{
+	const struct region_slot *slot = region_slot(region->region, index);
+	struct stream *stream = &region->stream[0][index];
+	uint32_t serial = slot->serial, tid = slot->tid, process_index = slot->process;
+	uint32_t process = translate_process_id(&region->translate, process_index);
+	if (stream->owner.is_open && (process == TRACE_NONE || (stream->owner.serial == serial && stream->owner.process == process)))
+		return &stream->owner;
+	if (process == TRACE_NONE)
+		return NULL;
+	stream_write(region, stream, 0, 0);
+	owner_end(region, stream);
+	uint64_t ticks = __atomic_load_n(&slot->call_ticks, __ATOMIC_RELAXED), now = ticks_now(region->region);
+	owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
+	return &stream->owner;
+}
+
+/* An Alloc or ReAlloc that was under way when its process died, of which no record was written yet. */
+static void call_take(struct drain_region *region, uint32_t index, const struct ending *ending)
+{
+	struct translate *translate = &region->translate;
+	uint32_t entry = (ending->entry - 1) & 0xff;
+	struct stream *stream = &region->stream[0][index];
+	if (!ending->entry || (!translate->entry[entry].is_known && !translate_entry_slowly(translate, entry)))
+		return;
+	const struct translate_entry *known = &translate->entry[entry];
+	const struct owner *owner = slot_owner(region, index);
+	/* The last event's point lies behind the call's beginning: it is that call's. A Free without a record is in a gap. */
+	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest || ending->ticks > ticks_now(region->region) ||
+	    ending->ticks <= owner->last || !columns_ready(region, stream, DECODE_EVENT_BYTES_MIN))
+		return;
+	struct writer_events *events = stream->events;
+	uint32_t i = events->count++;
+	events->kind[i] = known->kind;
+	events->flags[i] = EVENT_IN_FLIGHT | EVENT_NO_STACK | EVENT_NO_DURATION;
+	events->entry[i] = known->id;
+	events->heap[i] = TRACE_NONE;
+	events->stack[i] = 0;
+	events->time[i] = ending->ticks;
+	events->size[i] = ending->size;
+	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
+	events->argument[i] = events->argument2[i] = 0;
+	events->result[i] = 0;
+	stream->owner.last = ending->ticks;
+	region->drain->past.in_flight++;
+}
+
+/* The buffer that a thread that is no more was filling. */
+static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side, const struct ending *ending)
+{
+	if (buffer >= region->region->buffer_ready || region->is_taken[buffer])
+		return;
+	struct region_buffer *head = region_buffer(region->region, buffer);
+	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
+	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != BUFFER_OWNED || head->slot != slot_index || (head->sequence & SIDE) != side)
+		return;
+	struct stream *stream = stream_of(region, slot_index | side);
+	if (stream->has_sequence && !region->known && (head->sequence & ~SIDE) == stream->sequence)
+		return;
+	buffer_take(region, stream, buffer, ending);
+}
+
+/* Everything that a slot holds; its thread is gone (is_dead), or let go. Full buffers have been taken. */
+static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
+{
+	struct region_slot *slot = region_slot(region->region, index);
+	struct ending ending = {.pending = slot->pending, .entry = slot->call_entry & 0xff, .ticks = slot->call_ticks, .size = slot->call_size};
+	uint64_t in_flight = region->drain->past.in_flight;
+	if (!is_dead)
+		ending = (struct ending){0};
+	slot_take_buffer(region, index, slot->buffer, 0, &ending);
+	slot_take_buffer(region, index, slot->side_buffer, SIDE, NULL);
+	if (region->drain->past.in_flight == in_flight)
+		call_take(region, index, &ending);
+	gap_take(region, index);
+	for (int side = 0; side < 2; side++) {
+		stream_write(region, &region->stream[side][index], 0, 0);
+		owner_end(region, &region->stream[side][index]);
+	}
+	slot->buffer = slot->side_buffer = NONE;
+	slot->call_entry = slot->pending = 0;
+	/* Pairs with the recorder's compare-and-swap. */
+	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t tid)
+{
+	if (slot_index >= region->slot_count)
+		return;
+	struct region_slot *slot = region_slot(region->region, slot_index);
+	uint32_t live = SLOT_LIVE;
+	/* A new thread on the old one's stack may take the slot over as it is; whoever is first has it. */
+	if (!__atomic_compare_exchange_n(&slot->state, &live, SLOT_RETIRED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	if (slot->tid != tid) {
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		return;
+	}
+	full_take(region);
+	slot_finish(region, slot_index, true);
+	settle(region);
+}
+
+void drain_end_thread(struct drain_region *region, uint32_t slot)
+{
+	if (slot < region->slot_count)
+		drain_end_tid(region, slot, region_slot(region->region, slot)->tid);
+}
+
+static void finish_slots(struct drain_region *region, uint32_t process, bool is_dead, bool is_all)
+{
+	for (uint32_t i = 0; i < region->slot_count; i++) {
+		struct region_slot *slot = region_slot(region->region, i);
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+		if (is_all ? state != SLOT_FREE : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
+			slot_finish(region, i, is_dead);
+	}
+}
+
+void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
+{
+	translate_refresh(&region->translate);
+	full_take(region);
+	finish_slots(region, index, end != TRACE_END_OPEN && end != TRACE_END_DETACHED, false);
+	translate_end_process(&region->translate, index, end, status, ticks);
+	settle(region);
+}
+
+/* ---- regions ---- */
+
+
+static void *zeroed(size_t count, size_t size)
+{
+	return calloc(count ? count : 1, size);
+}
+
+static bool region_arrays(struct drain_region *region)
+{
+	const struct region_header *limits = &region->region->limits;
+	region->is_taken = zeroed(limits->buffer_max, 1);
+	region->next_held = zeroed(limits->buffer_max, sizeof(uint32_t));
+	region->full = zeroed(limits->buffer_max, sizeof(struct full));
+	return region->is_taken && region->next_held && region->full;
+}
+
+static void region_free(struct drain_region *region)
+{
+	translate_fini(&region->translate);
+	free(region->stream[0]);
+	free(region->stream[1]);
+	free(region->gap);
+	free(region->is_taken);
+	free(region->next_held);
+	free(region->full);
+	free(region);
+}
+
+static bool copy_room(struct drain *drain, size_t size)
+{
+	if (size <= drain->copy_size)
+		return true;
+	uint8_t *larger = realloc(drain->copy, size);
+	if (!larger)
+		return false;
+	drain->copy = larger;
+	drain->copy_size = size;
+	return true;
+}
+
+struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
+				 const struct drain_known *known)
+{
+	struct drain_region *added = calloc(1, sizeof(*added));
+	if (!added)
+		return NULL;
+	added->drain = drain;
+	added->region = region;
+	added->written = NONE;
+	added->pid = image->pid;
+	added->earliest = image->start_ticks > SLACK_TICKS ? image->start_ticks - SLACK_TICKS : 0;
+	if (known) {
+		added->known_copy = *known;
+		added->known = &added->known_copy;
+	}
+	if (!region_arrays(added) || !copy_room(drain, region->limits.buffer_size) ||
+	    !translate_init(&added->translate, drain->writer, region, image, added->known)) {
+		region_free(added);
+		return NULL;
+	}
+	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
+	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
+	slots_follow(added);
+	added->next = drain->regions;
+	drain->regions = added;
+	return added;
+}
+
+struct drain_region *drain_add(struct drain *drain, struct region *region, const struct drain_image *image)
+{
+	return drain_adopt(drain, region, image, NULL);
+}
+
+uint32_t drain_process(const struct drain_region *region, uint32_t index)
+{
+	return index < REGION_PROCESS_MAX ? region->translate.process[index].id : TRACE_NONE;
+}
+
+static void peak_note(struct drain *drain)
+{
+	uint32_t in_use = 0;
+	for (const struct drain_region *region = drain->regions; region; region = region->next)
+		in_use += region->in_use;
+	if (in_use > drain->past.peak_buffers)
+		drain->past.peak_buffers = in_use;
+}
+
+static void error_tell(struct drain_region *region, int *error, struct diag *diag)
+{
+	if (region->error && error && !*error) {
+		*error = region->error;
+		if (diag)
+			diag_fail(diag, -region->error, "%s", region->diag.text);
+	}
+	region->error = 0;
+	region->diag.text[0] = 0;
+}
+
+bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag)
+{
+	translate_refresh(&region->translate);
+	bool has_any = full_take(region);
+	peak_note(region->drain);
+	if (flush) {
+		translate_refresh_unloads(&region->translate);
+		gaps_take(region);
+	}
+	if (flush || region->held_count > region->region->buffer_ready / 2)
+		write_all(region);
+	settle(region);
+	error_tell(region, error, diag);
+	return has_any;
+}
+
+/* What the recorders of a region have counted. */
+static void add_counters(const struct drain_region *region, struct drain_totals *totals)
+{
+	const struct region_header *header = region->region->header;
+	for (uint32_t i = 0; i < region->slot_count; i++) {
+		const struct region_slot *slot = region_slot(region->region, i);
+		totals->waits += slot->waits;
+		totals->wait_ticks += slot->wait_ticks;
+		totals->suppressed += slot->suppressed;
+	}
+	totals->check_failures += header->check_failures;
+	totals->untraced_calls += header->untraced_calls;
+	totals->processes += region->translate.process_count;
+}
+
+void drain_remove(struct drain_region *region, int *error, struct diag *diag)
+{
+	struct drain *drain = region->drain;
+	drain_poll(region, true, error, diag);
+	finish_slots(region, 0, false, true);
+	write_all(region);
+	gaps_take(region);
+	settle(region);
+	error_tell(region, error, diag);
+	add_counters(region, &drain->past);
+	struct drain_region **link = &drain->regions;
+	while (*link != region)
+		link = &(*link)->next;
+	*link = region->next;
+	region_free(region);
+}
+
+void drain_totals(const struct drain *drain, struct drain_totals *totals)
+{
+	*totals = drain->past;
+	for (const struct drain_region *region = drain->regions; region; region = region->next)
+		add_counters(region, totals);
+}
+
+struct drain *drain_new(struct writer *writer)
+{
+	struct drain *drain = calloc(1, sizeof(*drain));
+	if (!drain)
+		return NULL;
+	drain->writer = writer;
+	drain->memory = decode_memory_new();
+	drain->nodes = malloc((DECODE_DEPTH_MAX + 1) * sizeof(*drain->nodes));
+	if (!drain->memory || !drain->nodes) {
+		drain_free(drain);
+		return NULL;
+	}
+	return drain;
+}
+
+void drain_free(struct drain *drain)
+{
+	if (!drain)
+		return;
+	while (drain->spare_count > 0) {
+		struct writer_events *events = drain->spare[--drain->spare_count];
+		writer_events_fini(events);
+		free(events);
+	}
+	writer_events_fini(&drain->ignored);
+	free(drain->spare);
+	free(drain->copy);
+	free(drain->nodes);
+	decode_memory_free(drain->memory);
+	free(drain);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/translate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAME_FIRST_CAPACITY = 4096 };
+
+int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
+{
+	__int128 difference = (__int128)ticks - (__int128)clock->start_ticks;
+	return (int64_t)((difference * (__int128)clock->mult) >> clock->shift);
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ---- processes ---- */
+
+/* The row's id when the trace has it already, from the logger before us. */
+static uint32_t known_process(const struct translate *translate, const struct trace_process *row)
+{
+	const struct drain_known *known = translate->known;
+	int64_t start_ns = known ? translate_ticks_ns(&known->clock, (uint64_t)row->start_ns) : 0;
+	for (uint32_t i = 0; known && i < known->dictionary->process_count; i++) {
+		const struct trace_process *other = &known->dictionary->processes[i];
+		if (other->pid == row->pid && other->forked_from == row->forked_from && other->start_ns == start_ns)
+			return i;
+	}
+	return TRACE_NONE;
+}
+
+static uint32_t process_add(struct translate *translate, uint32_t index, const struct trace_process *row)
+{
+	struct translate_process *process = &translate->process[index];
+	process->row = *row;
+	process->id = known_process(translate, row);
+	process->has_ended = process->id != TRACE_NONE && translate->known->dictionary->processes[process->id].end != TRACE_END_OPEN;
+	if (process->id == TRACE_NONE)
+		process->id = writer_add_process(translate->writer, row);
+	translate->process_count++;
+	return process->id;
+}
+
+static uint32_t forked_process_add(struct translate *translate, uint32_t index, const struct region_process *shared)
+{
+	/* A parent has been there before its child; anything else is damage, and says nothing of who the parent was. */
+	uint32_t parent = shared->parent < REGION_PROCESS_MAX ? translate->process[shared->parent].id : TRACE_NONE;
+	const struct trace_process *first = &translate->process[0].row;
+	struct trace_process row = {
+		.pid = shared->pid, .parent = parent, .forked_from = parent, .start_ns = (int64_t)shared->start_ticks, .end_ns = INT64_MAX,
+		.end = TRACE_END_OPEN, .image = first->image, .command = first->command, .note = ""};
+	return process_add(translate, index, &row);
+}
+
+uint32_t translate_process_id(struct translate *translate, uint32_t index)
+{
+	if (index >= translate->region->limits.process_max)
+		return TRACE_NONE;
+	struct translate_process *process = &translate->process[index];
+	const struct region_process *shared = region_process(translate->region, index);
+	if (process->id != TRACE_NONE && (!process->has_ended || index == 0))
+		return process->id;
+	if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PROCESS_LIVE)
+		return process->id;
+	struct region_process copy = *shared;
+	/* What the process that ended left behind comes still under its id. */
+	if (process->id != TRACE_NONE && copy.start_ticks == (uint64_t)process->row.start_ns)
+		return process->id;
+	return forked_process_add(translate, index, &copy);
+}
+
+void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
+{
+	if (translate_process_id(translate, index) == TRACE_NONE || translate->process[index].has_ended)
+		return;
+	struct translate_process *process = &translate->process[index];
+	process->row.end = end;
+	process->row.end_status = status;
+	process->row.end_ns = (int64_t)ticks;
+	process->has_ended = true;
+	writer_update_process(translate->writer, process->id, &process->row);
+	if (index == 0)
+		return;
+	/* Its place is for the next one that is forked; its row is not read again until then. */
+	__atomic_store_n(&region_process(translate->region, index)->state, PROCESS_FREE, __ATOMIC_RELEASE);
+}
+
+/* ---- images ---- */
+
+static uint32_t known_mapping(const struct translate *translate, const struct trace_mapping *row)
+{
+	const struct drain_known *known = translate->known;
+	for (uint32_t i = 0; known && i < known->dictionary->mapping_count; i++) {
+		const struct trace_mapping *other = &known->dictionary->mappings[i];
+		if (other->process == row->process && other->image == row->image && other->base == row->base && other->bias == row->bias &&
+		    other->load_ns == translate_ticks_ns(&known->clock, (uint64_t)row->load_ns))
+			return i;
+	}
+	return TRACE_NONE;
+}
+
+static bool image_add(struct translate *translate, const struct region_image *shared)
+{
+	if (translate->image_count == translate->image_capacity) {
+		uint32_t capacity = translate->image_capacity ? translate->image_capacity * 2 : 64;
+		struct translate_image *larger = realloc(translate->image, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		translate->image = larger;
+		translate->image_capacity = capacity;
+	}
+	struct region_image row = *shared;
+	row.path[sizeof(row.path) - 1] = 0;
+	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;
+	struct trace_image image = {.path = row.path, .build_id = id_size ? row.build_id : NULL, .build_id_size = id_size};
+	struct translate_image *added = &translate->image[translate->image_count++];
+	added->name = strdup(file_name(row.path));
+	added->mapping = (struct trace_mapping){
+		.process = translate_process_id(translate, row.process), .image = writer_add_image(translate->writer, &image), .base = row.base,
+		.end = row.end, .bias = row.bias, .load_ns = (int64_t)row.load_ticks, .unload_ns = INT64_MAX};
+	added->mapping_id = TRACE_NONE;
+	if (added->mapping.process != TRACE_NONE) {
+		added->mapping_id = known_mapping(translate, &added->mapping);
+		if (added->mapping_id == TRACE_NONE)
+			added->mapping_id = writer_add_mapping(translate->writer, &added->mapping);
+	}
+	return true;
+}
+
+void translate_refresh_unloads(struct translate *translate)
+{
+	for (uint32_t i = 0; i < translate->image_count; i++) {
+		struct translate_image *image = &translate->image[i];
+		uint64_t ticks = __atomic_load_n(&region_image(translate->region, i)->unload_ticks, __ATOMIC_RELAXED);
+		if (ticks == 0 || image->mapping.unload_ns != INT64_MAX || image->mapping_id == TRACE_NONE)
+			continue;
+		image->mapping.unload_ns = (int64_t)ticks;
+		writer_update_mapping(translate->writer, image->mapping_id, &image->mapping);
+	}
+}
+
+void translate_refresh(struct translate *translate)
+{
+	uint32_t ready = __atomic_load_n(&translate->region->image_ready, __ATOMIC_ACQUIRE);
+	while (translate->image_count < ready && image_add(translate, region_image(translate->region, translate->image_count)))
+		;
+	/* Forked processes take the lowest free places. */
+	for (uint32_t i = 1; i < translate->region->limits.process_max; i++) {
+		uint32_t state = __atomic_load_n(&region_process(translate->region, i)->state, __ATOMIC_RELAXED);
+		if (state == PROCESS_LIVE)
+			translate_process_id(translate, i);
+		else if (state == PROCESS_FREE && translate->process[i].id == TRACE_NONE)
+			break;
+	}
+}
+
+/* The image of this index, or NULL. */
+static const struct translate_image *image_at(struct translate *translate, uint32_t index)
+{
+	if (index >= translate->image_count)
+		translate_refresh(translate);
+	return index < translate->image_count ? &translate->image[index] : NULL;
+}
+
+/* ---- rows that events refer to ---- */
+
+static bool frame_room(struct translate *translate, uint32_t id)
+{
+	uint32_t capacity = translate->frame_capacity ? translate->frame_capacity : FRAME_FIRST_CAPACITY;
+	while (capacity <= id)
+		capacity *= 2;
+	if (capacity == translate->frame_capacity)
+		return true;
+	uint32_t *larger = realloc(translate->frame, capacity * sizeof(*larger));
+	if (!larger)
+		return false;
+	memset(larger + translate->frame_capacity, 0, (capacity - translate->frame_capacity) * sizeof(*larger));
+	translate->frame = larger;
+	translate->frame_capacity = capacity;
+	return true;
+}
+
+uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
+{
+	uint32_t image_id = TRACE_NONE;
+	uint64_t offset = TRACE_FRAME_TRUNCATED;
+	if (id >= translate->region->pc_ready || (id < PC_FIRST && id != PC_TRUNCATED) || !frame_room(translate, id))
+		return UINT32_MAX;
+	if (id != PC_TRUNCATED) {
+		const struct region_pc *shared = region_pc(translate->region, id);
+		uint64_t pc = __atomic_load_n(&shared->pc, __ATOMIC_ACQUIRE);
+		uint32_t index = shared->image;
+		if (pc == 0)
+			return UINT32_MAX;
+		const struct translate_image *image = index == UINT32_MAX ? NULL : image_at(translate, index);
+		/* A return address lies behind its call, at the image's end at the latest. */
+		bool is_inside = image && pc > image->mapping.base && pc <= image->mapping.end;
+		image_id = is_inside ? image->mapping.image : TRACE_NONE;
+		offset = is_inside ? pc - image->mapping.bias : pc;
+	}
+	uint32_t frame = writer_intern_frame(translate->writer, image_id, offset);
+	translate->frame[id] = frame + 1;
+	return frame;
+}
+
+static const uint8_t kind_marks[EVENT_KIND_COUNT] = {[EVENT_REALLOC] = RECORD_REALLOC, [EVENT_FREE] = RECORD_FREE};
+
+#define X(id, name, kind, parameters) EVENT_##kind,
+static const uint8_t function_kinds[FUNCTION_COUNT] = {HEAP_FUNCTIONS(X)};
+#undef X
+
+bool translate_entry_slowly(struct translate *translate, uint32_t index)
+{
+	if (index >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
+		return false;
+	struct region_entry row = *region_entry(translate->region, index);
+	row.name[sizeof(row.name) - 1] = 0;
+	if (row.function >= FUNCTION_COUNT)
+		return false;
+	const struct translate_image *image = image_at(translate, row.image);
+	struct trace_entry entry = {.image = image ? image->mapping.image : TRACE_NONE, .function = row.function, .name = row.name};
+	uint32_t id = writer_add_entry(translate->writer, &entry);
+	if (id > UINT16_MAX)
+		return false;
+	uint8_t kind = function_kinds[row.function];
+	translate->entry[index] = (struct translate_entry){.id = (uint16_t)id, .kind = kind, .mark = kind_marks[kind], .is_known = true};
+	return true;
+}
+
+static const char *const heap_kinds[] = {
+	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks"};
+
+uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
+{
+	if (index >= translate->region->limits.heap_max)
+		return TRACE_NONE;
+	const struct region_heap *shared = region_heap(translate->region, index);
+	uint64_t handle = __atomic_load_n(&shared->handle, __ATOMIC_ACQUIRE);
+	uint32_t kind = shared->kind, entry = shared->entry;
+	if (handle == 0 || kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
+	    entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
+		return TRACE_NONE;
+	const struct translate_image *image = image_at(translate, region_entry(translate->region, entry)->image);
+	char name[REGION_PATH_BYTES + 16];
+	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
+	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
+	translate->heap[index] = (struct translate_heap){process, writer_add_heap(translate->writer, &heap)};
+	return translate->heap[index].id;
+}
+
+/* ---- beginning and end ---- */
+
+bool translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
+		    const struct drain_known *known)
+{
+	translate->writer = writer;
+	translate->region = region;
+	translate->known = known;
+	translate->heap = malloc(REGION_HEAP_MAX * sizeof(*translate->heap));
+	translate->process_image = strdup(image->image ? image->image : "");
+	translate->process_command = strdup(image->command ? image->command : "");
+	for (uint32_t i = 0; i < REGION_PROCESS_MAX; i++)
+		translate->process[i].id = TRACE_NONE;
+	if (!translate->heap || !translate->process_image || !translate->process_command)
+		return false;
+	for (uint32_t i = 0; i < REGION_HEAP_MAX; i++)
+		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
+	struct trace_process row = {
+		.pid = image->pid, .parent = image->parent, .forked_from = TRACE_NONE, .exec_generation = image->exec_generation,
+		.start_ns = (int64_t)image->start_ticks, .end_ns = INT64_MAX, .end = TRACE_END_OPEN, .image = translate->process_image,
+		.command = translate->process_command, .note = ""};
+	process_add(translate, 0, &row);
+	return true;
+}
+
+void translate_fini(struct translate *translate)
+{
+	for (uint32_t i = 0; i < translate->image_count; i++)
+		free(translate->image[i].name);
+	free(translate->image);
+	free(translate->frame);
+	free(translate->heap);
+	free(translate->process_image);
+	free(translate->process_command);
+}

@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/drain.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include <cmocka.h>
+
+#include "producer.h"
+
+enum { ENTRY_MALLOC, ENTRY_FREE, ENTRY_REALLOC, ENTRY_CALLOC, ENTRY_POSIX_MEMALIGN, ENTRY_FREE_SIZED, PC = PC_FIRST };
+
+/* A region, the drain of it and the trace that comes out. */
+struct bed {
+	char region_path[64], trace_path[64];
+	struct region region;
+	struct writer *writer;
+	struct writer_clock clock;
+	struct drain *drain;
+	struct drain_region *drained;
+	struct drain_image image;
+	struct diag diag;
+	int error;
+	struct trace *trace;
+	const struct trace_dictionary *dictionary;
+};
+
+/* An event as it is read back. */
+struct seen {
+	uint32_t process, thread, heap, stack;
+	uint8_t kind, flags;
+	uint16_t entry;
+	int64_t time_ns, duration_ns;
+	uint64_t address, previous, size, usable, argument, argument2;
+	int32_t result;
+};
+
+static void region_rows(struct region *region)
+{
+	static const struct { uint8_t function; const char *name; } functions[] = {
+		{FUNCTION_MALLOC, "malloc"}, {FUNCTION_FREE, "free"}, {FUNCTION_REALLOC, "realloc"}, {FUNCTION_CALLOC, "calloc"},
+		{FUNCTION_POSIX_MEMALIGN, "posix_memalign"}, {FUNCTION_FREE_SIZED, "free_sized"}};
+	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x3ff000, .build_id_size = 4, .build_id = {1, 2, 3, 4}, .path = "/usr/lib/libc.so.6"};
+	region_add_image(region, &image);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		struct region_entry entry = {.address = 0x400100 + 16 * i, .function = functions[i].function};
+		snprintf(entry.name, sizeof(entry.name), "%s", functions[i].name);
+		region_add_entry(region, &entry);
+	}
+	*region_heap(region, 0) = (struct region_heap){.handle = 0x400000, .kind = HEAP_GLIBC_MAIN};
+	*region_heap(region, 1) = (struct region_heap){.handle = 0x7f0000000000, .kind = HEAP_GLIBC_ARENA};
+	region->header->heap_count = 2;
+	for (uint32_t i = PC; i < PC + 1000; i++)
+		*region_pc(region, i) = (struct region_pc){.pc = 0x401000 + 16 * i};
+	/* Code of no image, and outside of its image. */
+	region_pc(region, PC + 900)->image = UINT32_MAX;
+	region_pc(region, PC + 901)->pc = 0x900000;
+	region->header->pc_count = PC + 1000;
+	*region_process(region, 0) = (struct region_process){.state = PROCESS_LIVE, .pid = (uint32_t)getpid(), .parent = UINT32_MAX, .start_ticks = __rdtsc()};
+}
+
+static void bed_begin(struct bed *bed)
+{
+	struct writer_options options = {0};
+	bed->clock = (struct writer_clock){.name = "tsc", .start_ticks = __rdtsc(), .mult = 1, .shift = 0};
+	assert_int_equal(writer_open(&bed->writer, bed->trace_path, &options, &bed->diag), 0);
+	writer_set_clock(bed->writer, &bed->clock);
+	bed->drain = drain_new(bed->writer);
+	bed->image = (struct drain_image){.pid = (uint32_t)getpid(), .parent = TRACE_NONE, .image = "/bin/program", .command = "program -x",
+					  .start_ticks = region_process(&bed->region, 0)->start_ticks};
+	bed->drained = drain_add(bed->drain, &bed->region, &bed->image);
+	assert_non_null(bed->drained);
+}
+
+static int bed_make(void **state)
+{
+	static struct bed bed;
+	struct region_config config = {.buffer_size = 8192, .buffer_min = 32, .buffer_max = 64, .slot_max = 256, .pc_max = 20000,
+				       .options = OPTION_ENABLED | OPTION_WAIT};
+	bed = (struct bed){.error = 0};
+	snprintf(bed.region_path, sizeof(bed.region_path), "/dev/shm/xheap-test-drain-%d", (int)getpid());
+	snprintf(bed.trace_path, sizeof(bed.trace_path), "/dev/shm/xheap-test-drain-%d.xht", (int)getpid());
+	unlink(bed.region_path);
+	unlink(bed.trace_path);
+	if (region_create(&bed.region, bed.region_path, &config, &bed.diag) != 0)
+		return -1;
+	region_rows(&bed.region);
+	bed_begin(&bed);
+	*state = &bed;
+	return 0;
+}
+
+static int bed_remove(void **state)
+{
+	struct bed *bed = *state;
+	if (bed->trace)
+		trace_close(bed->trace);
+	region_close(&bed->region);
+	unlink(bed->region_path);
+	unlink(bed->trace_path);
+	return 0;
+}
+
+static void bed_poll(struct bed *bed, bool flush)
+{
+	drain_poll(bed->drained, flush, &bed->error, &bed->diag);
+	assert_int_equal(bed->error, 0);
+}
+
+/* End the process, the region and the trace, and read it. */
+static void bed_finish(struct bed *bed)
+{
+	struct trace_statistics statistics = {0};
+	if (bed->drained)
+		drain_remove(bed->drained, &bed->error, &bed->diag);
+	drain_free(bed->drain);
+	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
+	assert_int_equal(trace_open(&bed->trace, bed->trace_path, &bed->diag), 0);
+	bed->dictionary = trace_dictionary(bed->trace);
+	assert_int_equal(bed->error, 0);
+}
+
+static struct drain_totals bed_totals(struct bed *bed)
+{
+	struct drain_totals totals;
+	drain_totals(bed->drain, &totals);
+	return totals;
+}
+
+/* All events, block by block; *count of them. Owned by the caller. */
+static struct seen *read_events(struct bed *bed, size_t *count)
+{
+	struct trace_cursor *cursor = trace_cursor_new(bed->trace);
+	struct seen *all = NULL;
+	*count = 0;
+	for (uint32_t i = 0; i < trace_block_count(bed->trace); i++) {
+		struct trace_block b;
+		assert_int_equal(trace_cursor_read(cursor, i, &b, &bed->diag), 0);
+		all = realloc(all, (*count + b.count) * sizeof(*all));
+		for (uint32_t k = 0; k < b.count; k++)
+			all[(*count)++] = (struct seen){b.process, b.thread, b.heap[k], b.stack[k], b.kind[k], b.flags[k], b.entry[k], b.time_ns[k],
+							b.duration_ns[k], b.address[k], b.previous[k], b.size[k], b.usable[k], b.argument[k],
+							b.argument2[k], b.result[k]};
+	}
+	trace_cursor_free(cursor);
+	return all;
+}
+
+static void assert_stack(const struct bed *bed, uint32_t node, const uint32_t *ids, uint32_t depth)
+{
+	while (depth-- > 0) {
+		assert_int_not_equal(node, 0);
+		const struct trace_frame *frame = &bed->dictionary->frames[bed->dictionary->nodes[node].frame];
+		uint64_t pc = 0x401000 + 16 * (uint64_t)ids[depth];
+		assert_int_equal(frame->offset, pc - 0x3ff000);
+		assert_string_equal(bed->dictionary->images[frame->image].path, "/usr/lib/libc.so.6");
+		node = bed->dictionary->nodes[node].parent;
+	}
+	assert_int_equal(node, 0);
+}
+
+static void every_number_of_an_event_arrives(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, (uint32_t)getpid());
+	const uint32_t stack[] = {PC, PC + 1, PC + 2, PC + 3}, other[] = {PC, PC + 1, PC + 7};
+	uint64_t t = __rdtsc();
+	size_t count;
+
+	struct produced alloc = {.entry = ENTRY_MALLOC, .ticks = t, .address = 0x1000, .size = 100, .usable = 104, .duration = 77};
+	struct produced array = {.entry = ENTRY_CALLOC, .flags = RECORD_ARGUMENT, .ticks = t + 10, .address = 0x2000, .size = 200, .argument = 50,
+				 .duration = region_duration_encode(5000)};
+	struct produced resize = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 30, .address = 0x3000, .previous = 0x1000,
+				  .size = 300, .usable = 300, .heap = 1, .duration = PRODUCED_NO_DURATION, .exact = 12};
+	struct produced aligned = {.entry = ENTRY_POSIX_MEMALIGN, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .ticks = t + 40, .address = 0x4000,
+				   .size = 5ull << 32, .usable = (5ull << 32) + 4096, .argument = 64, .argument2 = 0x7ffc0000};
+	struct produced failed = {.entry = ENTRY_MALLOC, .flags = RECORD_FAILED, .ticks = t + 50, .size = 1ull << 40, .error = 12};
+	struct produced freed = {.entry = ENTRY_FREE_SIZED, .flags = RECORD_FREE, .ticks = t + 60, .address = 0x2000, .size = 200, .duration = 3};
+	struct produced bare = {.entry = ENTRY_FREE, .flags = RECORD_FREE | RECORD_NO_STACK, .ticks = t + 70, .address = 0x3000};
+	assert_true(producer_event(&p, &alloc, stack, 4, 0));
+	assert_true(producer_event(&p, &array, stack, 4, 4));
+	assert_true(producer_event(&p, &resize, other, 3, 2));
+	assert_true(producer_event(&p, &aligned, stack, 4, 2));
+	assert_true(producer_event(&p, &failed, stack, 4, 4));
+	assert_true(producer_event(&p, &freed, other, 3, 2));
+	assert_true(producer_event(&p, &bare, NULL, 0, 0));
+	freed.ticks = t + 80;
+	assert_true(producer_event(&p, &freed, other, 3, 3));
+	producer_finish(&p);
+	bed_poll(bed, false);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 3, t + 1000);
+	assert_int_equal(bed_totals(bed).events, 8);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 8);
+	int64_t start = (int64_t)(t - bed->clock.start_ticks);
+	assert_int_equal(e[0].kind, EVENT_ALLOC);
+	assert_int_equal(e[0].time_ns, start);
+	assert_int_equal(e[0].duration_ns, 77);
+	assert_int_equal(e[0].address, 0x1000);
+	assert_int_equal(e[0].size, 100);
+	assert_int_equal(e[0].usable, 104);
+	assert_int_equal(e[0].flags, 0);
+	assert_string_equal(bed->dictionary->entries[e[0].entry].name, "malloc");
+	assert_string_equal(bed->dictionary->heaps[e[0].heap].name, "libc.so.6 main arena");
+	assert_stack(bed, e[0].stack, stack, 4);
+	assert_int_equal(e[1].argument, 50);
+	assert_int_equal(e[1].usable, 0);
+	assert_int_equal(e[1].duration_ns, region_duration_decode(region_duration_encode(5000)));
+	assert_int_equal(e[1].stack, e[0].stack);
+	assert_int_equal(e[2].kind, EVENT_REALLOC);
+	assert_int_equal(e[2].previous, 0x1000);
+	assert_int_equal(e[2].duration_ns, 12);
+	assert_int_equal(e[2].flags, 0);
+	assert_string_equal(bed->dictionary->heaps[e[2].heap].name, "libc.so.6 arena");
+	assert_stack(bed, e[2].stack, other, 3);
+	assert_int_equal(e[3].size, 5ull << 32);
+	assert_int_equal(e[3].usable, (5ull << 32) + 4096);
+	assert_int_equal(e[3].argument, 64);
+	assert_int_equal(e[3].argument2, 0x7ffc0000);
+	assert_int_equal(e[4].flags, EVENT_FAILED);
+	assert_int_equal(e[4].result, 12);
+	assert_int_equal(e[4].size, 1ull << 40);
+	assert_int_equal(e[4].heap, TRACE_NONE);
+	assert_int_equal(e[5].kind, EVENT_FREE);
+	assert_int_equal(e[5].size, 200);
+	assert_int_equal(e[6].flags, EVENT_NO_STACK);
+	assert_int_equal(e[6].stack, 0);
+	assert_stack(bed, e[7].stack, other, 3);
+	assert_int_equal(bed->dictionary->process_count, 1);
+	assert_int_equal(bed->dictionary->processes[0].end, TRACE_END_EXIT);
+	assert_int_equal(bed->dictionary->processes[0].end_status, 3);
+	assert_string_equal(bed->dictionary->processes[0].command, "program -x");
+	assert_int_equal(bed->dictionary->thread_count, 1);
+	assert_true(bed->dictionary->threads[0].name[0] != 0);
+	assert_int_equal(bed->dictionary->threads[0].start_ns, start);
+	assert_int_equal(bed->dictionary->threads[0].end_ns, start + 80);
+	free(e);
+}
+
+static void the_outcome_tells_what_a_realloc_was(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	uint64_t t = __rdtsc();
+	size_t count;
+	struct produced event = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t, .address = 0x1000, .size = 10, .exact = 5};
+
+	producer_event(&p, &event, NULL, 0, 0);
+	event = (struct produced){.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 20, .previous = 0x1000, .exact = 6};
+	producer_event(&p, &event, NULL, 0, 0);
+	event.flags |= RECORD_FAILED;
+	event.error = 12;
+	event.size = 99;
+	event.ticks = t + 40;
+	producer_event(&p, &event, NULL, 0, 0);
+	event.previous = 0;
+	event.ticks = t + 60;
+	producer_event(&p, &event, NULL, 0, 0);
+	producer_finish(&p);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	int64_t start = (int64_t)(t - bed->clock.start_ticks);
+	assert_int_equal(count, 4);
+	assert_int_equal(e[0].kind, EVENT_ALLOC);
+	assert_int_equal(e[0].time_ns, start);
+	/* A Free's point is its entry. */
+	assert_int_equal(e[1].kind, EVENT_FREE);
+	assert_int_equal(e[1].address, 0x1000);
+	assert_int_equal(e[1].previous, 0);
+	assert_int_equal(e[1].time_ns, start + 20 - 6);
+	assert_int_equal(e[1].duration_ns, 6);
+	assert_int_equal(e[2].kind, EVENT_REALLOC);
+	assert_int_equal(e[2].flags, EVENT_FAILED);
+	assert_int_equal(e[2].previous, 0x1000);
+	assert_true(e[2].heap != TRACE_NONE);
+	assert_int_equal(e[3].kind, EVENT_REALLOC);
+	assert_int_equal(e[3].flags, EVENT_FAILED);
+	assert_int_equal(e[3].heap, TRACE_NONE);
+	free(e);
+}
+
+static void frames_without_an_image_and_cut_stacks_are_told(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	const uint32_t stack[] = {PC_TRUNCATED, PC + 900, PC + 901, PC + 5};
+	const uint32_t whole[] = {PC + 5};
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
+	size_t count;
+
+	producer_event(&p, &event, stack, 4, 0);
+	producer_event(&p, &event, stack, 3, 3);
+	producer_event(&p, &event, whole, 1, 0);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).truncated, 2);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 3);
+	const struct trace_dictionary *d = bed->dictionary;
+	uint32_t node = d->nodes[e[0].stack].parent;
+	assert_int_equal(d->frames[d->nodes[node].frame].image, TRACE_NONE);
+	assert_int_equal(d->frames[d->nodes[node].frame].offset, 0x900000);
+	node = d->nodes[node].parent;
+	assert_int_equal(d->frames[d->nodes[node].frame].image, TRACE_NONE);
+	assert_int_equal(d->frames[d->nodes[node].frame].offset, 0x401000 + 16 * (PC + 900));
+	node = d->nodes[node].parent;
+	assert_int_equal(d->frames[d->nodes[node].frame].offset, TRACE_FRAME_TRUNCATED);
+	assert_int_equal(e[0].flags, EVENT_TRUNCATED);
+	assert_int_equal(e[1].flags, EVENT_TRUNCATED);
+	assert_int_equal(e[2].flags, 0);
+	free(e);
+}
+
+static uint32_t in_state(const struct bed *bed, uint32_t state)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < bed->region.buffer_ready; i++)
+		count += region_buffer(&bed->region, i)->state == state;
+	return count;
+}
+
+static void deep_stacks_and_many_buffers_arrive_in_order(void **state)
+{
+	struct bed *bed = *state;
+	enum { EVENTS = 20000, THREADS = 3 };
+	struct producer p[THREADS];
+	static uint32_t stack[600];
+	uint64_t begin = __rdtsc();
+	size_t count;
+	for (uint32_t i = 0; i < THREADS; i++)
+		p[i] = producer_new(&bed->region, 0, 100 + i);
+	for (uint32_t d = 0; d < 600; d++)
+		stack[d] = PC + d;
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		/* Depths around the limits of the short form. */
+		uint32_t depth = 1 + (i * 7919) % 600, common = (i * 31) % depth;
+		if (i % 16)
+			depth = common = 3;
+		if (i % 16 == 0)
+			common = 0;
+		for (uint32_t d = common; d < depth; d++)
+			stack[d] = PC + (d + i) % 800;
+		struct produced event = {.entry = ENTRY_MALLOC, .ticks = begin + i, .address = 0x1000 + i, .size = depth};
+		struct producer *producer = &p[i / 64 % THREADS];
+		while (!producer_event(producer, &event, stack, depth, 0))
+			bed_poll(bed, false);
+		if (i % 500 == 0) {
+			region_grow(&bed->region);
+			bed_poll(bed, i % 1500 == 0);
+		}
+	}
+	assert_true(in_state(bed, BUFFER_FREE) > 0);
+	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 9, __rdtsc());
+	assert_int_equal(in_state(bed, BUFFER_FREE), bed->region.buffer_ready);
+	for (uint32_t i = 0; i < 256 && i < bed->region.slot_ready; i++)
+		assert_int_equal(region_slot(&bed->region, i)->state, SLOT_FREE);
+	assert_int_equal(bed_totals(bed).damaged_buffers, 0);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, EVENTS);
+	int64_t last[THREADS] = {0};
+	uint64_t sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		assert_true(e[i].thread < THREADS);
+		assert_true(e[i].time_ns >= last[e[i].thread]);
+		last[e[i].thread] = e[i].time_ns;
+		uint32_t depth = 0;
+		for (uint32_t node = e[i].stack; node; node = bed->dictionary->nodes[node].parent)
+			depth++;
+		assert_int_equal(depth, e[i].size);
+		sum += e[i].address - 0x1000;
+	}
+	assert_int_equal(sum, (uint64_t)EVENTS * (EVENTS - 1) / 2);
+	assert_int_equal(bed->dictionary->thread_count, THREADS);
+	free(e);
+}
+
+/* Events whose addresses are first, first + 1, ... */
+static void produce(struct producer *p, uint64_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t stack[] = {PC, PC + 1 + i % 7};
+		struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = first + i, .size = 1};
+		assert_true(producer_event(p, &event, stack, 2, i ? 1 : 0));
+	}
+}
+
+static void a_slot_passed_on_with_its_buffer_has_all_its_threads(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 1000);
+	size_t count;
+
+	produce(&p, 1, 20);
+	for (uint32_t i = 1; i < 50; i++) {
+		producer_inherit(&p, 1000 + i, __rdtsc());
+		produce(&p, 1 + i * 20, 20);
+		if (i % 20 == 0)
+			bed_poll(bed, true);
+	}
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 1000);
+	assert_int_equal(bed->dictionary->thread_count, 50);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(bed->dictionary->threads[e[i].thread].tid, 1000 + (e[i].address - 1) / 20);
+	free(e);
+}
+
+static void a_dead_threads_slot_is_drained_and_free(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 50), q;
+	size_t count;
+
+	produce(&p, 1, 10);
+	/* Not the thread that was found dead: another has taken over. */
+	drain_end_tid(bed->drained, p.slot, 49);
+	assert_int_equal(region_slot(&bed->region, p.slot)->state, SLOT_LIVE);
+	drain_end_tid(bed->drained, p.slot, 50);
+	assert_int_equal(region_slot(&bed->region, p.slot)->state, SLOT_FREE);
+	assert_int_equal(in_state(bed, BUFFER_FREE), bed->region.buffer_ready);
+	q = producer_new(&bed->region, 0, 51);
+	assert_int_equal(q.slot, p.slot);
+	produce(&q, 11, 10);
+	drain_end_thread(bed->drained, q.slot);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 20);
+	assert_int_equal(bed->dictionary->thread_count, 2);
+	assert_int_equal(e[19].address, 20);
+	assert_int_equal(bed->dictionary->threads[e[19].thread].tid, 51);
+	free(e);
+}
+
+static void calls_of_signal_handlers_are_a_thread_of_their_own(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 60), side = producer_side(&p);
+	size_t count;
+	const uint32_t stack[] = {PC};
+	struct produced event = {.entry = ENTRY_MALLOC, .flags = RECORD_IN_SIGNAL, .ticks = __rdtsc(), .address = 0x99, .size = 1};
+
+	produce(&p, 1, 10);
+	assert_true(producer_event(&side, &event, stack, 1, 0));
+	produce(&p, 11, 10);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 21);
+	assert_int_equal(bed->dictionary->thread_count, 2);
+	unsigned signals = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct trace_thread *thread = &bed->dictionary->threads[e[i].thread];
+		assert_int_equal(thread->tid, 60);
+		assert_int_equal(strstr(thread->name, "(signal)") != NULL, (e[i].flags & EVENT_IN_SIGNAL) != 0);
+		signals += (e[i].flags & EVENT_IN_SIGNAL) != 0;
+	}
+	assert_int_equal(signals, 1);
+	free(e);
+}
+
+static void calls_that_never_returned_are_named(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 70), q = producer_new(&bed->region, 0, 71), r = producer_new(&bed->region, 0, 72),
+			s = producer_new(&bed->region, 0, 73), u = producer_new(&bed->region, 0, 74);
+	size_t count;
+	const uint32_t stack[] = {PC, PC + 1};
+
+	/* In a free: its record lies behind what was committed. */
+	produce(&p, 0x100, 5);
+	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = PRODUCED_NO_DURATION};
+	struct region_slot *slot = region_slot(&bed->region, p.slot);
+	slot->pending = producer_write(&p, &freed, 0, NULL, 0);
+	slot->call_entry = ENTRY_FREE + 1;
+	slot->call_ticks = freed.ticks;
+	/* In a malloc. */
+	produce(&q, 0x200, 5);
+	slot = region_slot(&bed->region, q.slot);
+	slot->call_entry = ENTRY_MALLOC + 1;
+	slot->call_ticks = __rdtsc();
+	slot->call_size = 4711;
+	/* In the first call of all. */
+	slot = region_slot(&bed->region, r.slot);
+	slot->call_entry = ENTRY_CALLOC + 1;
+	slot->call_ticks = __rdtsc();
+	slot->call_size = 4712;
+	/* Dead after the commit, before the mark was taken away: the call is there already. */
+	produce(&s, 0x300, 5);
+	slot = region_slot(&bed->region, s.slot);
+	slot->call_entry = ENTRY_MALLOC + 1;
+	slot->call_ticks = s.ticks - 3;
+	/* Likewise a free, with an old record behind it. */
+	produce(&u, 0x400, 5);
+	freed.ticks = u.ticks + 500;
+	freed.address = 0x666;
+	slot = region_slot(&bed->region, u.slot);
+	slot->pending = producer_write(&u, &freed, 0, stack, 2);
+	slot->call_entry = ENTRY_FREE + 1;
+	slot->call_ticks = u.ticks + 200;
+
+	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 6, __rdtsc());
+	assert_int_equal(bed_totals(bed).in_flight, 3);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 4 * 5 + 3);
+	unsigned found = 0;
+	for (size_t i = 0; i < count; i++) {
+		assert_true(e[i].address != 0x666);
+		if (!(e[i].flags & EVENT_IN_FLIGHT))
+			continue;
+		found++;
+		uint32_t tid = bed->dictionary->threads[e[i].thread].tid;
+		if (tid == 70) {
+			assert_int_equal(e[i].kind, EVENT_FREE);
+			assert_int_equal(e[i].address, 0x102);
+		} else if (tid == 71) {
+			assert_int_equal(e[i].kind, EVENT_ALLOC);
+			assert_int_equal(e[i].size, 4711);
+		} else {
+			assert_int_equal(tid, 72);
+			assert_string_equal(bed->dictionary->entries[e[i].entry].name, "calloc");
+		}
+	}
+	assert_int_equal(found, 3);
+	free(e);
+}
+
+static void forked_processes_have_parents_and_places_are_used_again(void **state)
+{
+	struct bed *bed = *state;
+	size_t count;
+	for (uint32_t i = 0; i < 5; i++) {
+		*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 5000 + i, .parent = 0, .start_ticks = __rdtsc()};
+		struct producer p = producer_new(&bed->region, 1, 5000 + i);
+		region_slot(&bed->region, p.slot)->serial = p.serial;
+		produce(&p, 1 + i, 1);
+		bed_poll(bed, false);
+		assert_int_equal(drain_process(bed->drained, 1), 1 + i);
+		drain_end_process(bed->drained, 1, TRACE_END_EXIT, (int32_t)i, __rdtsc());
+		assert_int_equal(region_process(&bed->region, 1)->state, PROCESS_FREE);
+	}
+	assert_int_equal(bed_totals(bed).processes, 6);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 5);
+	assert_int_equal(bed->dictionary->process_count, 6);
+	for (size_t i = 0; i < count; i++) {
+		const struct trace_process *process = &bed->dictionary->processes[e[i].process];
+		assert_int_equal(process->pid, 5000 + e[i].address - 1);
+		assert_int_equal(process->forked_from, 0);
+		assert_int_equal(process->parent, 0);
+		assert_int_equal(process->end_status, e[i].address - 1);
+		assert_string_equal(process->image, "/bin/program");
+		/* Its heap is its own, though it has its parent's place and address. */
+		assert_int_equal(bed->dictionary->heaps[e[i].heap].process, e[i].process);
+	}
+	free(e);
+}
+
+static void gaps_are_told_once_and_in_parts(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 80);
+	struct region_slot *slot = region_slot(&bed->region, p.slot);
+	uint64_t t = __rdtsc();
+
+	produce(&p, 1, 3);
+	slot->gap_first_ticks = t;
+	slot->gap_last_ticks = t + 50;
+	slot->gap_count[0] = 10;
+	slot->gap_bytes[0] = 1000;
+	slot->gap_count[2] = 4;
+	bed_poll(bed, true);
+	bed_poll(bed, true);
+	assert_int_equal(slot->gap_first_ticks, 0);
+	assert_int_equal(slot->taken_count[0], 10);
+	slot->gap_first_ticks = t + 70;
+	slot->gap_last_ticks = t + 90;
+	slot->gap_count[1] = 1;
+	slot->gap_stacks = 6;
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	assert_int_equal(bed_totals(bed).lost, 15);
+	bed_finish(bed);
+	const struct trace_gap *gap = bed->dictionary->gaps;
+	int64_t start = (int64_t)(t - bed->clock.start_ticks);
+	assert_int_equal(bed->dictionary->gap_count, 2);
+	assert_int_equal(gap[0].count[EVENT_ALLOC], 10);
+	assert_int_equal(gap[0].bytes[EVENT_ALLOC], 1000);
+	assert_int_equal(gap[0].count[EVENT_FREE], 4);
+	assert_int_equal(gap[0].from_ns, start);
+	assert_int_equal(gap[0].to_ns, start + 50);
+	assert_int_equal(gap[1].count[EVENT_ALLOC], 0);
+	assert_int_equal(gap[1].count[EVENT_REALLOC], 1);
+	assert_int_equal(gap[1].stacks, 6);
+	assert_int_equal(gap[1].from_ns, start + 70);
+}
+
+static void buffers_are_kept_until_their_events_are_written(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 90);
+
+	produce(&p, 1, 1000);
+	producer_finish(&p);
+	uint32_t full = in_state(bed, BUFFER_FULL);
+	assert_true(full >= 4 && full < 8);
+	bed_poll(bed, false);
+	assert_int_equal(in_state(bed, BUFFER_FULL), full);
+	assert_int_equal(writer_event_count(bed->writer), 0);
+	bed_poll(bed, true);
+	assert_int_equal(in_state(bed, BUFFER_FULL), 0);
+	assert_int_equal(writer_event_count(bed->writer), 1000);
+	/* More than half of them held: written without being told to. */
+	produce(&p, 1001, 5000);
+	bed_poll(bed, false);
+	assert_int_equal(writer_event_count(bed->writer) > 2000, 1);
+	bed_finish(bed);
+}
+
+/* Every record that makes no sense ends its buffer, and the loss is told. */
+static void damage_ends_a_buffer_and_is_counted(void **state)
+{
+	struct bed *bed = *state;
+	static const struct { uint32_t at; uint64_t value; const char *what; } damage[] = {
+		{24 + 0, 200, "function"},
+		{24 + 0, ENTRY_MALLOC | (uint64_t)RECORD_FREE << 8, "kind"},
+		{24 + 0, ENTRY_MALLOC | 3ull << 16, "popped"},
+		{24 + 0, ENTRY_MALLOC | 200ull << 24 | 100ull << 32, "program counter"},
+		{24 + 0, ENTRY_MALLOC | 255ull << 16, "popped"},
+		{24 + 24, 0xf1 | 250 << 8, "program counter"},
+		{24 + 0, 0xf7 | 1 << 8, "control"},
+		{24 + 0, 0xf1 | 0 << 8, "control"},
+		{24 + 0, 0xf0 | 2 << 8, "begin"},
+		{0, ENTRY_MALLOC, "no thread"},
+		{8, 1, "time"},
+		{8, UINT64_MAX, "time"},
+		{16, 77ull << 32, "process"},
+		{24 + 24, 5 | 6ull << 32, "program counter"},
+		{24 + 24, 19999 | 6ull << 32, "program counter"},
+	};
+	uint64_t events = 0;
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+		struct producer p = producer_new(&bed->region, 0, 200 + (uint32_t)i);
+		produce(&p, 1, 100);
+		memcpy(p.start + damage[i].at, &damage[i].value, 8);
+		producer_finish(&p);
+		bed_poll(bed, true);
+		if (bed_totals(bed).damaged_buffers != i + 1)
+			fail_msg("not noticed: %s", damage[i].what);
+		drain_end_thread(bed->drained, p.slot);
+	}
+	events = bed_totals(bed).events;
+	assert_int_equal(in_state(bed, BUFFER_FREE), bed->region.buffer_ready);
+	assert_true(bed_totals(bed).lost > 100);
+	bed_finish(bed);
+	assert_true(events < 100);
+	assert_true(bed->dictionary->gap_count > 0);
+	for (size_t i = 0, found = 0; i < bed->dictionary->option_count; i++) {
+		if (strcmp(bed->dictionary->options[i].name, "damaged-buffer") != 0)
+			continue;
+		if (!strstr(bed->dictionary->options[i].value, damage[found].what))
+			fail_msg("%s does not tell of: %s", bed->dictionary->options[i].value, damage[found].what);
+		found++;
+	}
+}
+
+static void heads_that_make_no_sense_do_no_harm(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 300);
+	produce(&p, 1, 10);
+	region_buffer(&bed->region, p.buffer)->committed = UINT32_MAX;
+	struct region_buffer *head = region_buffer(&bed->region, 5);
+	*head = (struct region_buffer){.state = BUFFER_FULL, .slot = 4000000000u, .committed = 64};
+	head = region_buffer(&bed->region, 6);
+	*head = (struct region_buffer){.state = BUFFER_FULL, .slot = 9, .committed = 8189, .sequence = UINT32_MAX};
+	head = region_buffer(&bed->region, 7);
+	*head = (struct region_buffer){.state = BUFFER_FULL, .slot = 9, .committed = 0, .sequence = 0};
+	struct region_slot *slot = region_slot(&bed->region, 12);
+	*slot = (struct region_slot){.state = SLOT_LIVE, .process = 3000000000u, .buffer = 77777, .side_buffer = 5, .call_entry = 255,
+				     .pending = UINT32_MAX, .gap_sequence = 1, .gap_count = {UINT64_MAX, 1, 1}};
+	bed_poll(bed, true);
+	drain_end_thread(bed->drained, 12);
+	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 11, __rdtsc());
+	drain_end_process(bed->drained, 1000, TRACE_END_SIGNAL, 11, __rdtsc());
+	assert_int_equal(in_state(bed, BUFFER_FREE), bed->region.buffer_ready);
+	bed_finish(bed);
+}
+
+/* A logger dies at some moment; another one goes on with the region and the trace. */
+static void another_logger_goes_on_without_loss_or_repetition(void **state)
+{
+	struct bed *bed = *state;
+	struct writer_options options = {0};
+	size_t count;
+	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 6000, .parent = 0, .start_ticks = __rdtsc()};
+	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000), r = producer_new(&bed->region, 0, 401);
+	for (uint32_t i = 0; i < 3; i++) {
+		produce(&p, 1 + i * 700, 700);
+		produce(&q, 10001 + i * 700, 700);
+		for (uint32_t k = 0; k < 35; k++) {
+			producer_inherit(&r, 500 + i * 35 + k, __rdtsc());
+			produce(&r, 20001 + i * 700 + k * 20, 20);
+		}
+		bed_poll(bed, i == 1);
+	}
+	region_slot(&bed->region, p.slot)->gap_count[1] = 5;
+	bed_poll(bed, true);
+	/* It dies here: what it had in memory is gone. */
+	drain_free(bed->drain);
+	assert_int_equal(writer_flush(bed->writer, &bed->diag), 0);
+	struct trace_statistics statistics = {0};
+	struct region abandoned = bed->region;
+	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
+	region_close(&abandoned);
+	assert_int_equal(region_open(&bed->region, bed->region_path, &bed->diag), 0);
+	p.region = q.region = r.region = &bed->region;
+
+	assert_int_equal(trace_open(&bed->trace, bed->trace_path, &bed->diag), 0);
+	struct drain_known known = {.dictionary = trace_dictionary(bed->trace), .clock = bed->clock};
+	assert_int_equal(writer_reopen(&bed->writer, bed->trace_path, &options, &bed->diag), 0);
+	bed->drain = drain_new(bed->writer);
+	bed->drained = drain_adopt(bed->drain, &bed->region, &bed->image, &known);
+	assert_non_null(bed->drained);
+	drain_end_process(bed->drained, 1, TRACE_END_UNKNOWN, 0, __rdtsc());
+	drain_end_process(bed->drained, 0, TRACE_END_UNKNOWN, 0, __rdtsc());
+	drain_remove(bed->drained, &bed->error, &bed->diag);
+	bed->drained = NULL;
+	struct trace *before = bed->trace;
+	bed_finish(bed);
+	trace_close(before);
+
+	struct seen *e = read_events(bed, &count);
+	static unsigned times[30001];
+	memset(times, 0, sizeof(times));
+	for (size_t i = 0; i < count; i++) {
+		assert_true(e[i].address <= 30000);
+		times[e[i].address]++;
+		uint32_t tid = bed->dictionary->threads[e[i].thread].tid;
+		assert_int_equal(tid, e[i].address > 20000 ? 500 + (e[i].address - 20001) / 20 : e[i].address > 10000 ? 6000 : 400);
+	}
+	for (uint32_t i = 0; i < 2100; i++) {
+		assert_int_equal(times[1 + i], 1);
+		assert_int_equal(times[10001 + i], 1);
+		assert_int_equal(times[20001 + i], 1);
+	}
+	assert_int_equal(count, 3 * 2100);
+	assert_int_equal(bed->dictionary->process_count, 2);
+	assert_int_equal(bed->dictionary->thread_count, 2 + 105);
+	assert_int_equal(bed->dictionary->gap_count, 1);
+	assert_int_equal(bed->dictionary->processes[0].end, TRACE_END_UNKNOWN);
+	free(e);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
+	const struct CMUnitTest tests[] = {
+		TEST(every_number_of_an_event_arrives),
+		TEST(the_outcome_tells_what_a_realloc_was),
+		TEST(frames_without_an_image_and_cut_stacks_are_told),
+		TEST(deep_stacks_and_many_buffers_arrive_in_order),
+		TEST(a_slot_passed_on_with_its_buffer_has_all_its_threads),
+		TEST(a_dead_threads_slot_is_drained_and_free),
+		TEST(calls_of_signal_handlers_are_a_thread_of_their_own),
+		TEST(calls_that_never_returned_are_named),
+		TEST(forked_processes_have_parents_and_places_are_used_again),
+		TEST(gaps_are_told_once_and_in_parts),
+		TEST(buffers_are_kept_until_their_events_are_written),
+		TEST(damage_ends_a_buffer_and_is_counted),
+		TEST(heads_that_make_no_sense_do_no_harm),
+		TEST(another_logger_goes_on_without_loss_or_repetition),
+	};
+#undef TEST
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

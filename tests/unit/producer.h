@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/** Writes records into a region as region/layout.h describes them: what a recorder does, without a target. For tests and benchmarks. */
+#ifndef XHEAP_TESTS_PRODUCER_H
+#define XHEAP_TESTS_PRODUCER_H
+
+#include <string.h>
+
+#include "region/region.h"
+
+/** One thread that fills a stream. */
+struct producer {
+	struct region *region;
+	uint32_t slot, serial, tid, process;
+	uint32_t side;                /**< 0x80000000 for the stream of signal handlers */
+	uint32_t buffer;              /**< UINT32_MAX: none */
+	uint8_t *start, *write, *limit;
+	uint64_t ticks;               /**< of the last point */
+	uint32_t depth;               /**< of the stack that a reader remembers */
+};
+
+/** An event as a recorder has it. */
+struct produced {
+	uint8_t entry, flags;         /**< enum record_flag, of which BIG is found here */
+	uint64_t ticks, address, previous, size, usable, argument, argument2, duration, exact;
+	uint16_t heap;
+	uint32_t error;
+};
+
+enum { PRODUCED_NO_DURATION = 0xffff };
+
+static inline void producer_begin_record(struct producer *producer, uint64_t ticks)
+{
+	uint64_t word[3] = {RECORD_BEGIN | 3u << 8 | (uint64_t)producer->tid << 32, ticks, producer->serial | (uint64_t)producer->process << 32};
+	memcpy(producer->write, word, sizeof(word));
+	producer->write += sizeof(word);
+	producer->ticks = ticks;
+	producer->depth = 0;
+}
+
+static inline void producer_commit(struct producer *producer)
+{
+	__atomic_store_n(&region_buffer(producer->region, producer->buffer)->committed, (uint32_t)(producer->write - producer->start), __ATOMIC_RELEASE);
+}
+
+/** Hand the buffer in use over. */
+static inline void producer_finish(struct producer *producer)
+{
+	if (producer->buffer == UINT32_MAX)
+		return;
+	producer_commit(producer);
+	__atomic_store_n(&region_buffer(producer->region, producer->buffer)->state, BUFFER_FULL, __ATOMIC_RELEASE);
+	producer->buffer = UINT32_MAX;
+}
+
+/** Take a free buffer; false when there is none. */
+static inline bool producer_next(struct producer *producer, uint64_t ticks)
+{
+	struct region_slot *slot = region_slot(producer->region, producer->slot);
+	producer_finish(producer);
+	for (uint32_t i = 0; i < producer->region->buffer_ready; i++) {
+		struct region_buffer *head = region_buffer(producer->region, i);
+		uint32_t state = BUFFER_FREE;
+		if (!__atomic_compare_exchange_n(&head->state, &state, BUFFER_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		head->slot = producer->slot;
+		head->process = producer->process;
+		head->serial = producer->serial;
+		head->sequence = producer->side ? ++slot->side_sequence | producer->side : ++slot->sequence;
+		*(producer->side ? &slot->side_buffer : &slot->buffer) = i;
+		producer->buffer = i;
+		producer->start = producer->write = region_buffer_bytes(producer->region, i);
+		producer->limit = producer->start + producer->region->limits.buffer_size;
+		producer_begin_record(producer, ticks);
+		producer_commit(producer);
+		return true;
+	}
+	return false;
+}
+
+/** A new thread in the lowest free slot. */
+static inline struct producer producer_new(struct region *region, uint32_t process, uint32_t tid)
+{
+	struct producer producer = {.region = region, .tid = tid, .process = process, .buffer = UINT32_MAX};
+	while (region_slot(region, producer.slot)->state != SLOT_FREE)
+		producer.slot++;
+	struct region_slot *slot = region_slot(region, producer.slot);
+	producer.serial = slot->serial = region->header->thread_serial++;
+	slot->tid = tid;
+	slot->process = process;
+	slot->buffer = slot->side_buffer = UINT32_MAX;
+	slot->call_entry = slot->pending = 0;
+	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+	return producer;
+}
+
+/** Another thread takes the slot over with its buffer, as one does that gets the stack of a dead one. */
+static inline void producer_inherit(struct producer *producer, uint32_t tid, uint64_t ticks)
+{
+	struct region_slot *slot = region_slot(producer->region, producer->slot);
+	producer->serial = slot->serial = producer->region->header->thread_serial++;
+	producer->tid = slot->tid = tid;
+	if (producer->buffer == UINT32_MAX || producer->limit - producer->write < 24) {
+		producer_next(producer, ticks);
+		return;
+	}
+	producer_begin_record(producer, ticks);
+	producer_commit(producer);
+}
+
+/** The stream of the same thread's signal handlers. */
+static inline struct producer producer_side(const struct producer *of)
+{
+	struct producer producer = *of;
+	producer.side = 0x80000000u;
+	producer.buffer = UINT32_MAX;
+	return producer;
+}
+
+/** Write the record at producer->write; its bytes, or 0 when it does not fit. ids are those pushed, outermost first. */
+static inline uint32_t producer_write(struct producer *producer, const struct produced *event, uint32_t pop, const uint32_t *ids, uint32_t push)
+{
+	uint64_t word[16], *at = word, slack = event->usable - event->size;
+	bool is_long = pop >= 255 || push >= 255;
+	uint8_t flags = event->flags;
+	if ((event->size | event->usable) >> 32 || (event->usable >= event->size && slack >= 0xffff))
+		flags |= RECORD_BIG;
+	*at++ = event->entry | (uint64_t)flags << 8 | (uint64_t)(is_long ? 255 : pop) << 16 | (uint64_t)(is_long ? 255 : push) << 24 |
+		(event->ticks - producer->ticks) << 32;
+	*at++ = event->address | event->duration << 48;
+	*at++ = (event->size & 0xffffffff) | (slack < 0xffff ? slack : 0xffff) << 32 | (uint64_t)event->heap << 48;
+	if (flags & RECORD_REALLOC) {
+		*at++ = event->previous;
+		*at++ = event->exact;
+	}
+	if (flags & RECORD_ARGUMENT)
+		*at++ = event->argument;
+	if (flags & RECORD_ARGUMENT2)
+		*at++ = event->argument2;
+	if (flags & RECORD_BIG) {
+		*at++ = event->size;
+		*at++ = event->usable;
+	}
+	if (flags & RECORD_FAILED)
+		*at++ = event->error;
+	if (is_long)
+		*at++ = pop | (uint64_t)push << 32;
+	uint32_t head_bytes = (uint32_t)((uint8_t *)at - (uint8_t *)word), bytes = head_bytes + (push + 1) / 2 * 8;
+	if (producer->buffer == UINT32_MAX || producer->limit - producer->write < bytes)
+		return 0;
+	memcpy(producer->write, word, head_bytes);
+	if (push & 1)
+		memset(producer->write + bytes - 8, 0, 8);
+	for (uint32_t i = 0; i < push; i++)
+		memcpy(producer->write + head_bytes + i * sizeof(*ids), &ids[i], sizeof(*ids));
+	return bytes;
+}
+
+/**
+ * One event with its whole stack (outermost first), `common` frames of which the last one had too. Takes another buffer when this
+ * one is full; false when there is none.
+ */
+static inline bool producer_event(struct producer *producer, const struct produced *event, const uint32_t *stack, uint32_t depth, uint32_t common)
+{
+	for (int attempt = 0; attempt < 3; attempt++) {
+		uint32_t kept = common < producer->depth ? common : producer->depth;
+		bool has_stack = !(event->flags & RECORD_NO_STACK);
+		uint32_t bytes = has_stack ? producer_write(producer, event, producer->depth - kept, stack + kept, depth - kept)
+					   : producer_write(producer, event, 0, NULL, 0);
+		if (bytes) {
+			producer->write += bytes;
+			producer->ticks = event->ticks;
+			producer->depth = has_stack ? depth : producer->depth;
+			producer_commit(producer);
+			return true;
+		}
+		if (!producer_next(producer, event->ticks))
+			return false;
+	}
+	return false;
+}
+
+#endif
