@@ -28,14 +28,19 @@ enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, NO_DURATION = 0xffff, NO_SLACK = 0
 struct call {
 	struct thread *thread;        /* NULL: not an event of its own */
 	struct stream *stream;
-	struct frame_state at;
-	uint64_t frame, begin;
+	uint64_t frame, begin;        /* frame: of the hook; the caller's pc, sp and bp lie around it */
 	uint32_t options;
 	uint32_t is_signal;
 	struct side *side;
 };
 
-/* An event's numbers. */
+/* The hook's caller. */
+static inline struct frame_state caller_of(uint64_t frame)
+{
+	return (struct frame_state){((const uint64_t *)frame)[1], frame + 16, *(const uint64_t *)frame};
+}
+
+/* An event's numbers; what its flags do not name is not set. */
 struct event {
 	uint64_t address, previous, size, usable, argument, argument2, duration, ticks;
 	uint32_t error;
@@ -75,7 +80,8 @@ __attribute__((noinline))
 static int enter_nested(struct call *call, struct thread *thread, struct recorder *recorder)
 {
 	int is_live, is_signal;
-	if (is_internal(recorder, call->at.pc)) {
+	struct frame_state at = caller_of(call->frame);
+	if (is_internal(recorder, at.pc)) {
 		thread->slot->suppressed++;
 		return 0;
 	}
@@ -84,13 +90,12 @@ static int enter_nested(struct call *call, struct thread *thread, struct recorde
 		return 0;
 	if (side->busy) {
 		/* A signal within a signal's call, or a side call that never returned. */
-		int is_side_live = call->at.sp < side->busy && side->busy - call->at.sp < (1u << 20);
+		int is_side_live = at.sp < side->busy && side->busy - at.sp < (1u << 20);
 		if (is_side_live)
 			return 0;
 	}
 	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
-	uint32_t count = capture_whole(thread, call->at, side->fresh, max, thread->guard, &is_live, &is_signal);
-	(void)count;
+	capture_whole(thread, at, side->fresh, max, thread->guard, &is_live, &is_signal);
 	if (!is_live) {
 		guard_discard(thread);
 		return 1;
@@ -99,47 +104,64 @@ static int enter_nested(struct call *call, struct thread *thread, struct recorde
 		thread->slot->suppressed++;
 		return 0;
 	}
-	side->busy = call->at.sp;
+	side->busy = at.sp;
 	call->side = side;
 	call->is_signal = 1;
 	return 1;
 }
 
-/* False: pass the call through. */
+enum { CALL_PASSES, CALL_IS_PLAIN, CALL_IS_SPECIAL };
+
+/* CALL_IS_PLAIN: an outermost call, with the guard set and the time taken. CALL_IS_SPECIAL: enter_special() decides. */
 static inline __attribute__((always_inline))
 int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
 	uint32_t options = LOAD(&recorder->region->options);
-	if (UNLIKELY(!(options & OPTION_ENABLED)))
-		return 0;
-	uint64_t pc = ((const uint64_t *)frame)[1];
-	if (UNLIKELY(pc - context->silent_low < context->silent_bytes || pc - context->silent_low2 < context->silent_bytes2))
-		return 0;
+	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK)) != OPTION_ENABLED))
+		return options & OPTION_ENABLED ? CALL_IS_SPECIAL : CALL_PASSES;
 	struct thread *thread = thread_current(recorder);
 	if (UNLIKELY(!thread))
-		return 0;
+		return CALL_PASSES;
+	if (UNLIKELY(thread->guard))
+		return CALL_IS_SPECIAL;
 	call->thread = thread;
 	call->stream = &thread->stream;
-	call->at = (struct frame_state){pc, frame + 16, *(const uint64_t *)frame};
 	call->frame = frame;
 	call->options = options;
 	call->is_signal = 0;
-	call->side = 0;
-	if (UNLIKELY(thread->guard)) {
-		if (!enter_nested(call, thread, recorder))
-			return 0;
-		if (call->is_signal) {
-			call->stream = &call->side->stream;
-			call->begin = clock_of(recorder->region, options);
-			return 1;
-		}
-	}
 	thread->guard = frame;
 	/* The guard must stand before anything that a signal handler's call must not find half done. */
 	__asm__ volatile("" ::: "memory");
-	call->begin = clock_of(recorder->region, options);
+	call->begin = clock_ticks();
+	return CALL_IS_PLAIN;
+}
+
+/* The other ways to begin: under a guard, without the processor's clock, in the test mode. False: pass the call through. */
+__attribute__((noinline))
+static int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
+{
+	struct recorder *recorder = context->recorder;
+	struct thread *thread = thread_current(recorder);
+	if (!thread)
+		return 0;
+	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame, .options = LOAD(&recorder->region->options)};
+	if (thread->guard && !enter_nested(call, thread, recorder))
+		return 0;
+	if (call->is_signal)
+		call->stream = &call->side->stream;
+	else
+		thread->guard = frame;
+	__asm__ volatile("" ::: "memory");
+	call->begin = clock_of(recorder->region, call->options);
 	return 1;
+}
+
+/* Calls that are no events: glibc gives back what the program had freed before. */
+static inline int is_silent(const struct hook_context *context, uint64_t frame)
+{
+	uint64_t pc = ((const uint64_t *)frame)[1];
+	return pc - context->silent_low < context->silent_bytes || pc - context->silent_low2 < context->silent_bytes2;
 }
 
 static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t size)
@@ -194,33 +216,44 @@ static uint32_t heap_lookup(struct thread *thread, const struct hook_context *co
 	return i;
 }
 
-/* The heap that a block belongs to, by glibc's word before it: mapped alone, of an arena other than the main one, or main. */
-static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
+/* Whose block: by glibc's word before it, mapped alone, of an arena other than the main one, or of the main one. */
+__attribute__((noinline))
+static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint16_t kind, uint64_t handle, uint64_t key)
 {
-	uint16_t kind = HEAP_ALLOCATOR;
-	uint64_t handle = context->allocator_base;
-	if (context->chunk != CHUNK_NONE) {
-		uint64_t word = *(const uint64_t *)(address - 8);
-		kind = HEAP_GLIBC_MAIN;
-		if (UNLIKELY(word & CHUNK_MMAPPED)) {
-			kind = HEAP_GLIBC_MMAP;
-		} else if (word & CHUNK_NON_MAIN) {
-			kind = HEAP_GLIBC_ARENA;
-			if (context->chunk == CHUNK_GLIBC)
-				handle = *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1));
-		}
+	if (thread->heap_handle[1] == key) {
+		/* Two heaps in turn: the last one first. */
+		uint32_t id = thread->heap_id[1];
+		thread->heap_handle[1] = thread->heap_handle[0];
+		thread->heap_id[1] = thread->heap_id[0];
+		thread->heap_handle[0] = key;
+		thread->heap_id[0] = id;
+		return (uint16_t)id;
 	}
-	uint64_t key = handle ^ (uint64_t)kind << 60;
-	if (LIKELY(thread->heap_handle[0] == key))
-		return (uint16_t)thread->heap_id[0];
-	if (thread->heap_handle[1] == key)
-		return (uint16_t)thread->heap_id[1];
 	uint32_t id = heap_lookup(thread, context, kind, handle);
 	thread->heap_handle[1] = thread->heap_handle[0];
 	thread->heap_id[1] = thread->heap_id[0];
 	thread->heap_handle[0] = key;
 	thread->heap_id[0] = id;
 	return (uint16_t)id;
+}
+
+static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
+{
+	uint16_t kind = HEAP_ALLOCATOR;
+	uint64_t handle = context->allocator_base;
+	if (LIKELY(context->chunk != CHUNK_NONE)) {
+		uint64_t word = *(const uint64_t *)(address - 8);
+		kind = HEAP_GLIBC_MAIN;
+		if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) {
+			kind = word & CHUNK_MMAPPED ? HEAP_GLIBC_MMAP : HEAP_GLIBC_ARENA;
+			if (!(word & CHUNK_MMAPPED) && context->chunk == CHUNK_GLIBC)
+				handle = *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1));
+		}
+	}
+	uint64_t key = handle ^ (uint64_t)kind << 60;
+	if (LIKELY(thread->heap_handle[0] == key))
+		return (uint16_t)thread->heap_id[0];
+	return heap_of_slowly(thread, context, kind, handle, key);
 }
 
 static inline uint64_t usable_of(const struct hook_context *context, uint64_t address)
@@ -246,7 +279,7 @@ static void change_of_side(const struct call *call, struct change *change)
 	struct side *side = call->side;
 	int live, nested;
 	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
-	uint32_t count = capture_whole(call->thread, call->at, side->fresh, max, call->thread->guard, &live, &nested);
+	uint32_t count = capture_whole(call->thread, caller_of(call->frame), side->fresh, max, call->thread->guard, &live, &nested);
 	uint32_t *id = side->id;
 	for (uint32_t i = 0; i < count; i++)
 		id[i] = (uint32_t)side->fresh[count - 1 - i].id;
@@ -264,79 +297,73 @@ static inline uint32_t event_words(const struct event *event, uint32_t pop, uint
 	return words;
 }
 
-/* Write the record at stream->write without committing it; its bytes, 0 when it was lost. */
-static inline __attribute__((always_inline))
-uint32_t event_write(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
+static inline uint64_t *put_head(uint64_t *word, const struct hook_context *context, const struct event *event, uint64_t flags,
+				 uint64_t pop, uint64_t push, uint64_t delta)
+{
+	uint64_t slack = event->usable - event->size;
+	word[0] = context->entry | flags << 8 | pop << 16 | push << 24 | delta << 32;
+	word[1] = (event->address & ((1ull << ADDRESS_BITS) - 1)) | event->duration << ADDRESS_BITS;
+	word[2] = (event->size & 0xffffffff) | (slack < NO_SLACK ? slack : NO_SLACK) << 32 | (uint64_t)event->heap << 48;
+	return word + EVENT_WORDS;
+}
+
+static inline uint64_t *put_ids(uint64_t *word, const uint32_t *id, uint32_t count)
+{
+	/* In pairs; what follows the last of an odd number is no matter (the arrays are longer than what they hold). */
+	for (uint32_t i = 0; i < count; i += 2, word++)
+		memcpy_8(word, id + i);
+	return word;
+}
+
+/* Write a record of any kind, in a new buffer if it must be. Its bytes, 0 when it was lost. */
+__attribute__((noinline))
+static uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change)
 {
 	struct thread *thread = call->thread;
 	struct stream *stream = call->stream;
-	struct change change = {0, 0, 0, 0};
-	uint32_t kept_stack = 0;
-	if (LIKELY(call->options & stack_option) && LIKELY(!thread->stacks_given_up)) {
-		if (UNLIKELY(call->is_signal)) {
-			change_of_side(call, &change);
-		} else {
-			change.kept = capture_stack(thread, call->at, call->options >> OPTION_DEPTH_SHIFT);
-			change.id = thread->id;
-			change.has_stack = 1;
-			kept_stack = thread->memo_count;
-			if (UNLIKELY(call->options & OPTION_CHECK))
-				capture_check(thread, call->at);
-		}
-	}
-	for (int attempt = 0;; attempt++) {
+	enum lost_kind lost = (enum lost_kind)event->lost;
+	uint32_t total = change.kept + change.pushed;
+	for (int attempt = 0; attempt < 4; attempt++) {
 		uint64_t delta = event->ticks - stream->ticks;
-		if (UNLIKELY(!stream->head)) {
-			if (!stream_next(thread, stream, event->ticks, (enum lost_kind)event->lost))
+		if (!stream->head) {
+			if (!stream_next(thread, stream, event->ticks, lost))
 				break;
 			continue;
 		}
-		if (UNLIKELY(delta >> 32)) {
-			if (!stream_begin(thread, stream, event->ticks, (enum lost_kind)event->lost))
+		if (delta >> 32) {
+			if (!stream_begin(thread, stream, event->ticks, lost))
 				break;
 			continue;
 		}
-		/* A stream that has begun anew remembers nothing: everything is pushed. */
-		uint32_t total = call->is_signal ? change.pushed : kept_stack;
+		/* A stream that has begun anew remembers nothing: everything is pushed. A side stream remembers only its last event. */
 		uint32_t kept = change.kept < stream->depth ? change.kept : stream->depth;
-		if (call->is_signal)
-			kept = 0;
 		uint32_t pop = change.has_stack ? stream->depth - kept : 0, push = change.has_stack ? total - kept : 0;
 		uint32_t bytes = event_words(event, pop, push) * 8;
-		if (UNLIKELY((uint64_t)(stream->limit - stream->write) < bytes)) {
-			if (attempt > 2 || !stream_next(thread, stream, event->ticks, (enum lost_kind)event->lost))
+		if ((uint64_t)(stream->limit - stream->write) < bytes) {
+			if (!stream_next(thread, stream, event->ticks, lost))
 				break;
 			continue;
 		}
-		uint8_t flags = event->flags | (change.has_stack ? 0 : RECORD_NO_STACK) | (call->is_signal ? RECORD_IN_SIGNAL : 0);
-		uint64_t *word = (uint64_t *)stream->write;
-		uint32_t is_long = pop >= 255 || push >= 255;
-		uint64_t pops = is_long ? 255 : pop, pushes = is_long ? 255 : push;
-		uint64_t slack = event->usable - event->size;
-		*word++ = context->entry | (uint64_t)flags << 8 | pops << 16 | pushes << 24 | delta << 32;
-		*word++ = (event->address & ((1ull << ADDRESS_BITS) - 1)) | event->duration << ADDRESS_BITS;
-		*word++ = (event->size & 0xffffffff) | (slack < NO_SLACK ? slack : NO_SLACK) << 32 | (uint64_t)event->heap << 48;
-		if (flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) {
-			if (flags & RECORD_REALLOC) {
-				*word++ = event->previous;
-				*word++ = event->ticks - call->begin;
-			}
-			if (flags & RECORD_ARGUMENT)
-				*word++ = event->argument;
-			if (flags & RECORD_ARGUMENT2)
-				*word++ = event->argument2;
-			if (flags & RECORD_BIG) {
-				*word++ = event->size;
-				*word++ = event->usable;
-			}
-			if (flags & RECORD_FAILED)
-				*word++ = event->error;
+		uint64_t flags = event->flags | (change.has_stack ? 0u : RECORD_NO_STACK) | (call->is_signal ? RECORD_IN_SIGNAL : 0u);
+		int is_long = pop >= 255 || push >= 255;
+		uint64_t *word = put_head((uint64_t *)stream->write, context, event, flags, is_long ? 255 : pop, is_long ? 255 : push, delta);
+		if (flags & RECORD_REALLOC) {
+			*word++ = event->previous;
+			*word++ = event->ticks - call->begin;
 		}
-		if (UNLIKELY(is_long))
+		if (flags & RECORD_ARGUMENT)
+			*word++ = event->argument;
+		if (flags & RECORD_ARGUMENT2)
+			*word++ = event->argument2;
+		if (flags & RECORD_BIG) {
+			*word++ = event->size;
+			*word++ = event->usable;
+		}
+		if (flags & RECORD_FAILED)
+			*word++ = event->error;
+		if (is_long)
 			*word++ = pop | (uint64_t)push << 32;
-		const uint32_t *id = change.id + kept;
-		for (uint32_t i = 0; i < push; i += 2)
-			*word++ = id[i] | (uint64_t)(i + 1 < push ? id[i + 1] : 0) << 32;
+		put_ids(word, change.id + kept, push);
 		stream->ticks = event->ticks;
 		if (change.has_stack)
 			stream->depth = total;
@@ -344,54 +371,174 @@ uint32_t event_write(struct call *call, const struct hook_context *context, stru
 	}
 	/* The stream's memory of the stack may not be the thread's now: the next record that fits begins anew. */
 	stream->depth = 0;
-	stream_lose(thread, (enum lost_kind)event->lost, event->size, event->ticks);
+	stream_lose(thread, lost, event->size, event->ticks);
 	return 0;
+}
+
+/* The frames that an event adds and keeps. */
+static inline __attribute__((always_inline))
+struct change take_stack(const struct call *call, uint32_t stack_option)
+{
+	struct thread *thread = call->thread;
+	struct change change = {0, 0, 0, 0};
+	if (LIKELY(call->options & stack_option) && LIKELY(!thread->stacks_given_up)) {
+		change.kept = capture_stack(thread, caller_of(call->frame), call->options >> OPTION_DEPTH_SHIFT);
+		change.pushed = thread->memo_count - change.kept;
+		change.id = thread->id;
+		change.has_stack = 1;
+	}
+	return change;
+}
+
+/* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only what is
+ * written slowly needs an address. */
+static inline __attribute__((always_inline))
+uint32_t event_write(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option)
+{
+	struct stream *stream = call.stream;
+	struct change change = take_stack(&call, stack_option);
+	uint64_t delta = event.ticks - stream->ticks, flags = event.flags;
+	uint32_t kept = 0, pop = 0, push = 0;
+	if (LIKELY(change.has_stack)) {
+		uint32_t depth = stream->depth;
+		kept = change.kept < depth ? change.kept : depth;
+		pop = depth - kept;
+		push = change.kept + change.pushed - kept;
+	}
+	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
+	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) || UNLIKELY(delta >> 32) ||
+	    UNLIKELY((pop | push) >= 128) || UNLIKELY((uint64_t)(stream->limit - stream->write) < bytes)) {
+		struct call slow_call = call;
+		struct event slow_event = event;
+		return event_write_slowly(&slow_call, context, &slow_event, change);
+	}
+	uint64_t *word = (uint64_t *)stream->write;
+	if (UNLIKELY(!change.has_stack)) {
+		put_head(word, context, &event, flags | RECORD_NO_STACK, 0, 0, delta);
+	} else {
+		put_ids(put_head(word, context, &event, flags, pop, push, delta), change.id + kept, push);
+		stream->depth = kept + push;
+	}
+	stream->ticks = event.ticks;
+	return bytes;
+}
+
+/* As event_write(), for calls that began special. */
+__attribute__((noinline))
+static uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
+{
+	struct change change = {0, 0, 0, 0};
+	if (!call->is_signal) {
+		change = take_stack(call, stack_option);
+		if (change.has_stack && (call->options & OPTION_CHECK))
+			capture_check(call->thread, caller_of(call->frame));
+	} else if (call->options & stack_option) {
+		change_of_side(call, &change);
+	}
+	return event_write_slowly(call, context, event, change);
 }
 
 /* What Alloc and ReAlloc do after the call. */
 static inline __attribute__((always_inline))
-void leave_with_block(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
+void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
 {
-	event->ticks = clock_of(context->recorder->region, call->options);
-	event->duration = call->options & OPTION_DURATION ? region_duration_encode(event->ticks - call->begin) : NO_DURATION;
-	if (LIKELY(event->address)) {
-		event->heap = heap_of(call->thread, context, event->address);
-		event->usable = usable_of(context, event->address);
+	event.ticks = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
+	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : NO_DURATION;
+	if (LIKELY(event.address)) {
+		event.heap = heap_of(call.thread, context, event.address);
+		event.usable = usable_of(context, event.address);
 		/* What does not fit the record's own fields is given whole. Not known (0) is less than asked for. */
-		if (UNLIKELY((event->size | event->usable) >> 32) ||
-		    UNLIKELY(event->usable >= event->size + NO_SLACK))
-			event->flags |= RECORD_BIG;
-	} else if (UNLIKELY(event->size >> 32)) {
-		event->flags |= RECORD_BIG;
+		if (UNLIKELY((event.size | event.usable) >> 32) || UNLIKELY(event.usable >= event.size + NO_SLACK))
+			event.flags |= RECORD_BIG;
+	} else if (UNLIKELY(event.size >> 32)) {
+		event.flags |= RECORD_BIG;
 	}
-	uint32_t bytes = event_write(call, context, event, stack_option);
+	uint32_t bytes;
+	if (is_special) {
+		struct call special_call = call;
+		struct event special_event = event;
+		bytes = event_write_special(&special_call, context, &special_event, stack_option);
+	} else {
+		bytes = event_write(call, context, event, stack_option);
+	}
 	if (LIKELY(bytes)) {
-		call->stream->write += bytes;
-		stream_commit(call->stream);
+		call.stream->write += bytes;
+		stream_commit(call.stream);
 	}
-	call_end(call);
+	call_end(&call);
 }
 
-/* The whole of an allocating function with its arguments in a, b, c; `size` is what was asked for. */
+/* An allocating function's arguments, and what of them the event names. */
+struct request {
+	uint64_t a, b, c;             /* as given */
+	uint64_t size, argument, argument2, previous;
+	uint8_t flags, lost;
+	uint32_t stack_option;
+};
+
+/* ENOMEM: what these functions report when there is none. */
+enum { NO_MEMORY = 12 };
+
+/* The event of a call that gave `address`, or NULL. */
 static inline __attribute__((always_inline))
-uint64_t hook_alloc(uint64_t a, uint64_t b, uint64_t c, uint64_t size, uint8_t flags, uint64_t argument,
-		    const struct hook_context *context, uint64_t frame)
+struct event event_of(const struct request *request, uint64_t address, int has_failed)
 {
-	struct call call;
-	heap_call *original = (heap_call *)context->original;
-	if (UNLIKELY(!enter(&call, context, frame)))
-		return original(a, b, c, 0);
-	call_announce(&call, context, size);
-	uint64_t result = original(a, b, c, 0);
+	struct event event;
+	event.address = address;
+	event.size = request->size;
+	event.previous = request->previous;
+	event.argument = request->argument;
+	event.argument2 = request->argument2;
+	event.flags = request->flags;
+	event.lost = request->lost;
+	event.usable = event.heap = 0;
+	event.error = 0;
+	if (UNLIKELY(has_failed)) {
+		event.flags |= RECORD_FAILED;
+		event.error = NO_MEMORY;
+	}
+	return event;
+}
+
+/* From entered to left, for functions that return the block. */
+static inline __attribute__((always_inline))
+uint64_t allocate(struct call call, struct request request, const struct hook_context *context, uint64_t function, int is_special)
+{
+	call_announce(&call, context, request.size);
+	/* Of a block that a realloc frees, only now. */
+	uint16_t heap = request.previous ? heap_of(call.thread, context, request.previous) : 0;
+	uint64_t result = ((heap_call *)function)(request.a, request.b, request.c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	struct event event = {.address = result, .size = size, .argument = argument, .flags = flags, .lost = LOST_ALLOC};
-	if (UNLIKELY(!result)) {
-		event.flags |= RECORD_FAILED;
-		event.error = 12; /* ENOMEM: what these functions report */
-	}
-	leave_with_block(&call, context, &event, OPTION_STACK_ALLOC);
+	/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block alone. */
+	int has_failed = !result && (request.size != 0 || !request.previous);
+	struct event event = event_of(&request, result, has_failed);
+	event.heap = heap;
+	leave_with_block(call, context, event, request.stack_option, is_special);
 	return result;
+}
+
+__attribute__((noinline))
+static uint64_t allocate_special(struct request *request, const struct hook_context *context, uint64_t frame, uint64_t function)
+{
+	struct call call;
+	if (!enter_special(&call, context, frame))
+		return ((heap_call *)function)(request->a, request->b, request->c, 0);
+	return allocate(call, *request, context, function, 1);
+}
+
+/* The whole of an allocating function. */
+static inline __attribute__((always_inline))
+uint64_t hook_alloc(struct request request, const struct hook_context *context, uint64_t frame, uint64_t function)
+{
+	struct call call;
+	int how = enter(&call, context, frame);
+	if (LIKELY(how == CALL_IS_PLAIN))
+		return allocate(call, request, context, function, 0);
+	if (how == CALL_PASSES)
+		return ((heap_call *)function)(request.a, request.b, request.c, 0);
+	struct request special = request;
+	return allocate_special(&special, context, frame, function);
 }
 
 /* count * size as requested bytes; what overflows is more than there is. */
@@ -402,180 +549,178 @@ static inline uint64_t product(uint64_t count, uint64_t size)
 }
 
 #define FRAME ((uint64_t)__builtin_frame_address(0))
-#define CONTEXT const struct hook_context *context
 #define UNUSED __attribute__((unused))
+#define PARAMETERS uint64_t a, uint64_t b, uint64_t c, uint64_t d UNUSED, const struct hook_context *context
+#define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .c = c, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
+			      context, FRAME, context->original)
+#define RESIZE(more, ...) \
+	hook_alloc((struct request){.a = a, .b = b, .c = c, .previous = a, .lost = LOST_REALLOC, .stack_option = OPTION_STACK_REALLOC, \
+				    .flags = RECORD_REALLOC | (more), __VA_ARGS__}, context, FRAME, context->original)
 
-HOOK hook_malloc(uint64_t size, uint64_t b, uint64_t c, uint64_t d UNUSED, CONTEXT)
+HOOK hook_malloc(PARAMETERS)
 {
-	return hook_alloc(size, b, c, size, 0, 0, context, FRAME);
+	return ALLOC(.size = a);
 }
 
-HOOK hook_calloc(uint64_t count, uint64_t size, uint64_t c, uint64_t d UNUSED, CONTEXT)
+HOOK hook_calloc(PARAMETERS)
 {
-	return hook_alloc(count, size, c, product(count, size), RECORD_ARGUMENT, count, context, FRAME);
+	return ALLOC(.size = product(a, b), .argument = a, .flags = RECORD_ARGUMENT);
 }
 
-HOOK hook_aligned(uint64_t alignment, uint64_t size, uint64_t c, uint64_t d UNUSED, CONTEXT)
+HOOK hook_aligned(PARAMETERS)
 {
-	return hook_alloc(alignment, size, c, size, RECORD_ARGUMENT, alignment, context, FRAME);
+	return ALLOC(.size = b, .argument = a, .flags = RECORD_ARGUMENT);
 }
 
-HOOK hook_new_aligned(uint64_t size, uint64_t alignment, uint64_t c, uint64_t d UNUSED, CONTEXT)
+HOOK hook_new_aligned(PARAMETERS)
 {
-	return hook_alloc(size, alignment, c, size, RECORD_ARGUMENT, alignment, context, FRAME);
+	return ALLOC(.size = a, .argument = b, .flags = RECORD_ARGUMENT);
 }
 
-HOOK hook_posix_memalign(uint64_t pointer, uint64_t alignment, uint64_t size, uint64_t d UNUSED, CONTEXT)
+HOOK hook_realloc(PARAMETERS)
+{
+	return RESIZE(0, .size = b);
+}
+
+HOOK hook_realloc_extended(PARAMETERS)
+{
+	return RESIZE(RECORD_ARGUMENT, .size = b, .argument = c);
+}
+
+HOOK hook_reallocarray(PARAMETERS)
+{
+	return RESIZE(RECORD_ARGUMENT, .size = product(b, c), .argument = b);
+}
+
+/* posix_memalign(&pointer, alignment, size) gives the block by its first argument, and returns an error number. */
+HOOK hook_posix_memalign(PARAMETERS)
 {
 	struct call call;
 	heap_call *original = (heap_call *)context->original;
-	if (UNLIKELY(!enter(&call, context, FRAME)))
-		return original(pointer, alignment, size, 0);
-	call_announce(&call, context, size);
-	uint64_t result = original(pointer, alignment, size, 0);
+	/* Seldom called: the special way serves for all. */
+	int how = enter(&call, context, FRAME);
+	if (how == CALL_PASSES || (how == CALL_IS_SPECIAL && !enter_special(&call, context, FRAME)))
+		return original(a, b, c, 0);
+	call_announce(&call, context, c);
+	uint64_t result = original(a, b, c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	struct event event = {.size = size, .argument = alignment, .argument2 = pointer,
-			      .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC};
-	if ((uint32_t)result == 0) {
-		event.address = *(const uint64_t *)pointer;
-	} else {
-		event.flags |= RECORD_FAILED;
+	struct request request = {.size = c, .argument = b, .argument2 = a, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC};
+	int has_failed = (uint32_t)result != 0;
+	struct event event = event_of(&request, has_failed ? 0 : *(const uint64_t *)a, has_failed);
+	if (has_failed)
 		event.error = (uint32_t)result;
-	}
-	leave_with_block(&call, context, &event, OPTION_STACK_ALLOC);
+	leave_with_block(call, context, event, OPTION_STACK_ALLOC, 1);
 	return result;
-}
-
-static inline __attribute__((always_inline))
-uint64_t hook_resize(uint64_t pointer, uint64_t b, uint64_t c, uint64_t size, uint8_t flags, uint64_t argument, CONTEXT, uint64_t frame)
-{
-	struct call call;
-	heap_call *original = (heap_call *)context->original;
-	if (UNLIKELY(!enter(&call, context, frame)))
-		return original(pointer, b, c, 0);
-	call_announce(&call, context, size);
-	uint16_t heap = pointer ? heap_of(call.thread, context, pointer) : 0;
-	uint64_t result = original(pointer, b, c, 0);
-	if (UNLIKELY(!call_is_ours(&call, context)))
-		return result;
-	struct event event = {.address = result, .previous = pointer, .size = size, .argument = argument, .heap = heap,
-			      .flags = flags | RECORD_REALLOC, .lost = LOST_REALLOC};
-	/* NULL for no bytes is a free, where the allocator frees then; else it is a failure that leaves the block alone. */
-	if (UNLIKELY(!result) && (size != 0 || !pointer)) {
-		event.flags |= RECORD_FAILED;
-		event.error = 12;
-	}
-	leave_with_block(&call, context, &event, OPTION_STACK_REALLOC);
-	return result;
-}
-
-HOOK hook_realloc(uint64_t pointer, uint64_t size, uint64_t c, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_resize(pointer, size, c, size, 0, 0, context, FRAME);
-}
-
-HOOK hook_realloc_extended(uint64_t pointer, uint64_t size, uint64_t argument, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_resize(pointer, size, argument, size, RECORD_ARGUMENT, argument, context, FRAME);
-}
-
-HOOK hook_reallocarray(uint64_t pointer, uint64_t count, uint64_t size, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_resize(pointer, count, size, product(count, size), RECORD_ARGUMENT, count, context, FRAME);
-}
-
-static inline __attribute__((always_inline))
-uint64_t hook_give_back(uint64_t pointer, uint64_t b, uint64_t c, uint64_t size, uint8_t flags, uint64_t argument, CONTEXT, uint64_t frame)
-{
-	struct call call;
-	heap_call *original = (heap_call *)context->original;
-	if (!pointer || UNLIKELY(!enter(&call, context, frame)))
-		return original(pointer, b, c, 0);
-	struct event event = {.address = pointer, .size = size, .argument = argument, .ticks = call.begin, .duration = NO_DURATION,
-			      .flags = flags | RECORD_FREE, .lost = LOST_FREE};
-	event.heap = heap_of(call.thread, context, pointer);
-	if (UNLIKELY(size >> 32))
-		event.flags |= RECORD_BIG;
-	struct stream *stream = call.stream;
-	uint32_t bytes = event_write(&call, context, &event, OPTION_STACK_FREE);
-	struct region_slot *slot = call.thread->slot;
-	if (LIKELY(!call.is_signal)) {
-		STORE_RELEASE(&slot->pending, bytes);
-		call_announce(&call, context, size);
-	}
-	uint64_t result = original(pointer, b, c, 0);
-	if (UNLIKELY(!call_is_ours(&call, context)))
-		return result;
-	if (LIKELY(bytes)) {
-		if (call.options & OPTION_DURATION)
-			((uint16_t *)stream->write)[7] = region_duration_encode(clock_of(context->recorder->region, call.options) - call.begin);
-		stream->write += bytes;
-		stream_commit(stream);
-	}
-	if (LIKELY(!call.is_signal))
-		STORE(&slot->pending, 0);
-	call_end(&call);
-	return result;
-}
-
-HOOK hook_free(uint64_t pointer, uint64_t b, uint64_t c, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_give_back(pointer, b, c, 0, 0, 0, context, FRAME);
-}
-
-HOOK hook_free_sized(uint64_t pointer, uint64_t size, uint64_t c, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_give_back(pointer, size, c, size, 0, 0, context, FRAME);
-}
-
-HOOK hook_free_aligned_sized(uint64_t pointer, uint64_t alignment, uint64_t size, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_give_back(pointer, alignment, size, size, RECORD_ARGUMENT, alignment, context, FRAME);
-}
-
-HOOK hook_delete_aligned(uint64_t pointer, uint64_t alignment, uint64_t c, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_give_back(pointer, alignment, c, 0, RECORD_ARGUMENT, alignment, context, FRAME);
-}
-
-HOOK hook_delete_sized_aligned(uint64_t pointer, uint64_t size, uint64_t alignment, uint64_t d UNUSED, CONTEXT)
-{
-	return hook_give_back(pointer, size, alignment, size, RECORD_ARGUMENT, alignment, context, FRAME);
 }
 
 /*
  * A throwing operator new must never throw through this frame, which has no unwind table. So its twin that returns NULL
  * is called instead, and only when that fails the original is left to fail in its own way, as a tail call.
  */
-static inline __attribute__((always_inline))
-uint64_t hook_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint8_t flags, CONTEXT, uint64_t frame)
+#define THROWING(...) \
+	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, .b = b, .c = c, .size = a, .lost = LOST_ALLOC, \
+									  .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
+							 context, FRAME, context->fallback) : 0; \
+	return LIKELY(result) ? result : ((heap_call *)context->original)(a, b, c, 0)
+
+HOOK hook_new_throwing(PARAMETERS)
 {
-	struct call call;
-	heap_call *original = (heap_call *)context->original, *instead = (heap_call *)context->fallback;
-	if (UNLIKELY(!instead) || UNLIKELY(!enter(&call, context, frame)))
-		return original(size, alignment, c, 0);
-	call_announce(&call, context, size);
-	uint64_t result = instead(size, alignment, c, 0);
+	THROWING(.argument = 0);
+}
+
+HOOK hook_new_aligned_throwing(PARAMETERS)
+{
+	THROWING(.argument = b, .flags = RECORD_ARGUMENT);
+}
+
+/* From entered to left, for functions that take a block back. */
+static inline __attribute__((always_inline))
+uint64_t give_back(struct call call, struct request request, const struct hook_context *context, int is_special)
+{
+	struct event event = event_of(&request, request.a, 0);
+	event.ticks = call.begin;
+	event.duration = NO_DURATION;
+	event.heap = heap_of(call.thread, context, request.a);
+	if (UNLIKELY(request.size >> 32))
+		event.flags |= RECORD_BIG;
+	uint32_t bytes;
+	if (is_special) {
+		struct call special_call = call;
+		struct event special_event = event;
+		bytes = event_write_special(&special_call, context, &special_event, OPTION_STACK_FREE);
+	} else {
+		bytes = event_write(call, context, event, OPTION_STACK_FREE);
+	}
+	struct region_slot *slot = call.thread->slot;
+	if (!is_special || !call.is_signal) {
+		STORE_RELEASE(&slot->pending, bytes);
+		call_announce(&call, context, request.size);
+	}
+	uint64_t result = ((heap_call *)context->original)(request.a, request.b, request.c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	struct event event = {.address = result, .size = size, .argument = alignment, .flags = flags, .lost = LOST_ALLOC};
-	if (UNLIKELY(!result)) {
-		event.flags |= RECORD_FAILED;
-		event.error = 12;
+	struct stream *stream = call.stream;
+	if (LIKELY(bytes)) {
+		if (LIKELY(call.options & OPTION_DURATION)) {
+			uint64_t now = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
+			((uint16_t *)stream->write)[7] = region_duration_encode(now - call.begin);
+		}
+		stream->write += bytes;
+		stream_commit(stream);
 	}
-	leave_with_block(&call, context, &event, OPTION_STACK_ALLOC);
-	if (UNLIKELY(!result))
-		return original(size, alignment, c, 0);
+	if (!is_special || !call.is_signal)
+		STORE(&slot->pending, 0);
+	call_end(&call);
 	return result;
 }
 
-HOOK hook_new_throwing(uint64_t size, uint64_t b, uint64_t c, uint64_t d UNUSED, CONTEXT)
+__attribute__((noinline))
+static uint64_t give_back_special(struct request *request, const struct hook_context *context, uint64_t frame)
 {
-	return hook_throwing(size, b, c, 0, context, FRAME);
+	struct call call;
+	if (!enter_special(&call, context, frame))
+		return ((heap_call *)context->original)(request->a, request->b, request->c, 0);
+	return give_back(call, *request, context, 1);
 }
 
-HOOK hook_new_aligned_throwing(uint64_t size, uint64_t alignment, uint64_t c, uint64_t d UNUSED, CONTEXT)
+static inline __attribute__((always_inline))
+uint64_t hook_give_back(struct request request, const struct hook_context *context, uint64_t frame)
 {
-	return hook_throwing(size, alignment, c, RECORD_ARGUMENT, context, FRAME);
+	struct call call;
+	int how = !request.a || UNLIKELY(is_silent(context, frame)) ? CALL_PASSES : enter(&call, context, frame);
+	if (LIKELY(how == CALL_IS_PLAIN))
+		return give_back(call, request, context, 0);
+	if (how == CALL_PASSES)
+		return ((heap_call *)context->original)(request.a, request.b, request.c, 0);
+	struct request special = request;
+	return give_back_special(&special, context, frame);
+}
+
+#define GIVE_BACK(more, ...) \
+	hook_give_back((struct request){.a = a, .b = b, .c = c, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, context, FRAME)
+
+HOOK hook_free(PARAMETERS)
+{
+	return GIVE_BACK(0, .size = 0);
+}
+
+HOOK hook_free_sized(PARAMETERS)
+{
+	return GIVE_BACK(0, .size = b);
+}
+
+HOOK hook_free_aligned_sized(PARAMETERS)
+{
+	return GIVE_BACK(RECORD_ARGUMENT, .size = c, .argument = b);
+}
+
+HOOK hook_delete_aligned(PARAMETERS)
+{
+	return GIVE_BACK(RECORD_ARGUMENT, .argument = b);
+}
+
+HOOK hook_delete_sized_aligned(PARAMETERS)
+{
+	return GIVE_BACK(RECORD_ARGUMENT, .size = b, .argument = c);
 }
