@@ -221,7 +221,7 @@ static void keep_what_counts(struct finder *finder)
 /* A family's own function, else the plain one: of a C library's malloc that has no prefix. */
 static uint64_t usable_size_of(const struct finder *finder, const struct hook_name *name)
 {
-	if (name->family == FAMILY_SYSTEM)
+	if (name->family == FAMILY_SYSTEM || finder->mark[MARK_SANITIZER].name)
 		return 0;
 	bool is_prefixed = name->family >= FAMILY_JEMALLOC && name->family <= FAMILY_TCMALLOC;
 	return finder->usable_size[is_prefixed && finder->usable_size[name->family] ? name->family : FAMILY_C];

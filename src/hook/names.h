@@ -33,6 +33,7 @@ enum hook_mark {
 	MARK_CACHE_SHUTDOWN, /**< gives back the blocks that a dying thread's cache holds */
 	MARK_DEBUG_STRUCT,   /**< _r_debug */
 	MARK_DEBUG_POINTER,  /**< musl: points to it */
+	MARK_SANITIZER,      /**< its malloc_usable_size must not be called before it has set itself up */
 	MARK_USABLE_SIZE,    /**< by family */
 	MARK_COUNT
 };
