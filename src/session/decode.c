@@ -61,8 +61,11 @@ static inline uint32_t node_of(struct decode *decode, uint32_t parent, uint32_t 
 	uint64_t key = (uint64_t)parent << 32 | (frame + 1);
 	struct memory_cell *cell = &decode->memory->cell[key * 0x9e3779b97f4a7c15ull >> (64 - MEMORY_BITS)];
 	if (UNLIKELY(cell->key != key)) {
-		cell->node = writer_intern_node(decode->translate->writer, parent, frame);
-		cell->key = key;
+		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
+		/* No memory for it: better a stack that begins anew than none at all. */
+		if (node >= TRUNCATED_NODE)
+			return 0;
+		*cell = (struct memory_cell){key, node};
 	}
 	return cell->node;
 }

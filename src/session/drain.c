@@ -363,6 +363,13 @@ static void stream_follow(struct drain_region *region, struct stream *stream, co
 	owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks);
 }
 
+static void point_note(struct drain_region *region, struct stream *stream, uint32_t process_index, uint64_t ticks)
+{
+	stream->owner.last = ticks;
+	if (process_index < REGION_PROCESS_MAX && region->translate.process[process_index].last_ticks < ticks)
+		region->translate.process[process_index].last_ticks = ticks;
+}
+
 /* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
 static bool stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
@@ -381,7 +388,7 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known && events->count > count)
-			stream->owner.last = events->time[events->count - 1];
+			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
 		if (result == DECODE_END || result == DECODE_DAMAGED)
 			return true;
 	}
@@ -403,7 +410,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 && events->time[count] == ending->ticks &&
 	    events->entry[count] == region->translate.entry[(ending->entry - 1) & 0xff].id) {
 		stream->events->flags[count] |= EVENT_IN_FLIGHT | EVENT_NO_DURATION;
-		stream->owner.last = ending->ticks;
+		point_note(region, stream, decode->process_index, ending->ticks);
 		region->drain->past.in_flight++;
 	} else {
 		stream->events->count = count;
@@ -680,7 +687,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
-	stream->owner.last = ending->ticks;
+	point_note(region, stream, region_slot(region->region, index)->process, ending->ticks);
 	region->drain->past.in_flight++;
 }
 

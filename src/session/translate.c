@@ -38,6 +38,7 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 {
 	struct translate_process *process = &translate->process[index];
 	process->row = *row;
+	process->last_ticks = (uint64_t)row->start_ns;
 	process->id = known_process(translate, row);
 	process->has_ended = process->id != TRACE_NONE && translate->known->dictionary->processes[process->id].end != TRACE_END_OPEN;
 	if (process->id == TRACE_NONE)
@@ -81,7 +82,7 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	struct translate_process *process = &translate->process[index];
 	process->row.end = end;
 	process->row.end_status = status;
-	process->row.end_ns = (int64_t)ticks;
+	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
 	process->has_ended = true;
 	writer_update_process(translate->writer, process->id, &process->row);
 	if (index == 0)

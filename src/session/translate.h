@@ -29,6 +29,7 @@ struct translate_image {
 struct translate_process {
 	uint32_t id;                  /**< in the trace, or TRACE_NONE */
 	bool has_ended;               /**< its place may be another's soon */
+	uint64_t last_ticks;          /**< of its events so far */
 	struct trace_process row;
 };
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap recover: what a killed logger left behind becomes a trace. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "session/recover.h"
+
+struct recover_words {
+	const char *what;             /* a session's directory, or its trace */
+	struct recover_options options;
+};
+
+static int set_output(void *context, struct words *words, int number)
+{
+	struct recover_words *recover = context;
+	(void)number;
+	recover->options.output = options_value(words, "--output");
+	return recover->options.output ? CLI_OK : CLI_FAILED;
+}
+
+static int set_keep(void *context, struct words *words, int number)
+{
+	(void)words;
+	(void)number;
+	((struct recover_words *)context)->options.keep = true;
+	return CLI_OK;
+}
+
+static int set_what(void *context, char *word)
+{
+	struct recover_words *recover = context;
+	if (recover->what)
+		return cli_fail("recover: %s: one session at a time", word);
+	recover->what = word;
+	return CLI_OK;
+}
+
+static const struct option recover_option_table[] = {
+	{"output", set_output, 0}, {"o", set_output, 0}, {"keep", set_keep, 0}, {"k", set_keep, 0},
+};
+
+static void list_print(const struct recover_session *sessions, int count)
+{
+	for (int i = 0; i < count; i++)
+		fprintf(stderr, "  %s\n      %s of %.60s%s\n", sessions[i].directory, sessions[i].trace_path, sessions[i].command,
+			sessions[i].has_logger ? " (being recorded)" : "");
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	struct stat left, right;
+	return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+/* The session whose trace is `path` (when it is not NULL) or the only one without a logger; -1 after a message. */
+static int session_choose(const struct recover_session *sessions, int count, const char *path)
+{
+	int chosen = -1, dead = 0;
+	for (int i = 0; i < count; i++) {
+		if (path ? is_same(path, sessions[i].trace_path) || strcmp(path, sessions[i].trace_path) == 0 : !sessions[i].has_logger) {
+			chosen = i;
+			dead++;
+		}
+	}
+	if (dead == 1)
+		return chosen;
+	if (path)
+		cli_fail("%s: no session has left anything for this trace", path);
+	else if (dead == 0)
+		cli_fail("recover: nothing to recover: no logger of yours was killed");
+	else
+		cli_fail("recover: name one of these sessions:");
+	if (count > 0 && (path || dead > 1))
+		list_print(sessions, count);
+	return -1;
+}
+
+static int result_print(const struct recover_session *session, const struct recover_options *options, const struct recover_result *result)
+{
+	fprintf(stderr, "xheap: %s: %s\n", result->trace_path, result->was_missing ? "made anew" : "completed");
+	fprintf(stderr, "xheap: %s events were still in memory of %s regions; the trace has %s, %s\n", text_count(result->events).data,
+		text_count(result->regions).data, text_count(result->total_events).data, text_bytes(result->size_bytes).data);
+	if (result->in_flight)
+		fprintf(stderr, "xheap: %s calls had not returned\n", text_count(result->in_flight).data);
+	if (result->lost)
+		fprintf(stderr, "xheap: %s events are lost\n", text_count(result->lost).data);
+	if (result->live_processes)
+		fprintf(stderr, "xheap: %s processes still run, no longer traced\n", text_count(result->live_processes).data);
+	if (result->bad_regions)
+		return cli_fail("%s regions could not be read: %s; kept %s", text_count(result->bad_regions).data, result->bad_region,
+				session->directory);
+	if (options->keep)
+		fprintf(stderr, "xheap: kept %s\n", session->directory);
+	fprintf(stderr, "xheap: next: xheap heap %s\n", result->trace_path);
+	return CLI_OK;
+}
+
+static int session_recover(const struct recover_session *session, const struct recover_options *options)
+{
+	struct recover_result *result = calloc(1, sizeof(*result));
+	struct diag diag = {""};
+	int error = recover_run(session, options, result, &diag);
+	int status = error ? cli_fail("%s: %s", session->directory, diag.text) : result_print(session, options, result);
+	free(result);
+	return status;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat status;
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int recover_named(const struct recover_words *recover)
+{
+	struct recover_session *session = calloc(1, sizeof(*session));
+	struct diag diag = {""};
+	int status = recover_read_session(session, recover->what, &diag) ? cli_fail("%s", diag.text) : session_recover(session, &recover->options);
+	free(session);
+	return status;
+}
+
+static int recover_found(const struct recover_words *recover)
+{
+	struct recover_session *sessions;
+	struct diag diag = {""};
+	int count = recover_list(&sessions, &diag), status = CLI_FAILED;
+	if (count < 0)
+		return cli_fail("%s", diag.text);
+	int chosen = session_choose(sessions, count, recover->what);
+	if (chosen >= 0)
+		status = session_recover(&sessions[chosen], &recover->options);
+	free(sessions);
+	return status;
+}
+
+static int recover_main(int argc, char **argv)
+{
+	struct recover_words recover = {.what = NULL};
+	unsigned count = sizeof(recover_option_table) / sizeof(*recover_option_table);
+	int status = options_parse(argc, argv, recover_option_table, count, &recover, set_what);
+	if (status)
+		return status;
+	return recover.what && is_directory(recover.what) ? recover_named(&recover) : recover_found(&recover);
+}
+
+const struct command command_recover = {
+	.name = "recover", .usage = "[-o OUT] [--keep] [SESSION|TRACE]",
+	.summary = "complete the trace of a session whose logger was killed", .run = recover_main,
+	.help =
+	"  SESSION|TRACE  the session's directory, or its unfinished trace; without: the only one there is\n"
+	"  -o OUT         leave the trace as it is and write the complete one to OUT\n"
+	"  --keep         do not remove the session's directory\n\n"
+	"What targets record lies in shared memory until it is in the trace, so a logger that dies takes nothing with\n"
+	"it. Targets that still run are let go.\n\n"
+	"Example:\n  xheap recover xheap.jq.4711.xht\n",
+};

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/recover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+#include "session/directory.h"
+#include "session/drain.h"
+
+enum { TEXT_MAX = 64 * 1024, COPY_CHUNK = 1 << 24 };
+
+/* ---- texts of lines "name=value" ---- */
+
+/* The whole file, ended by a NUL, to be freed; NULL with errno set. */
+static char *text_read(const char *directory, const char *name)
+{
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return NULL;
+	char *text = malloc(TEXT_MAX + 1);
+	ssize_t size = text ? read(fd, text, TEXT_MAX) : -1;
+	close(fd);
+	if (size < 0) {
+		free(text);
+		return NULL;
+	}
+	text[size] = 0;
+	return text;
+}
+
+/* Copy the value of the line `name` to `value`; "" when there is none. */
+static bool text_value(const char *text, const char *name, char *value, size_t size)
+{
+	size_t length = strlen(name);
+	value[0] = 0;
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+		if (strncmp(line, name, length) != 0 || line[length] != '=')
+			continue;
+		snprintf(value, size, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
+		return true;
+	}
+	return false;
+}
+
+static uint64_t text_number(const char *text, const char *name, uint64_t absent)
+{
+	char value[32];
+	return text_value(text, name, value, sizeof(value)) && value[0] ? strtoull(value, NULL, 10) : absent;
+}
+
+/* ---- sessions ---- */
+
+/* A process that has ended but was not waited for is no logger any more. */
+static bool is_zombie(int32_t pid)
+{
+	char path[64], text[512];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	const char *end = strrchr(text, ')');
+	return end && (end[1] == ' ') && (end[2] == 'Z' || end[2] == 'X');
+}
+
+/* The number N of a file "region.N", or UINT32_MAX. */
+static uint32_t region_number(const char *name)
+{
+	char *end;
+	if (strncmp(name, "region.", 7) != 0 || name[7] < '0' || name[7] > '9')
+		return UINT32_MAX;
+	unsigned long number = strtoul(name + 7, &end, 10);
+	return *end == 0 && number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	return left < right ? -1 : left > right;
+}
+
+/* The numbers of the directory's regions, in order (free() it); an image comes after the one that executed it. */
+static uint32_t *region_numbers(const char *directory, uint32_t *count)
+{
+	uint32_t *numbers = NULL;
+	DIR *stream = opendir(directory);
+	struct dirent *entry;
+	*count = 0;
+	while (stream && (entry = readdir(stream))) {
+		uint32_t number = region_number(entry->d_name);
+		uint32_t *larger = number != UINT32_MAX ? realloc(numbers, (*count + 1) * sizeof(*larger)) : NULL;
+		if (!larger)
+			continue;
+		numbers = larger;
+		numbers[(*count)++] = number;
+	}
+	if (stream)
+		closedir(stream);
+	if (numbers)
+		qsort(numbers, *count, sizeof(*numbers), compare_numbers);
+	return numbers;
+}
+
+int recover_read_session(struct recover_session *session, const char *directory, struct diag *diag)
+{
+	*session = (struct recover_session){.logger_pid = 0};
+	snprintf(session->directory, sizeof(session->directory), "%s", directory);
+	char *text = text_read(directory, "session");
+	if (!text)
+		return diag_fail(diag, errno, "%s is no session's directory: cannot read its file `session`: %s", directory, strerror(errno));
+	text_value(text, "trace", session->trace_path, sizeof(session->trace_path));
+	text_value(text, "command", session->command, sizeof(session->command));
+	text_value(text, "clock", session->clock_name, sizeof(session->clock_name));
+	session->logger_pid = (int32_t)text_number(text, "pid", 0);
+	session->logger_start = text_number(text, "pid_start", 0);
+	session->clock = (struct writer_clock){
+		.start_ticks = text_number(text, "start_ticks", 0), .mult = text_number(text, "mult", 0),
+		.shift = (uint32_t)text_number(text, "shift", 0), .start_realtime_ns = (int64_t)text_number(text, "start_realtime_ns", 0)};
+	free(text);
+	free(region_numbers(directory, &session->region_count));
+	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
+			      proc_start_time(session->logger_pid) == session->logger_start && !is_zombie(session->logger_pid);
+	if (session->trace_path[0] != '/' || session->clock.mult == 0 || session->clock.shift > 63)
+		return diag_fail(diag, EINVAL, "%s/session is damaged: it names no trace or no clock", directory);
+	return 0;
+}
+
+int recover_list(struct recover_session **sessions, struct diag *diag)
+{
+	char root[256], path[600];
+	session_root(root, sizeof(root));
+	DIR *directory = opendir(root);
+	struct dirent *entry;
+	int count = 0;
+	*sessions = NULL;
+	if (!directory)
+		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", root);
+	while ((entry = readdir(directory))) {
+		struct diag ignored = {""};
+		if (entry->d_name[0] == '.')
+			continue;
+		struct recover_session *larger = realloc(*sessions, ((size_t)count + 1) * sizeof(*larger));
+		if (!larger)
+			break;
+		*sessions = larger;
+		snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
+		if (recover_read_session(&larger[count], path, &ignored) == 0)
+			count++;
+	}
+	closedir(directory);
+	return count;
+}
+
+/* ---- the trace ---- */
+
+static int copy_open(const char *from, const char *to, int *in, int *out, struct diag *diag)
+{
+	*in = open(from, O_RDONLY | O_CLOEXEC);
+	if (*in < 0)
+		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", from);
+	*out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return *out < 0 ? diag_errno(diag, "cannot write %s", to) : 0;
+}
+
+static int copy_file(const char *from, const char *to, struct diag *diag)
+{
+	int in = -1, out = -1, error = copy_open(from, to, &in, &out, diag);
+	ssize_t moved = 1;
+	while (!error && out >= 0 && moved > 0) {
+		moved = sendfile(out, in, NULL, COPY_CHUNK);
+		if (moved < 0 && errno != EINTR)
+			error = diag_errno(diag, "cannot copy %s to %s", from, to);
+	}
+	if (in >= 0)
+		close(in);
+	if (out >= 0 && close(out) != 0 && !error)
+		error = diag_errno(diag, "cannot write %s", to);
+	return error;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat left, right;
+	if (stat(a, &left) != 0 || stat(b, &right) != 0)
+		return strcmp(a, b) == 0;
+	return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+/* A recovery under way. */
+struct recovery {
+	const struct recover_session *session;
+	struct recover_result *result;
+	struct trace *before;         /* the trace as the dead logger left it; NULL: there was none */
+	struct writer *writer;
+	struct drain *drain;
+	struct drain_known known;
+	struct recovered { struct region region; struct drain_region *drained; char path[600]; } *regions;
+	uint32_t region_count;
+	int error;
+	struct diag diag;
+};
+
+static int trace_begin(struct recovery *recovery, const struct recover_options *options, struct diag *diag)
+{
+	const struct recover_session *session = recovery->session;
+	struct recover_result *result = recovery->result;
+	struct writer_options writer = {0};
+	struct stat status;
+	const char *path = options->output ? options->output : session->trace_path;
+	int error = options->output && !is_same_file(options->output, session->trace_path) ? copy_file(session->trace_path, path, diag) : 0;
+	if (error)
+		return error;
+	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);
+	result->was_missing = stat(path, &status) != 0 || status.st_size == 0;
+	if (result->was_missing) {
+		error = writer_open(&recovery->writer, path, &writer, diag);
+		if (error)
+			return error;
+		struct writer_clock clock = session->clock;
+		clock.name = session->clock_name;
+		writer_set_clock(recovery->writer, &clock);
+		writer_add_option(recovery->writer, "command", session->command);
+	} else {
+		error = trace_open(&recovery->before, path, diag);
+		error = error ? error : writer_reopen(&recovery->writer, path, &writer, diag);
+		if (error)
+			return error;
+		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
+	}
+	writer_add_option(recovery->writer, "recovered", "the logger was killed");
+	return 0;
+}
+
+/* ---- regions ---- */
+
+/* Whether pid is a process that has this region mapped: pids are used again. */
+static bool process_lives(const struct recovered *recovered, uint32_t pid)
+{
+	struct stat status;
+	struct proc_map *maps = NULL;
+	if (pid == 0 || is_zombie((int32_t)pid) || fstat(recovered->region.fd, &status) != 0)
+		return false;
+	int count = proc_read_maps((pid_t)pid, &maps);
+	bool has = false;
+	for (int i = 0; i < count && !has; i++)
+		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, recovered->path, strlen(recovered->path)) == 0;
+	free(maps);
+	return has;
+}
+
+/* What the logger wrote beside the region, or, when it did not come to that, what the region itself tells. */
+static void image_read(const struct recover_session *session, const struct region *region, uint32_t number, struct drain_image *image,
+		       char path[4096], char command[8192])
+{
+	char name[64];
+	snprintf(name, sizeof(name), "region.%u.info", number);
+	char *text = text_read(session->directory, name);
+	const struct region_process *first = region_process(region, 0);
+	path[0] = command[0] = 0;
+	*image = (struct drain_image){.pid = first->pid, .parent = TRACE_NONE, .image = path, .command = command, .start_ticks = first->start_ticks};
+	if (text) {
+		text_value(text, "image", path, 4096);
+		text_value(text, "command", command, 8192);
+		image->pid = (uint32_t)text_number(text, "pid", image->pid);
+		image->parent = (uint32_t)text_number(text, "parent", TRACE_NONE);
+		image->exec_generation = (uint32_t)text_number(text, "exec_generation", 0);
+		image->start_ticks = text_number(text, "start_ticks", image->start_ticks);
+	} else if (region->image_ready > 0) {
+		snprintf(path, 4096, "%.*s", REGION_PATH_BYTES - 1, region_image(region, 0)->path);
+	}
+	free(text);
+}
+
+static void bad_region(struct recovery *recovery, const char *why)
+{
+	struct recover_result *result = recovery->result;
+	if (result->bad_regions++ == 0)
+		snprintf(result->bad_region, sizeof(result->bad_region), "%s", why);
+}
+
+static void region_adopt(struct recovery *recovery, uint32_t number)
+{
+	struct recovered *added = &recovery->regions[recovery->region_count];
+	struct drain_image image;
+	char path[4096], command[8192];
+	struct diag diag = {""};
+	snprintf(added->path, sizeof(added->path), "%s/region.%u", recovery->session->directory, number);
+	if (region_open(&added->region, added->path, &diag) != 0) {
+		bad_region(recovery, diag.text);
+		return;
+	}
+	image_read(recovery->session, &added->region, number, &image, path, command);
+	/* Made, but its process was never let go with it. */
+	if (image.pid == 0) {
+		region_close(&added->region);
+		return;
+	}
+	/* A parent that the logger did not come to write is not known by the same number. */
+	if (image.parent != TRACE_NONE && (!recovery->before || image.parent >= recovery->known.dictionary->process_count))
+		image.parent = TRACE_NONE;
+	added->drained = drain_adopt(recovery->drain, &added->region, &image, recovery->before ? &recovery->known : NULL);
+	if (!added->drained) {
+		region_close(&added->region);
+		bad_region(recovery, "no memory");
+		return;
+	}
+	recovery->region_count++;
+}
+
+/* Who is no more has ended, nobody knows how; who still runs is let go. */
+static void region_end(struct recovery *recovery, struct recovered *recovered)
+{
+	struct region *region = &recovered->region;
+	uint32_t live = 0;
+	for (uint32_t i = 0; i < region->limits.process_max; i++) {
+		const struct region_process *process = region_process(region, i);
+		if (i > 0 && process->state == PROCESS_FREE)
+			continue;
+		if (process_lives(recovered, process->pid)) {
+			live++;
+			continue;
+		}
+		drain_end_process(recovered->drained, i, TRACE_END_UNKNOWN, 0, 0);
+	}
+	recovery->result->live_processes += live;
+	if (live) {
+		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+		__atomic_store_n(&region->header->state, 2, __ATOMIC_RELEASE);
+	}
+	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
+	region_close(region);
+}
+
+static int regions_take(struct recovery *recovery, struct diag *diag)
+{
+	uint32_t count;
+	uint32_t *numbers = region_numbers(recovery->session->directory, &count);
+	recovery->regions = calloc(count ? count : 1, sizeof(*recovery->regions));
+	recovery->drain = drain_new(recovery->writer);
+	if (!recovery->regions || !recovery->drain) {
+		free(numbers);
+		return diag_fail(diag, ENOMEM, "no memory");
+	}
+	for (uint32_t i = 0; i < count; i++)
+		region_adopt(recovery, numbers[i]);
+	free(numbers);
+	for (uint32_t i = 0; i < recovery->region_count; i++)
+		region_end(recovery, &recovery->regions[i]);
+	recovery->result->regions = recovery->region_count;
+	return recovery->error ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
+}
+
+static int trace_end(struct recovery *recovery, struct diag *diag)
+{
+	struct recover_result *result = recovery->result;
+	struct drain_totals totals = {0};
+	drain_totals(recovery->drain, &totals);
+	result->events = totals.events;
+	result->lost = totals.lost;
+	result->in_flight = totals.in_flight;
+	result->damaged_buffers = totals.damaged_buffers;
+	result->total_events = writer_event_count(recovery->writer);
+	struct trace_statistics statistics = {.waits = totals.waits, .buffers_written = totals.buffers_written, .suppressed = totals.suppressed};
+	struct writer_clock clock = recovery->session->clock;
+	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
+	int error = writer_close(recovery->writer, &statistics, diag);
+	recovery->writer = NULL;
+	struct stat status;
+	result->size_bytes = stat(result->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
+	return error;
+}
+
+int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
+{
+	struct recovery recovery = {.session = session, .result = result};
+	struct diag ignored = {""};
+	struct trace_statistics statistics = {0};
+	*result = (struct recover_result){.was_missing = false};
+	if (session->has_logger)
+		return diag_fail(diag, EBUSY, "the session is being recorded: its logger, process %d, lives", session->logger_pid);
+	int error = trace_begin(&recovery, options, diag);
+	if (!error)
+		error = regions_take(&recovery, diag);
+	if (!error)
+		error = trace_end(&recovery, diag);
+	if (recovery.writer)
+		writer_close(recovery.writer, &statistics, &ignored);
+	drain_free(recovery.drain);
+	free(recovery.regions);
+	if (recovery.before)
+		trace_close(recovery.before);
+	if (!error && !options->keep && result->bad_regions == 0)
+		session_directory_remove(session->directory);
+	return error;
+}
