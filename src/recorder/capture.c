@@ -128,46 +128,57 @@ static inline uint32_t row_hash(uint64_t pc)
 }
 _Static_assert(RECORDER_ROW_COUNT == 1 << 17, "row_hash");
 
+/* The place of pc, or NULL with the first free one of its places claimed in *claimed (NULL: none is free). */
+static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct row_slot **claimed)
+{
+	*claimed = 0;
+	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++) {
+		struct row_slot *slot = &recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)];
+		if (LOAD_ACQUIRE(&slot->pc) == pc)
+			return slot;
+	}
+	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++) {
+		struct row_slot *slot = &recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)];
+		uint64_t key = LOAD(&slot->pc);
+		if (key <= ROW_SLOT_FORGOTTEN &&
+		    __atomic_compare_exchange_n(&slot->pc, &key, ROW_SLOT_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			*claimed = slot;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* The packed row and id of pc; made, and kept where there is room. */
 __attribute__((noinline))
 static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 {
-	struct row_slot *place = 0;
-	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++) {
-		struct row_slot *slot = &recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)];
-		uint64_t key = LOAD_ACQUIRE(&slot->pc);
-		if (key == pc) {
-			uint64_t row = LOAD_ACQUIRE(&slot->row);
-			if (row)
-				return row;
-			place = slot;
-			break;
-		}
-		if (key == 0) {
-			if (__atomic_compare_exchange_n(&slot->pc, &key, pc, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || key == pc) {
-				place = slot;
-				break;
-			}
-		}
-	}
+	struct row_slot *claimed, *found = row_find(recorder, pc, &claimed);
+	if (found)
+		return found->row;
 	struct unwind_tables tables = {0, 0, 0, 0};
 	uint32_t image = image_of(recorder, pc - 1, &tables);
 	uint64_t row = image == UINT32_MAX ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
 	uint32_t id = pc_add(recorder, pc, image);
-	row |= (uint64_t)id << ROW_ID_SHIFT;
-	if (place && id != PC_TRUNCATED)
-		STORE_RELEASE(&place->row, row);
-	return row;
+	uint64_t packed = row | (uint64_t)id << ROW_ID_SHIFT;
+	if (claimed && id == PC_TRUNCATED) {
+		STORE_RELEASE(&claimed->pc, ROW_SLOT_FORGOTTEN);
+	} else if (claimed) {
+		claimed->id = id;
+		claimed->kind = (uint8_t)row_kind(row);
+		claimed->bp_rule = (uint8_t)row_bp_rule(row);
+		claimed->cfa_offset = (int32_t)row_cfa_offset(row);
+		claimed->bp_offset = (int32_t)row_bp_offset(row);
+		claimed->row = packed;
+		STORE_RELEASE(&claimed->pc, pc);
+	}
+	return packed;
 }
 
 static inline uint64_t row_of(struct recorder *recorder, uint64_t pc)
 {
 	const struct row_slot *slot = &recorder->row[row_hash(pc)];
-	if (LIKELY(slot->pc == pc)) {
-		uint64_t row = LOAD_ACQUIRE(&slot->row);
-		if (LIKELY(row))
-			return row;
-	}
-	return row_make_for(recorder, pc);
+	return LIKELY(LOAD_ACQUIRE(&slot->pc) == pc) ? slot->row : row_make_for(recorder, pc);
 }
 
 void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
@@ -175,7 +186,7 @@ void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 	for (uint32_t i = 0; i < RECORDER_ROW_COUNT; i++) {
 		struct row_slot *slot = &recorder->row[i];
 		if (slot->pc - 1 - low < high - low)
-			STORE_RELEASE(&slot->row, 0);
+			STORE_RELEASE(&slot->pc, ROW_SLOT_FORGOTTEN);
 	}
 }
 
@@ -324,57 +335,116 @@ static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 		thread->home_low = sp;
 }
 
-/* What a walk found out, for the rarer ways to end it. */
-struct found {
-	uint32_t kept, count;
-	int is_truncated;
+/* Where a walk stands, between the fast loop and the slow one. */
+struct progress {
+	struct frame_state at;
+	uint64_t bp_slot;
+	uint32_t joint;               /* the remembered frame to meet next + 1; 0: none */
+	uint32_t count;               /* frames in thread->fresh */
 };
 
-/* A step that the fast loop does not make itself. True: the walk goes on. */
-__attribute__((noinline))
-static int step_slowly(struct thread *thread, struct walk *walk, uint64_t row, uint32_t index)
-{
-	uint32_t extras = walk->extra_count;
-	if (!step(thread, walk, row, thread->fresh_extra))
-		return 0;
-	if (walk->extra_count != extras && extras < RECORDER_EXTRA_MAX)
-		thread->fresh_extra[extras].index = index;
-	return 1;
-}
-
-/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. */
-__attribute__((noinline))
-static void extras_merge(struct thread *thread, struct walk *walk, const struct found *found, int is_remembered)
+/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. False: too many. */
+static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t kept, uint32_t count)
 {
 	uint32_t keep = 0, more = walk->extra_count;
-	while (keep < thread->extra_count && thread->extra[keep].index < found->kept && is_remembered)
+	while (keep < thread->extra_count && thread->extra[keep].index < kept)
 		keep++;
-	if (keep + more > RECORDER_EXTRA_MAX) {
-		walk->crossed_signal = 1; /* more than can be remembered: do not remember this walk */
-		more = 0;
-	}
+	if (keep + more > RECORDER_EXTRA_MAX)
+		return 0;
 	/* Found innermost first, kept outermost first, as the remembered frames are. */
 	for (uint32_t i = 0; i < more; i++) {
 		const struct extra *from = &thread->fresh_extra[more - 1 - i];
-		thread->extra[keep + i] = (struct extra){from->address, from->value, found->kept + (found->count - 1 - from->index), 0};
+		thread->extra[keep + i] = (struct extra){from->address, from->value, kept + (count - 1 - from->index), 0};
 	}
 	thread->extra_count = keep + more;
+	return 1;
 }
 
-/* The end of a walk that met no remembered frame, or had to step slowly. */
-__attribute__((noinline))
-static void walk_conclude(struct thread *thread, struct walk *walk, struct found *found)
+/* Put the new frames, found innermost first, behind the kept ones. */
+static inline void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
 {
-	struct fresh *fresh = thread->fresh;
-	found->is_truncated = walk->is_over && !walk->is_complete;
-	if (found->is_truncated)
-		fresh[found->count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
-	if (found->kept + found->count > RECORDER_DEPTH_MAX || (found->kept + found->count > thread->capacity && !thread_grow(thread))) {
-		found->kept = 0;
-		thread->fresh[found->count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-		found->is_truncated = 1;
+	struct memo *to = thread->memo + kept;
+	uint32_t *id = thread->id + kept;
+	for (const struct fresh *first = thread->fresh, *from = first + count; from-- > first; to++) {
+		to->pc = from->pc;
+		to->sp = from->sp;
+		to->bp = from->bp;
+		to->bp_slot = from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
+		*id++ = (uint32_t)from->id;
 	}
+	thread->memo_count = kept + count;
+}
+
+/* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
+static inline uint32_t memo_join(struct thread *thread, struct memo *joint, uint64_t bp_slot)
+{
+	joint->bp_slot = bp_slot ? bp_slot : (uint64_t)&joint->bp;
+	return (uint32_t)(joint - thread->memo) + 1;
+}
+
+/* A return address of nothing: whoever made this stack ended it so. */
+static int is_base(struct walk *walk)
+{
+	if (walk->at.pc > ROW_SLOT_BUSY)
+		return 0;
+	walk->is_over = walk->is_complete = 1;
+	return 1;
+}
+
+/* Every kind of walk, from its beginning or from where the fast loop had to leave it. */
+__attribute__((noinline))
+static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct progress progress, uint32_t depth, int is_remembered)
+{
+	struct recorder *recorder = thread->recorder;
+	uint32_t generation = LOAD_ACQUIRE(&recorder->generation), count = progress.count, kept = 0;
+	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start_sp)};
+	struct memo *joint = thread->memo + progress.joint - 1;
+	int on_home = is_home(thread, start_sp);
+
+	for (;;) {
+		while (joint->sp < walk.at.sp)
+			joint--;
+		if (joint->sp == walk.at.sp && joint->pc == walk.at.pc && joint->bp == walk.at.bp) {
+			kept = memo_join(thread, joint, walk.bp_slot);
+			break;
+		}
+		if (count + 2 >= thread->capacity) {
+			uint32_t at = (uint32_t)(joint - thread->memo + 1);
+			walk.is_over = !thread_grow(thread);
+			joint = thread->memo + at - 1;
+		}
+		walk.is_over |= count >= depth;
+		if (is_base(&walk) || walk.is_over)
+			break;
+		uint64_t row = row_of(recorder, walk.at.pc);
+		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot, row >> ROW_ID_SHIFT};
+		uint32_t extras = walk.extra_count;
+		walk.is_over = !step(thread, &walk, row, thread->fresh_extra);
+		if (walk.extra_count != extras && extras < RECORDER_EXTRA_MAX)
+			thread->fresh_extra[extras].index = count - 1;
+		if (walk.is_over)
+			break;
+	}
+
+	int is_truncated = walk.is_over && !walk.is_complete;
+	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
+	if (kept + count > RECORDER_DEPTH_MAX || (kept + count > thread->capacity && !thread_grow(thread))) {
+		kept = 0;
+		is_truncated = 1;
+	}
+	if (is_truncated) {
+		thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+		thread->slot->truncated++;
+	}
+	if (!is_remembered || !kept)
+		thread->extra_count = 0;
+	int has_room = walk.extra_count <= RECORDER_EXTRA_MAX && extras_merge(thread, &walk, kept, count);
+	memo_store(thread, kept, count);
+	thread->generation = generation;
+	if (!on_home && walk.is_complete && !walk.crossed_signal)
+		home_prove(thread, start_sp, thread->memo[0].sp);
+	thread->memo_is_home = is_home(thread, start_sp) && !is_truncated && !walk.crossed_signal && has_room;
+	return kept;
 }
 
 /* Not inlined into each hook: one copy stays in the instruction cache. */
@@ -382,131 +452,57 @@ __attribute__((noinline))
 uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;
-	const struct row_slot *rows = recorder->row;
-	uint32_t generation = LOAD_ACQUIRE(&recorder->generation);
-	int on_home = is_home(thread, start.sp);
-	int is_remembered = on_home & (thread->memo_is_home != 0) & (thread->generation == generation) & (depth >= RECORDER_DEPTH_MAX);
-	uint64_t pc = start.pc, sp = start.sp, bp = start.bp, bp_slot = 0, low, high;
-	struct memo *memo = thread->memo, *joint = memo - 1; /* memo[-1] is a sentinel with the highest sp */
-	struct fresh *fresh = thread->fresh, *end = fresh + thread->capacity - 2;
-	struct walk walk;
-	struct found found = {0, 0, 0};
-	int was_slow = 0;
+	uint64_t pc = start.pc, sp = start.sp, bp = start.bp, bp_slot = 0;
+	const uint64_t low = thread->home_low, high = thread->home_high;
+	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) || UNLIKELY(depth < RECORDER_DEPTH_MAX) ||
+	    UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
+		return capture_slowly(thread, sp, (struct progress){start, 0, 0, 0}, depth, 0);
 
-	walk.extra_count = 0;
-	if (LIKELY(is_remembered)) {
-		uint32_t good = memo_verify(thread, sp);
-		joint = memo + (good < thread->memo_count ? good : thread->memo_count - 1);
-		low = thread->home_low;
-		high = thread->home_high;
-	} else {
-		walk = (struct walk){.bounds = bounds_at(thread, sp)};
-		low = walk.bounds.low;
-		high = walk.bounds.high;
-		was_slow = 1;
-		if (depth < thread->capacity - 2)
-			end = fresh + depth;
-	}
-
+	uint32_t good = memo_verify(thread, sp);
+	struct memo *joint = thread->memo + good - (good == thread->memo_count); /* memo[-1] is a sentinel with the highest sp */
+	struct fresh *fresh = thread->fresh, *const end = fresh + thread->capacity - 2;
 	for (;;) {
 		while (joint->sp < sp)
 			joint--;
-		if (joint->sp == sp && joint->pc == pc && joint->bp == bp) {
-			/* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
-			joint->bp_slot = bp_slot ? bp_slot : (uint64_t)&joint->bp;
-			found.kept = (uint32_t)(joint - memo) + 1;
+		if (joint->sp == sp && joint->pc == pc && joint->bp == bp)
 			break;
+		const struct row_slot *slot = &recorder->row[row_hash(pc)];
+		if (UNLIKELY(LOAD_ACQUIRE(&slot->pc) != pc))
+			goto slow;
+		uint64_t cfa = sp + (uint64_t)(int64_t)slot->cfa_offset;
+		if (UNLIKELY(slot->kind != ROW_SP)) {
+			if (slot->kind != ROW_BP)
+				goto slow;
+			cfa += bp - sp;
 		}
-		const struct row_slot *slot = &rows[row_hash(pc)];
-		uint64_t row = LIKELY(slot->pc == pc) ? LOAD_ACQUIRE(&slot->row) : 0;
-		if (UNLIKELY(!row))
-			row = row_make_for(recorder, pc);
+		if (UNLIKELY(cfa <= sp) || UNLIKELY(cfa > high) || UNLIKELY(fresh >= end))
+			goto slow;
+		uint64_t saved = cfa + (uint64_t)(int64_t)slot->bp_offset;
+		if (UNLIKELY(slot->bp_rule == ROW_BP_FROM_BP) || UNLIKELY(saved < low) || UNLIKELY(saved > cfa))
+			goto slow;
 		fresh->pc = pc;
 		fresh->sp = sp;
 		fresh->bp = bp;
 		fresh->bp_slot = bp_slot;
-		fresh->id = row >> ROW_ID_SHIFT;
+		fresh->id = slot->id;
 		fresh++;
-		if (UNLIKELY(fresh >= end)) {
-			uint32_t used = (uint32_t)(fresh - thread->fresh), at = (uint32_t)(joint - memo + 1);
-			if (used >= depth || !thread_grow(thread)) {
-				if (!was_slow)
-					walk = (struct walk){.bounds = {low, high, 0}};
-				walk.is_over = was_slow = 1;
-				break;
-			}
-			memo = thread->memo;
-			joint = memo + at - 1;
-			fresh = thread->fresh + used;
-			end = thread->fresh + (depth < thread->capacity - 2 ? depth : thread->capacity - 2);
+		bp_slot = 0;
+		if (slot->bp_rule != ROW_BP_SAME) {
+			bp_slot = saved;
+			bp = load(saved);
 		}
-		enum row_kind kind = row_kind(row);
-		uint64_t cfa = (kind == ROW_SP ? sp : bp) + (uint64_t)row_cfa_offset(row);
-		if (LIKELY(kind == ROW_SP || kind == ROW_BP) && LIKELY(cfa > sp) && LIKELY(cfa <= high)) {
-			uint64_t saved = cfa + (uint64_t)row_bp_offset(row);
-			enum row_bp rule = row_bp_rule(row);
-			if (rule == ROW_BP_SAME) {
-				bp_slot = 0;
-				pc = load(cfa - 8);
-				sp = cfa;
-				continue;
-			}
-			if (LIKELY(rule == ROW_BP_FROM_CFA) && LIKELY(saved >= low) && LIKELY(saved < cfa)) {
-				bp_slot = saved;
-				bp = load(saved);
-				pc = load(cfa - 8);
-				sp = cfa;
-				continue;
-			}
-		}
-		if (!was_slow) {
-			walk = (struct walk){.bounds = {low, high, 0}};
-			was_slow = 1;
-		}
-		walk.at = (struct frame_state){pc, sp, bp};
-		if (!step_slowly(thread, &walk, row, (uint32_t)(fresh - thread->fresh) - 1)) {
-			walk.is_over = 1;
-			break;
-		}
-		pc = walk.at.pc;
-		sp = walk.at.sp;
-		bp = walk.at.bp;
-		bp_slot = walk.bp_slot;
-		low = walk.bounds.low;
-		high = walk.bounds.high;
+		pc = load(cfa - 8);
+		sp = cfa;
 	}
+	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
+	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
+		return capture_slowly(thread, start.sp, (struct progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count}, depth, 1);
+	memo_store(thread, kept, count);
+	return kept;
 
-	found.count = (uint32_t)(fresh - thread->fresh);
-	if (UNLIKELY(was_slow) || UNLIKELY(found.kept + found.count > thread->capacity)) {
-		if (!was_slow)
-			walk = (struct walk){.is_over = 0};
-		was_slow = 1;
-		walk_conclude(thread, &walk, &found);
-	}
-	if (UNLIKELY(thread->extra_count | walk.extra_count))
-		extras_merge(thread, &walk, &found, is_remembered);
-
-	struct memo *to = thread->memo + found.kept;
-	uint32_t *id = thread->id + found.kept;
-	for (const struct fresh *from = thread->fresh + found.count; from-- > thread->fresh; to++, id++) {
-		to->pc = from->pc;
-		to->sp = from->sp;
-		to->bp = from->bp;
-		to->bp_slot = from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
-		*id = (uint32_t)from->id;
-	}
-	thread->memo_count = found.kept + found.count;
-	if (UNLIKELY(was_slow)) {
-		thread->generation = generation;
-		thread->memo_is_home = on_home && !found.is_truncated && !walk.crossed_signal;
-		if (found.is_truncated) {
-			thread->slot->truncated++;
-		} else if (!on_home && walk.is_complete && !walk.crossed_signal) {
-			home_prove(thread, start.sp, thread->memo[0].sp);
-			thread->memo_is_home = is_home(thread, start.sp);
-		}
-	}
-	return found.kept;
+slow:
+	return capture_slowly(thread, start.sp, (struct progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1,
+								  (uint32_t)(fresh - thread->fresh)}, depth, 1);
 }
 
 /* Walk again, from nothing, and compare: the test mode's proof that remembering changes nothing. */
@@ -518,6 +514,10 @@ void capture_check(struct thread *thread, struct frame_state start)
 	uint32_t left = thread->memo_count;
 	int is_equal = 1;
 	for (;;) {
+		if (is_base(&walk)) {
+			is_equal = left == 0;
+			break;
+		}
 		if (left == 0 || memo[left - 1].pc != walk.at.pc || memo[left - 1].sp != walk.at.sp || memo[left - 1].bp != walk.at.bp) {
 			/* Where the remembered walk was cut, only what it has can be compared. */
 			is_equal = left > 0 && thread->id[left - 1] == PC_TRUNCATED;
@@ -553,6 +553,8 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 			walk.at = (struct frame_state){load(bp + 8), bp + 16, load(bp)};
 			continue;
 		}
+		if (is_base(&walk))
+			break;
 		uint64_t row = row_of(recorder, walk.at.pc);
 		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
 		if (!step(thread, &walk, row, 0))

@@ -66,10 +66,18 @@ struct recorder_image {
 	uint32_t reserved;
 };
 
+/** A place of the cache of rows. Its fields are complete when its pc is there, and never change while it is. */
 struct row_slot {
-	uint64_t pc;                  /**< 0: free */
-	uint64_t row;                 /**< low 40 bits: row; high 24: pc id; 0: being made */
+	uint64_t pc;                  /**< ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
+	uint32_t id;                  /**< of the pc, in the region */
+	uint8_t kind;                 /**< enum row_kind */
+	uint8_t bp_rule;              /**< enum row_bp */
+	uint16_t reserved;
+	int32_t cfa_offset, bp_offset;
+	uint64_t row;                 /**< the same, packed */
 };
+_Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
+enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
 
 /** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when the
  *  frame inside did not save it. */
