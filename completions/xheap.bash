@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+# Completion of xheap for bash.
+
+# The words of a list that begin as the current one does.
+_xheap_reply() {
+	COMPREPLY=($(compgen -W "$1" -- "$2"))
+}
+
+# Traces, and directories on the way to them.
+_xheap_traces() {
+	local IFS=$'\n'
+	compopt -o filenames 2>/dev/null
+	COMPREPLY=($(compgen -f -X '!*.xht' -- "$1") $(compgen -d -- "$1"))
+}
+
+_xheap_record() {
+	local current=$1 previous=$2 word i=2
+	local taking=" -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file "
+
+	# Behind the options stands a command line of its own.
+	while [ "$i" -lt "$COMP_CWORD" ]; do
+		word=${COMP_WORDS[i]}
+		case $word in
+		--) i=$((i + 1)); break ;;
+		-*) case $taking in *" $word "*) i=$((i + 1)) ;; esac ;;
+		*) break ;;
+		esac
+		i=$((i + 1))
+	done
+	if [ "$i" -lt "$COMP_CWORD" ] || { [ "$i" -eq "$COMP_CWORD" ] && [ "${current#-}" = "$current" ]; }; then
+		if declare -F _command_offset >/dev/null; then
+			_command_offset "$i"
+		elif [ "$i" -eq "$COMP_CWORD" ]; then
+			COMPREPLY=($(compgen -c -- "$current"))
+		else
+			compopt -o default 2>/dev/null
+		fi
+		return
+	fi
+	case $previous in
+	-o | --output) compopt -o default 2>/dev/null ;;
+	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
+	--on-full) _xheap_reply "wait drop" "$current" ;;
+	--stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --max-file) ;;
+	*) _xheap_reply "-o --output --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file --check-stacks --quiet --help" "$current" ;;
+	esac
+}
+
+_xheap_recover() {
+	case $2 in
+	-o | --output) compopt -o default 2>/dev/null ;;
+	*) case $1 in
+		-*) _xheap_reply "-o --output --keep --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_heap() {
+	case $2 in
+	-stacks | --stacks | -frames | --frames | -image | --image | -images | --images)
+		case $1 in
+		-*) _xheap_reply "-stacks -frames -image -totals -top -range -lines -format" "$1" ;;
+		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
+		esac ;;
+	-top | --top | -range | --range) ;;
+	-format | --format) _xheap_reply "text csv json" "$1" ;;
+	*) case $1 in
+		-*) _xheap_reply "-stacks -frames -image -totals -top -range -lines -format --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_dump() {
+	case $2 in
+	-range | --range) ;;
+	-format | --format) _xheap_reply "text csv json" "$1" ;;
+	*) case $1 in
+		-*) _xheap_reply "-events -stacks -images -processes -range -format --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_info() {
+	case $2 in
+	-format | --format) _xheap_reply "text json" "$1" ;;
+	*) case $1 in
+		-*) _xheap_reply "-format --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		_xheap_reply "record recover heap dump info help version" "$current"
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	record) _xheap_record "$current" "$previous" ;;
+	recover) _xheap_recover "$current" "$previous" ;;
+	heap) _xheap_heap "$current" "$previous" ;;
+	dump) _xheap_dump "$current" "$previous" ;;
+	info) _xheap_info "$current" "$previous" ;;
+	help) _xheap_reply "record recover heap dump info" "$current" ;;
+	esac
+}
+
+complete -F _xheap xheap

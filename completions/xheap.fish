@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+# Completion of xheap for fish.
+
+function __xheap_traces
+    __fish_complete_suffix .xht
+end
+
+# Whether the command of record still has to come: then its options may, too.
+function __xheap_before_command
+    set -l words (commandline -opc)
+    test "$words[2]" = record; or return 1
+    set -l is_value 0
+    for word in $words[3..-1]
+        if test $is_value = 1
+            set is_value 0
+        else if contains -- $word -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file
+            set is_value 1
+        else if not string match -q -- '-*' $word
+            return 1
+        else if test $word = --
+            return 1
+        end
+    end
+    return 0
+end
+
+complete -c xheap -f
+complete -c xheap -n __fish_use_subcommand -a record -d 'Run a command and record every heap call of it'
+complete -c xheap -n __fish_use_subcommand -a recover -d 'Complete the trace of a session whose logger was killed'
+complete -c xheap -n __fish_use_subcommand -a heap -d 'Show where the memory went'
+complete -c xheap -n __fish_use_subcommand -a dump -d 'Print all that a trace holds'
+complete -c xheap -n __fish_use_subcommand -a info -d 'Say what is in a trace'
+complete -c xheap -n __fish_use_subcommand -a help -d 'Say how to use a command'
+complete -c xheap -n __fish_use_subcommand -a version -d 'Print the version'
+
+complete -c xheap -n __xheap_before_command -s o -l output -r -F -d 'Write the trace to FILE'
+complete -c xheap -n __xheap_before_command -l stackwalk -x -a 'HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none' -d 'Stacks only on these calls'
+complete -c xheap -n __xheap_before_command -l stack-depth -x -d 'At most N frames of a stack'
+complete -c xheap -n __xheap_before_command -l no-duration -d 'Do not record how long each call took'
+complete -c xheap -n __xheap_before_command -l no-follow -d 'Do not trace what the command executes'
+complete -c xheap -n __xheap_before_command -l until-exit -d 'End when the command does'
+complete -c xheap -n __xheap_before_command -l on-full -x -a 'wait drop' -d 'When buffers run out'
+complete -c xheap -n __xheap_before_command -l wait-limit -x -d 'Wait no longer than this without progress'
+complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Bytes of a buffer'
+complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Buffers that a process begins with'
+complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Most buffers of a process'
+complete -c xheap -n __xheap_before_command -l max-file -x -d 'End recording when the trace has this size'
+complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare every remembered stack with a full walk'
+complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors'
+complete -c xheap -n __xheap_before_command -s h -l help -d 'Show the options'
+complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file)'
+
+complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
+complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Do not remove the session\'s directory'
+complete -c xheap -n '__fish_seen_subcommand_from recover heap dump info; and not __fish_seen_subcommand_from record' -k -a '(__xheap_traces)'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o stacks -d 'One row per distinct stack'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o frames -d 'One row per function'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o image -d 'One row per executable or library'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o totals -d 'Only the totals'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o top -x -d 'The first N rows'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o range -x -d 'Allocations that began from T1 to T2'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functions apart by line'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Form of the report'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap call in the order of time'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o stacks -d 'The tree of stacks'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o images -d 'Which file lay where'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Processes and how they ended'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Events from T1 to T2'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o format -x -a 'text csv json' -d 'Form of the output'
+complete -c xheap -n '__fish_seen_subcommand_from info' -o format -x -a 'text json' -d 'Form of the output'
+complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record recover heap dump info'
