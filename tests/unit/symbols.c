@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "symbols/names.h"
+#include "symbols/sources.h"
 #include "symbols/spans.h"
 
 static char folder[] = "/tmp/xheap-symbols-XXXXXX";
@@ -253,6 +254,26 @@ static void names_that_would_never_end_are_left_alone(void **state)
 	assert_true(time(NULL) - start < 10);
 }
 
+static void paths_have_one_spelling(void **state)
+{
+	(void)state;
+	static const struct { const char *directory, *file, *path; } table[] = {
+		{ "/a/b", "../c/d.c", "/a/c/d.c" },
+		{ "/a", "/usr/bin/../lib/./x//y.h", "/usr/lib/x/y.h" },
+		{ "./malloc", "./malloc/malloc.c", "malloc/malloc.c" },
+		{ "./wcsmbs", "../stdlib/strtod.c", "stdlib/strtod.c" },
+		{ "part", "../../y.c", "../y.c" },
+		{ "/", "../../a.c", "/a.c" },
+		{ NULL, "a.c", "a.c" },
+		{ "/a", "<artificial>", "<artificial>" },
+		{ "/a", "", "" },
+	};
+	struct arena arena = { 0 };
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		assert_string_equal(source_path(&arena, table[i].directory, table[i].file), table[i].path);
+	arena_fini(&arena);
+}
+
 /* Frames */
 
 static void inlined_calls_are_frames(void **state)
@@ -401,6 +422,62 @@ static void cxx_names_are_whole(void **state)
 	assert_string_equal(function_at("cxx", NULL, 0, address), "shop::price::operator+(shop::price const&) const");
 	assert_true(run("strip -g -o cxx-symtab cxx"));
 	assert_string_equal(function_at("cxx-symtab", NULL, 0, address), "shop::price::operator+(shop::price const&) const");
+}
+
+/** Whether any frame in the function's code has this name. */
+static bool has_frame(const char *file, const char *symbol, const char *name)
+{
+	struct symbols *symbols = symbols_new();
+	const struct symbol_frame *frames;
+	uint64_t address, size;
+	bool found = false;
+
+	assert_true(find_symbol(file, symbol, &address, &size));
+	for (uint64_t at = address; at < address + size && !found; at++)
+		for (size_t i = symbols_resolve(symbols, in_folder(file), NULL, 0, at, false, &frames); i-- > 0; )
+			found |= frames[i].function && !strcmp(frames[i].function, name);
+	symbols_free(symbols);
+	return found;
+}
+
+static void names_without_mangling_have_their_owners(void **state)
+{
+	(void)state;
+	if (!have("g++"))
+		skip();
+	write_file("owner.cc", "namespace a { namespace { struct one { int n; int add(int i) { return n += i * 7; } }; } namespace b {\n"
+		   "int f(int x) { one o{x}; for (int i = 0; i < x; i++) o.add(x ^ i); return o.n; } } }\n"
+		   "int main(int c, char **) { return a::b::f(c); }\n");
+	/* What is in a nameless namespace has no mangled name in debug information. */
+	assert_true(run("g++ -O2 -g owner.cc -o owner"));
+	assert_true(has_frame("owner", "_ZN1a1b1fEi", "a::b::f(int)"));
+	assert_true(has_frame("owner", "_ZN1a1b1fEi", "a::(anonymous namespace)::one::add"));
+}
+
+static void fifty_thousand_addresses_take_moments(void **state)
+{
+	(void)state;
+	struct symbols *symbols = symbols_new();
+	const struct symbol_frame *frames;
+	uint64_t address, size;
+	struct timespec start, end;
+	size_t named = 0;
+
+	if (!have("g++"))
+		skip();
+	assert_true(run("g++ -O2 -g -static cxx.cc -o big"));
+	assert_true(find_symbol("big", "_ZN4shop3runEv", &address, &size));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+	for (int i = 0; i < 50000; i++) {
+		symbols_resolve(symbols, in_folder("big"), NULL, 0, address + i, true, &frames);
+		named += frames[0].function != NULL;
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	double seconds = end.tv_sec - start.tv_sec + (end.tv_nsec - start.tv_nsec) / 1e9;
+	print_message("50000 addresses in %.2f s of CPU\n", seconds);
+	assert_true(named > 25000);
+	assert_true(seconds < 5);
+	symbols_free(symbols);
 }
 
 static void rust_agrees_with_addr2line(void **state)
@@ -638,10 +715,13 @@ int main(void)
 		cmocka_unit_test(spans_answer_as_a_search_of_all_does),
 		cmocka_unit_test(names_are_written_as_their_language_does),
 		cmocka_unit_test(names_that_would_never_end_are_left_alone),
+		cmocka_unit_test(paths_have_one_spelling),
 		cmocka_unit_test(inlined_calls_are_frames),
 		cmocka_unit_test(the_plainer_name_wins),
 		cmocka_unit_test(cxx_agrees_with_addr2line),
 		cmocka_unit_test(cxx_names_are_whole),
+		cmocka_unit_test(names_without_mangling_have_their_owners),
+		cmocka_unit_test(fifty_thousand_addresses_take_moments),
 		cmocka_unit_test(rust_agrees_with_addr2line),
 		cmocka_unit_test(a_file_that_was_replaced_is_not_believed),
 		cmocka_unit_test(a_stripped_file_names_what_it_exports_only),
