@@ -9,6 +9,9 @@
  *     action/          reports over allocations: stacks, frames, image, totals
  *     heap/            the model: from points to allocations, sums over them, names of frames
  *     trace/           the file
+ *     session/         the logger behind record: regions to trace
+ *     inject/ hook/    into a process; what to patch there
+ *     recorder/        what runs in targets
  *     symbols/         names of code
  */
 #include "cli/cli.h"
@@ -17,6 +20,7 @@
 #include <strings.h>
 
 static const struct command *const commands[] = {
+	&command_record,
 	&command_info,
 	&command_dump,
 	&command_heap,

@@ -3,7 +3,7 @@
  * xheap record: the command stays our child, in our process group, as it would be the shell's; the logger is another child, out of
  * reach of the terminal. This process only waits, passes on what it must, and tells the result.
  */
-#include "cli/record.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +108,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	return EXIT_USAGE;
 }
 
-/* One row an option; help is what --help prints. */
+/* One row an option: the parser and --help come from it. */
 #define RECORD_OPTIONS(X) \
 	X('o', "output", required_argument, "FILE", "write the trace to FILE (default xheap.COMMAND.PID.xht)") \
 	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc+HeapRealloc+HeapFree, or none (default all)") \
@@ -123,8 +123,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
 	X('F', "max-file", required_argument, "SIZE", "end recording when the trace has this size") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
-	X('q', "quiet", no_argument, "", "print nothing of our own but errors") \
-	X('h', "help", no_argument, "", "show this")
+	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
 
 static const struct option long_options[] = {
 #define X(letter, name, has, value, help) {name, has, NULL, letter},
@@ -132,22 +131,6 @@ static const struct option long_options[] = {
 #undef X
 	{NULL, 0, NULL, 0}
 };
-
-static void print_help(void)
-{
-	printf("Usage: xheap record [-o FILE] [OPTIONS] [--] COMMAND [ARG...]\n"
-	       "Run COMMAND and record every heap call of it and of what it starts.\n\n"
-	       "  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n\nOptions:\n");
-#define X(letter, name, has, value, help) \
-	do { \
-		char left[64]; \
-		snprintf(left, sizeof(left), "%s--%s %s", strchr("oq", letter) ? (letter == 'o' ? "-o, " : "-q, ") : "    ", name, value); \
-		printf("  %-30s %s\n", left, help); \
-	} while (0);
-	RECORD_OPTIONS(X)
-#undef X
-	printf("\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage or when it cannot be traced.\n");
-}
 
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint32_t *value)
 {
@@ -189,17 +172,16 @@ static int take_option(struct record *record, int letter)
 			 usage_error("--max-file", optarg, "not a size of at least 64K");
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
-	case 'h': print_help(); return -1;
 	default: return EXIT_USAGE;
 	}
 }
 
-/* 0, an exit status, or -1: done. */
+/* 0, or an exit status. */
 static int parse(struct record *record, int count, char **arguments)
 {
 	int letter;
 	optind = 0;
-	while ((letter = getopt_long_only(count, arguments, "+o:qh", long_options, NULL)) != -1) {
+	while ((letter = getopt_long_only(count, arguments, "+o:q", long_options, NULL)) != -1) {
 		int error = take_option(record, letter);
 		if (error)
 			return error;
@@ -524,7 +506,7 @@ static int run(struct record *record)
 	return exit_status(status);
 }
 
-int cli_record(int count, char **arguments)
+static int record_run(int count, char **arguments)
 {
 	struct record *record = calloc(1, sizeof(*record));
 	if (!record)
@@ -532,10 +514,22 @@ int cli_record(int count, char **arguments)
 	session_options_init(&record->session);
 	int error = parse(record, count, arguments);
 	if (error)
-		return error < 0 ? 0 : error;
+		return error;
 	error = find_program(record);
 	if (error)
 		return error;
 	record->session.command = join_command(record->command);
 	return run(record);
 }
+
+#define X(letter, name, has, value, help) "  --" name " " value "\n        " help "\n"
+const struct command command_record = {
+	.name = "record",
+	.usage = "[-o FILE] [OPTIONS] [--] COMMAND [ARG...]",
+	.summary = "run a program and record every heap call of it and of what it starts",
+	.run = record_run,
+	.help = "Options (-o is --output, -q is --quiet):\n" RECORD_OPTIONS(X)
+		"\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage or when it cannot be traced.\n"
+		"\nExample:\n  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
+};
+#undef X

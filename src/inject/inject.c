@@ -15,6 +15,7 @@
 
 #include "inject/remote.h"
 #include "inject/stub.h"
+#include "inject/tables.h"
 #include "os/proc.h"
 #include "recorder/recorder.h"
 
@@ -473,6 +474,34 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	return 0;
 }
 
+/* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
+static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, const char *path)
+{
+	char rooted[600];
+	uint64_t size = 0;
+	if (inject->image_count == 0)
+		return;
+	struct region_image *row = region_image(inject->region, inject->image[0].index);
+	snprintf(rooted, sizeof(rooted), "/proc/%d/root%s", (int)inject->pid, path);
+	int fd = row->eh_frame_header ? -1 : open(rooted, O_RDONLY | O_CLOEXEC);
+	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
+	if (fd >= 0)
+		close(fd);
+	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
+	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = bytes ? find_gap(maps, count, row->base, room) : 0;
+	int64_t at = gap ? map_private(remote, gap, room, PROT_READ) : -ENOMEM;
+	if (!mapping_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
+		size_t table_size;
+		void *table = tables_make(bytes, size, frames + row->bias, (uint64_t)at, &table_size);
+		if (table && remote_write(remote->memory, (uint64_t)at, table, table_size)) {
+			row->eh_frame_header_bytes = table_size;
+			row->eh_frame_header = (uint64_t)at;
+		}
+		free(table);
+	}
+	free(bytes);
+}
+
 /* The run-time address of _r_debug's state word, from the loader's dynamic symbols; the hook is told to look there. */
 static void find_loader_state(struct inject *inject, const struct hook_image *loader, uint64_t bias)
 {
@@ -518,6 +547,13 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map->path, loader_map->inode, inject->is_static);
 	if (hooks && hooks->is_loader)
 		find_loader_state(inject, hooks, loader_map->low);
+	if (inject->is_static) {
+		free(maps);
+		count = proc_read_maps(pid, &maps);
+		main_map = map_at(maps, count, headers);
+		if (main_map)
+			add_tables(inject, &remote, maps, count, main_map->path);
+	}
 	images_push(inject);
 	__atomic_store_n(&region->header->state, 1, __ATOMIC_RELEASE);
 out:

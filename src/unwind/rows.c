@@ -347,12 +347,12 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 static uint64_t find_description(const struct unwind_tables *tables, uint64_t pc)
 {
 	const uint8_t *header = (const uint8_t *)tables->header;
-	if (tables->header < tables->base || tables->header + 12 > tables->end)
+	if (tables->header_bytes < 12)
 		return 0;
 	/* version 1, table of (initial location, description) as 32-bit offsets from the header: what all linkers write. */
 	if (header[0] != 1 || header[2] != PE_UDATA4 || header[3] != (PE_DATAREL | PE_SDATA4))
 		return 0;
-	struct reader reader = {header + 4, (const uint8_t *)tables->end, false};
+	struct reader reader = {header + 4, header + tables->header_bytes, false};
 	read_encoded(&reader, header[1]);
 	uint64_t count = read_fixed(&reader, 4);
 	if (reader.is_bad || count == 0 || count > (uint64_t)(reader.end - reader.at) / 8)

@@ -44,8 +44,8 @@ static inline row_bits row_make(enum row_kind kind, enum row_bp bp, int64_t cfa_
 
 /** Where an image's unwind tables lie in this address space. */
 struct unwind_tables {
-	uint64_t base, end;           /**< the image: no read goes outside */
-	uint64_t header, header_bytes; /**< .eh_frame_hdr */
+	uint64_t base, end;           /**< the image: no description is read outside */
+	uint64_t header, header_bytes; /**< .eh_frame_hdr, wherever it lies */
 };
 
 /** The row for the instruction at pc. ROW_POINTERS when no table covers it. Reads the tables in place. */

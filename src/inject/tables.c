@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "inject/tables.h"
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 12, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 << 20 };
+/* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
+enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_SDATA4 = 0x0b, PE_PCREL = 0x10, PE_DATAREL_SDATA4 = 0x3b };
+
+struct row { int32_t location, description; };
+
+uint64_t tables_find(int fd, uint64_t *size)
+{
+	Elf64_Ehdr header;
+	uint64_t address = 0;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.e_shentsize != sizeof(Elf64_Shdr) ||
+	    header.e_shnum == 0 || header.e_shnum > SECTION_MAX || header.e_shstrndx >= header.e_shnum)
+		return 0;
+	size_t bytes = header.e_shnum * sizeof(Elf64_Shdr);
+	Elf64_Shdr *sections = malloc(bytes);
+	char *names = NULL;
+	if (sections && pread(fd, sections, bytes, (off_t)header.e_shoff) == (ssize_t)bytes) {
+		const Elf64_Shdr *strings = &sections[header.e_shstrndx];
+		names = strings->sh_size < NAMES_MAX ? calloc(1, strings->sh_size + 1) : NULL;
+		if (names && pread(fd, names, strings->sh_size, (off_t)strings->sh_offset) == (ssize_t)strings->sh_size) {
+			for (int i = 0; i < header.e_shnum && !address; i++) {
+				if (sections[i].sh_name < strings->sh_size && strcmp(names + sections[i].sh_name, ".eh_frame") == 0) {
+					address = sections[i].sh_addr;
+					*size = sections[i].sh_size;
+				}
+			}
+		}
+	}
+	free(names);
+	free(sections);
+	return address;
+}
+
+size_t tables_bound(size_t size)
+{
+	return HEAD_BYTES + size / FDE_BYTES_MIN * sizeof(struct row);
+}
+
+/* The encoding of a common entry's pointers: behind 'R' in its augmentation. -1: not understood. */
+static int pointer_encoding(const uint8_t *entry, const uint8_t *end)
+{
+	const uint8_t *at = entry + 9, *augmentation = at;
+	while (at < end && *at)
+		at++;
+	at++;
+	if (at >= end)
+		return -1;
+	if (augmentation[0] == 0)
+		return PE_ABSPTR;
+	if (augmentation[0] != 'z')
+		return -1;
+	/* Code alignment, data alignment, return register, augmentation size: four numbers to pass over. */
+	for (int i = 0; i < 4; i++) {
+		while (at < end && (*at & 128))
+			at++;
+		at++;
+	}
+	for (const uint8_t *letter = augmentation + 1; at < end && *letter; letter++) {
+		switch (*letter) {
+		case 'R': return *at;
+		case 'L': at++; break;
+		case 'P': at += 1 + ((*at & 7) == PE_ABSPTR || (*at & 7) == 4 ? 8 : 4); break;
+		default: break;
+		}
+	}
+	return PE_ABSPTR;
+}
+
+static bool initial_location(const uint8_t *field, const uint8_t *end, int encoding, uint64_t at, uint64_t *location)
+{
+	bool is_wide = (encoding & 7) == PE_ABSPTR || (encoding & 7) == 4;
+	if (encoding < 0 || end - field < (is_wide ? 8 : 4) || (encoding & ~(PE_PCREL | 0x0f)))
+		return false;
+	if (is_wide) {
+		memcpy(location, field, 8);
+	} else {
+		int32_t narrow;
+		memcpy(&narrow, field, 4);
+		*location = (encoding & 0x0f) == PE_UDATA4 ? (uint64_t)(uint32_t)narrow : (uint64_t)(int64_t)narrow;
+	}
+	if (encoding & PE_PCREL)
+		*location += at;
+	return true;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	return (a->location > b->location) - (a->location < b->location);
+}
+
+void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t table_at, size_t *table_size)
+{
+	uint8_t *table = malloc(tables_bound(size));
+	struct row *rows = table ? (struct row *)(table + HEAD_BYTES) : NULL;
+	uint32_t count = 0;
+	for (size_t i = 0; table && i + 8 <= size;) {
+		uint32_t length, back;
+		memcpy(&length, frames + i, 4);
+		memcpy(&back, frames + i + 4, 4);
+		if (length == 0 || length == 0xffffffff || length > size - i - 4 || length < 4)
+			break;
+		uint64_t location;
+		/* A description points back to its common entry; a common entry has 0 there. */
+		if (back != 0 && back <= i + 4 && i + 4 - back + 16 < size && length + 4 >= FDE_BYTES_MIN &&
+		    initial_location(frames + i + 8, frames + size, pointer_encoding(frames + i + 4 - back, frames + size), at + i + 8, &location))
+			rows[count++] = (struct row){(int32_t)(location - table_at), (int32_t)(at + i - table_at)};
+		i += length + 4;
+	}
+	if (count == 0) {
+		free(table);
+		return NULL;
+	}
+	static const uint8_t head[4] = {1, PE_PCREL | PE_SDATA4, PE_UDATA4, PE_DATAREL_SDATA4};
+	int32_t to_frames = (int32_t)(at - (table_at + 4));
+	memcpy(table, head, sizeof(head));
+	memcpy(table + 4, &to_frames, 4);
+	memcpy(table + 8, &count, 4);
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	*table_size = HEAD_BYTES + count * sizeof(*rows);
+	return table;
+}
