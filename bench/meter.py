@@ -123,7 +123,7 @@ def run(command, directory, environment=None, seconds=600):
         sampler = Sampler(process.pid)
         poll = select.poll()
         poll.register(ended, select.POLLIN)
-        while not poll.poll(SAMPLE_SECONDS * 1000):
+        while not poll.poll(SAMPLE_SECONDS * 1000 if sampler.count > 5 else 2):
             sampler.sample()
             if time.monotonic() - start > seconds and not result.timed_out:
                 result.timed_out = True
@@ -133,7 +133,7 @@ def run(command, directory, environment=None, seconds=600):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = result.status = os.waitstatus_to_exitcode(status)
         result.cpu = usage.ru_utime + usage.ru_stime + reap_rest(10)
-        result.peak_bytes = max(sampler.peak, usage.ru_maxrss * 1024)
+        result.peak_bytes = sampler.peak  # ru_maxrss would be at least our own: a child begins with its parent's
         for (_, name), cpu in sampler.cpu.items():
             result.cpu_by_name[name] = result.cpu_by_name.get(name, 0) + cpu
         for file, field in ((out, "stdout"), (err, "stderr")):
