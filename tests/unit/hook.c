@@ -139,7 +139,8 @@ static void allocators_are_found_and_displaceable(void **state)
 			continue;
 		assert_true(image.defines_malloc && image.is_dynamic && image.has_symbols);
 		assert_int_equal(image.flavour, rows[i].flavour);
-		assert_int_not_equal(image.usable_size, 0);
+		/* A sanitizer's must not be called: it fails a check when it comes too early. */
+		assert_int_equal(image.usable_size == 0, strstr(rows[i].path, "libasan") != NULL);
 		assert_targets(&image, rows[i].path, rows[i].names);
 		assert_displaceable(&image, rows[i].path);
 		hook_image_fini(&image);
