@@ -123,6 +123,7 @@ static const struct hook_name names[] = {
 	SYSTEM("execve", EXECVE),
 	SYSTEM("__execve", EXECVE),
 	SYSTEM("execveat", EXECVEAT),
+	SYSTEM("fexecve", FEXECVE),
 	SYSTEM("prctl", PRCTL),
 	SYSTEM("__prctl", PRCTL),
 	SYSTEM("syscall", SYSCALL),

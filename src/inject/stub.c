@@ -34,6 +34,7 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[HOOK_LOADER] = "hook_loader",
 	[HOOK_EXECVE] = "hook_execve",
 	[HOOK_EXECVEAT] = "hook_execveat",
+	[HOOK_FEXECVE] = "hook_fexecve",
 };
 
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)

@@ -182,3 +182,12 @@ HOOK hook_execveat(uint64_t dirfd, uint64_t path, uint64_t argv, uint64_t envp, 
 	exec_failed(context->recorder, mail);
 	return result;
 }
+
+/* fexecve(fd, argv, envp) makes its system call itself. */
+HOOK hook_fexecve(uint64_t fd, uint64_t argv, uint64_t envp, uint64_t d, const struct hook_context *context)
+{
+	struct region_mail *mail = exec_announce(context->recorder, (int32_t)fd, "");
+	uint64_t result = ((any_call *)context->original)(fd, argv, envp, d, 0);
+	exec_failed(context->recorder, mail);
+	return result;
+}
