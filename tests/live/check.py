@@ -151,9 +151,11 @@ class Check:
 
     def traced(self, plain):
         trace, logs = self.directory / "trace.xht", self.directory / "logs"
-        wrapper = [XHEAP, "record", "-o", trace, *shlex.split(self.row["record"]), "--"]
-        run = Run(self, "traced", wrapper, logs)
+        options = shlex.split(self.row["record"]) + (["--check-stacks"] if os.environ.get("SOAK") else [])
+        run = Run(self, "traced", [XHEAP, "record", "-o", trace, *options, "--"], logs)
         sys.stdout.write(run.wrapper_errors)
+        if "differed from a full walk" in run.wrapper_errors:
+            raise Failure("the recorder's own check of its stacks failed")
         self.expect_same(run, plain, "traced")
         self.expect_complete(trace)
         if self.row["log"] != "none":

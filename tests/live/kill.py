@@ -111,7 +111,7 @@ class Round:
 
     def check(self, stamp):
         if "logger" in self.victims:
-            done = subprocess.run([XHEAP, "recover", "-o", self.trace], env=self.environment, stdout=subprocess.PIPE,
+            done = subprocess.run([XHEAP, "recover"], env=self.environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             if done.returncode:
                 raise Failure(f"xheap recover: {done.stdout}")
