@@ -27,8 +27,15 @@ static const uint8_t extra_words[32] = {
 };
 _Static_assert(EXTRA_FLAGS == 31, "extra_words is indexed by these flags");
 
+/*
+ * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash of all frames
+ * below, not from the parent's id: that way no look-up has to wait for the one before it. The ids are compared all the same.
+ */
 struct memory_cell { uint64_t key; uint32_t node; };
-struct decode_memory { struct memory_cell cell[1 << MEMORY_BITS]; };
+struct decode_memory {
+	struct memory_cell cell[1 << MEMORY_BITS];
+	uint64_t hash[DECODE_DEPTH_MAX + 1]; /* of the frames up to each depth */
+};
 
 struct decode_memory *decode_memory_new(void)
 {
@@ -54,12 +61,17 @@ static inline uint32_t load32(const uint8_t *at)
 	return value;
 }
 
-/* The node of `frame` below `parent`. Most stacks come again soon: this look-up is cheaper than the writer's. */
-static inline uint32_t node_of(struct decode *decode, uint32_t parent, uint32_t frame)
+static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
+{
+	return (hash ^ frame) * 0x9e3779b97f4a7c15ull;
+}
+
+/* The node of `frame` below `parent`. */
+static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t parent, uint32_t frame)
 {
 	/* Frame + 1, so that no key is the 0 of an empty cell. */
 	uint64_t key = (uint64_t)parent << 32 | (frame + 1);
-	struct memory_cell *cell = &decode->memory->cell[key * 0x9e3779b97f4a7c15ull >> (64 - MEMORY_BITS)];
+	struct memory_cell *cell = &decode->memory->cell[hash >> (64 - MEMORY_BITS)];
 	if (UNLIKELY(cell->key != key)) {
 		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
 		/* No memory for it: better a stack that begins anew than none at all. */
@@ -118,14 +130,17 @@ bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32
 	if (UNLIKELY(count > DECODE_DEPTH_MAX - depth))
 		return damaged(decode, "a stack too deep");
 	uint32_t *nodes = decode->nodes, node = nodes[depth];
+	uint64_t *hashes = decode->memory->hash, hash = hashes[depth];
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t id = load32(ids + 4 * (uint64_t)i);
 		uint32_t frame = translate_frame_id(decode->translate, id);
 		if (UNLIKELY(frame == UINT32_MAX))
 			return damaged(decode, "a program counter that is not there");
 		uint32_t mark = (node & TRUNCATED_NODE) | (UNLIKELY(id == PC_TRUNCATED) ? TRUNCATED_NODE : 0);
-		node = node_of(decode, node & ~TRUNCATED_NODE, frame) | mark;
+		hash = hash_next(hash, frame);
+		node = node_of(decode, hash, node & ~TRUNCATED_NODE, frame) | mark;
 		nodes[++depth] = node;
+		hashes[depth] = hash;
 	}
 	decode->depth = depth;
 	return true;

@@ -792,8 +792,12 @@ static bool region_arrays(struct drain_region *region)
 static void region_free(struct drain_region *region)
 {
 	translate_fini(&region->translate);
-	free(region->stream[0]);
-	free(region->stream[1]);
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < region->slot_count; i++)
+			if (region->stream[side][i].events)
+				columns_give(region->drain, region->stream[side][i].events);
+		free(region->stream[side]);
+	}
 	free(region->gap);
 	free(region->is_taken);
 	free(region->next_held);
@@ -945,6 +949,11 @@ void drain_free(struct drain *drain)
 {
 	if (!drain)
 		return;
+	while (drain->regions) {
+		struct drain_region *region = drain->regions;
+		drain->regions = region->next;
+		region_free(region);
+	}
 	while (drain->spare_count > 0) {
 		struct writer_events *events = drain->spare[--drain->spare_count];
 		writer_events_fini(events);

@@ -39,6 +39,7 @@ struct drain_known {
 };
 
 struct drain *drain_new(struct writer *writer);
+/** Regions that were not removed are forgotten: what they hold is for whoever adopts them. */
 void drain_free(struct drain *drain);
 
 /** Add a region; it stays the caller's and must outlive the drain_region. Its process 0 is registered in the trace now. */
