@@ -21,6 +21,7 @@
 
 static const struct command *const commands[] = {
 	&command_record,
+	&command_recover,
 	&command_info,
 	&command_dump,
 	&command_heap,
