@@ -58,7 +58,8 @@ uint32_t drain_process(const struct drain_region *region, uint32_t index);
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
 
 /** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when; 0: at its
- *  last event. Its index may be another's from now on (but for 0). What could not be written is told by the next drain_poll() or drain_remove(). */
+ *  last event. Its index may be
+ *  another's much later (but for 0). What could not be written is told by the next drain_poll() or drain_remove(). */
 void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
 /** A thread known dead (its tid is gone from its process): drain its slot and let it be reused. */

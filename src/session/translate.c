@@ -55,6 +55,7 @@ static uint32_t forked_process_add(struct translate *translate, uint32_t index, 
 	struct trace_process row = {
 		.pid = shared->pid, .parent = parent, .forked_from = parent, .start_ns = (int64_t)shared->start_ticks, .end_ns = INT64_MAX,
 		.end = TRACE_END_OPEN, .image = first->image, .command = first->command, .note = ""};
+	translate->live_count++;
 	return process_add(translate, index, &row);
 }
 
@@ -75,6 +76,23 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	return forked_process_add(translate, index, &copy);
 }
 
+/*
+ * The place of a process that has ended is for another one, but late: a child of its that has not called the heap yet will name it
+ * as its parent.
+ */
+static void place_end(struct translate *translate, uint32_t index)
+{
+	__atomic_store_n(&region_process(translate->region, index)->state, PROCESS_ENDED, __ATOMIC_RELEASE);
+	translate->ended[(translate->first_ended + translate->ended_count++) % REGION_PROCESS_MAX] = (uint16_t)index;
+	translate->live_count -= translate->live_count > 0;
+	uint32_t max = translate->region->limits.process_max;
+	if (translate->ended_count + translate->live_count <= max - max / 4)
+		return;
+	uint32_t oldest = translate->ended[translate->first_ended++ % REGION_PROCESS_MAX];
+	translate->ended_count--;
+	__atomic_store_n(&region_process(translate->region, oldest)->state, PROCESS_FREE, __ATOMIC_RELEASE);
+}
+
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
 {
 	if (translate_process_id(translate, index) == TRACE_NONE || translate->process[index].has_ended)
@@ -85,10 +103,8 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
 	process->has_ended = true;
 	writer_update_process(translate->writer, process->id, &process->row);
-	if (index == 0)
-		return;
-	/* Its place is for the next one that is forked; its row is not read again until then. */
-	__atomic_store_n(&region_process(translate->region, index)->state, PROCESS_FREE, __ATOMIC_RELEASE);
+	if (index > 0)
+		place_end(translate, index);
 }
 
 /* ---- images ---- */

@@ -45,6 +45,8 @@ struct translate {
 	struct translate_image *image;
 	uint32_t image_count, image_capacity;
 	struct translate_process process[REGION_PROCESS_MAX];
+	uint16_t ended[REGION_PROCESS_MAX]; /**< places of processes that have ended, in that order, from first_ended on */
+	uint32_t first_ended, ended_count, live_count;
 	char *process_image, *process_command;
 };
 
