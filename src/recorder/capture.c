@@ -149,6 +149,17 @@ static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct 
 	return 0;
 }
 
+static enum row_step step_of(row_bits row)
+{
+	int64_t cfa = row_cfa_offset(row), bp = row_bp_offset(row);
+	int is_saved = row_bp_rule(row) == ROW_BP_FROM_CFA;
+	if (row_bp_rule(row) == ROW_BP_FROM_BP || (is_saved && (bp > -8 || bp < -cfa)) || cfa <= 0)
+		return STEP_SLOWLY;
+	if (row_kind(row) == ROW_BP)
+		return is_saved ? STEP_FROM_BP : STEP_SLOWLY;
+	return row_kind(row) != ROW_SP ? STEP_SLOWLY : is_saved ? STEP_PLAIN_WITH_BP : STEP_PLAIN;
+}
+
 /* The packed row and id of pc; made, and kept where there is room. */
 __attribute__((noinline))
 static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
@@ -166,7 +177,7 @@ static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 	} else if (claimed) {
 		claimed->id = id;
 		claimed->kind = (uint8_t)row_kind(row);
-		claimed->bp_rule = (uint8_t)row_bp_rule(row);
+		claimed->step = (uint8_t)step_of(row);
 		claimed->cfa_offset = (int32_t)row_cfa_offset(row);
 		claimed->bp_offset = (int32_t)row_bp_offset(row);
 		claimed->row = packed;
@@ -461,24 +472,25 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	uint32_t good = memo_verify(thread, sp);
 	struct memo *joint = thread->memo + good - (good == thread->memo_count); /* memo[-1] is a sentinel with the highest sp */
 	struct fresh *fresh = thread->fresh, *const end = fresh + thread->capacity - 2;
+	const struct row_slot *rows = recorder->row;
 	for (;;) {
 		while (joint->sp < sp)
 			joint--;
 		if (joint->sp == sp && joint->pc == pc && joint->bp == bp)
 			break;
-		const struct row_slot *slot = &recorder->row[row_hash(pc)];
+		const struct row_slot *slot = &rows[row_hash(pc)];
+		/* One register for it, not an address computed at each use. */
+		__asm__("" : "+r"(slot));
 		if (UNLIKELY(LOAD_ACQUIRE(&slot->pc) != pc))
 			goto slow;
 		uint64_t cfa = sp + (uint64_t)(int64_t)slot->cfa_offset;
-		if (UNLIKELY(slot->kind != ROW_SP)) {
-			if (slot->kind != ROW_BP)
-				goto slow;
+		uint32_t how = slot->step;
+		if (UNLIKELY(how != STEP_PLAIN && how != STEP_PLAIN_WITH_BP)) {
 			cfa += bp - sp;
+			if (how != STEP_FROM_BP || cfa <= sp || cfa + (uint64_t)(int64_t)slot->bp_offset < low)
+				goto slow;
 		}
-		if (UNLIKELY(cfa <= sp) || UNLIKELY(cfa > high) || UNLIKELY(fresh >= end))
-			goto slow;
-		uint64_t saved = cfa + (uint64_t)(int64_t)slot->bp_offset;
-		if (UNLIKELY(slot->bp_rule == ROW_BP_FROM_BP) || UNLIKELY(saved < low) || UNLIKELY(saved > cfa))
+		if (UNLIKELY(cfa > high) || UNLIKELY(fresh >= end))
 			goto slow;
 		fresh->pc = pc;
 		fresh->sp = sp;
@@ -487,9 +499,9 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 		fresh->id = slot->id;
 		fresh++;
 		bp_slot = 0;
-		if (slot->bp_rule != ROW_BP_SAME) {
-			bp_slot = saved;
-			bp = load(saved);
+		if (how != STEP_PLAIN) {
+			bp_slot = cfa + (uint64_t)(int64_t)slot->bp_offset;
+			bp = load(bp_slot);
 		}
 		pc = load(cfa - 8);
 		sp = cfa;

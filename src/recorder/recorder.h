@@ -71,13 +71,17 @@ struct row_slot {
 	uint64_t pc;                  /**< ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
 	uint32_t id;                  /**< of the pc, in the region */
 	uint8_t kind;                 /**< enum row_kind */
-	uint8_t bp_rule;              /**< enum row_bp */
+	uint8_t step;                 /**< enum row_step */
 	uint16_t reserved;
 	int32_t cfa_offset, bp_offset;
 	uint64_t row;                 /**< the same, packed */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
 enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
+
+/** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved inside the frame. */
+enum row_step { STEP_SLOWLY, STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP };
+
 
 /** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when the
  *  frame inside did not save it. */
