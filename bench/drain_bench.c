@@ -4,7 +4,9 @@
  * drain's time is counted. The events are made like those of a program that runs in phases: bursts of allocations and frees from one
  * place, then another place that shares the outer frames; two new frames an event, on the average.
  *
- *     drain_bench [EVENTS [FILE]]
+ *     drain_bench [EVENTS [EVENTS_OF_A_THREAD [FILE]]]
+ *
+ * With a number of events for each thread, threads come and go, each taking over the slot of the last one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +113,8 @@ int main(int argc, char **argv)
 	struct writer *writer;
 	static struct work work;
 	snprintf(path, sizeof(path), "/dev/shm/xheap-bench-%d", (int)getpid());
-	snprintf(trace_path, sizeof(trace_path), "%s", argc > 2 ? argv[2] : "/tmp/drain_bench.xht");
+	uint64_t thread_events = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+	snprintf(trace_path, sizeof(trace_path), "%s", argc > 3 ? argv[3] : "/tmp/drain_bench.xht");
 	struct region_config config = {.buffer_size = 65536, .buffer_min = 32, .buffer_max = 1024};
 	struct writer_options options = {0};
 	struct writer_clock clock = {.name = "tsc", .start_ticks = __rdtsc(), .mult = 1u << 24, .shift = 25, .start_realtime_ns = 0};
@@ -134,6 +137,8 @@ int main(int argc, char **argv)
 			if (!work_event(&work, &producer))
 				break;
 			made++;
+			if (thread_events && made % thread_events == 0)
+				producer_inherit(&producer, producer.tid + 1, __rdtsc());
 		}
 		uint64_t begin = cpu_ns();
 		drain_poll(drained, false, &error, &diag);
@@ -153,7 +158,7 @@ int main(int argc, char **argv)
 	region_close(&region);
 	printf("%llu events, %.2f new frames each: %.1f ns of the logger's CPU and %.2f bytes of trace per event\n", (unsigned long long)totals.events,
 	       (double)work.pushed / (double)made, (double)spent_ns / (double)made, (double)bytes / (double)made);
-	if (argc <= 2)
+	if (argc <= 3)
 		unlink(trace_path);
 	return error || totals.events != made ? 1 : 0;
 }

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The tools that are compared. A row of TOOLS is a name, how it runs a command, and what it tells about the recording."""
 import glob
+import json
 import os
-import re
 import shutil
+import subprocess
 
 HEAPTRACK_BYTES = 8 << 30   # its interpreter can take all memory of the machine
-SUMMARY = {
-    "events": (r"(\d+) events of", int),
-    "lost": (r"(\d+) lost", int),
-    "truncated": (r"(\d+) stacks truncated", int),
-    "logger": (r"logger ([\d.]+) s of CPU", float),
-    "waits": (r"(\d+) waits", int),
-    "waited": (r"\d+ waits \(([\d.]+) s\)", float),
-}
-
 
 class Tool:
-    """text: one line; wrap(out, command): what to run; told(out, run): what the tool says; is_slow: once, with --all."""
+    """text: one line; wrap(out, command): what to run; told(out): what the tool says; is_slow: once, with --all."""
 
     def __init__(self, name, text, wrap, environment=None, base=None, told=None, found=lambda: True, is_slow=False):
         self.name = name
@@ -25,23 +17,25 @@ class Tool:
         self.wrap = wrap
         self.environment = environment or (lambda out: {})
         self.base = base or {}
-        self.told = told or (lambda out, run: {})
+        self.told = told or (lambda out: {})
         self.found = found
         self.is_slow = is_slow
 
 
-def xheap_told(out, run):
-    told = {}
-    for key, (pattern, convert) in SUMMARY.items():
-        match = re.search(pattern, run.stderr)
-        if match:
-            told[key] = convert(match.group(1))
-    return told
+def xheap_told(path, out):
+    """What the trace says of its session; nothing where there is no trace."""
+    answer = subprocess.run([path, "info", out + "/trace.xht", "--format", "json"], capture_output=True, text=True)
+    if answer.returncode != 0:
+        return {}
+    info = json.loads(answer.stdout)
+    cost = info["cost"]
+    return {"events": info["event_count"], "lost": info["lost_events"], "truncated": info["truncated_stacks"],
+            "logger": cost["logger_cpu_us"] / 1e6, "waits": cost["waits"], "waited": cost["wait_us"] / 1e6}
 
 
 def xheap(name, text, path, options, is_slow=False):
     return Tool(name, text, lambda out, command: [path, "record", "-o", out + "/trace.xht", *options, "--", *command],
-                told=xheap_told, found=lambda: os.access(path, os.X_OK), is_slow=is_slow)
+                told=lambda out: xheap_told(path, out), found=lambda: os.access(path, os.X_OK), is_slow=is_slow)
 
 
 def library(name):

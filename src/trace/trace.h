@@ -152,6 +152,7 @@ struct trace_dictionary {
 	uint64_t event_count;                  /**< events in all blocks, by their headers */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, by the blocks' headers */
 	uint64_t failed_count, in_flight_count, truncated_count;
+	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
 	struct trace_statistics statistics;
 };
 

@@ -16,7 +16,7 @@ struct writer_options {
 	uint64_t max_file_bytes;      /**< 0: no limit. Reached: the file is ended cleanly and writing returns -EFBIG */
 	uint64_t segment_bytes;       /**< 0: 64 MiB */
 	uint64_t segment_ns;          /**< 0: 10 s */
-	int compression;              /**< zstd level; 0: 1 */
+	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
 };
 
 /** How raw ticks of the clock become nanoseconds: ns = (ticks - start_ticks) * mult >> shift, by 128 bits. */
@@ -96,6 +96,9 @@ uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t
 uint64_t writer_size_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);
 uint64_t writer_truncated_count(const struct writer *writer);
+
+/** Events that were given but did not fit; the footer has their number too. */
+uint64_t writer_unwritten_events(const struct writer *writer);
 
 /** Write the footer with the statistics, close and free. 0 or a negative errno; freed either way. */
 int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag);

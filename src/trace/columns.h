@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/** The columns of a block of events as bytes, both ways. docs/trace-format.md explains the coding. */
+#ifndef XHEAP_TRACE_COLUMNS_H
+#define XHEAP_TRACE_COLUMNS_H
+
+#include "trace/bytes.h"
+#include "trace/trace.h"
+#include "trace/writer.h"
+
+/** What many events of a block have in common. The encoder gives the trace's ids, the file has the segment's numbers. */
+struct columns_descriptor {
+	uint8_t kind, flags;
+	uint16_t entry;
+	uint32_t heap;
+};
+
+struct columns_encoder;
+
+struct columns_encoder *columns_encoder_new(int compression);
+void columns_encoder_free(struct columns_encoder *encoder);
+
+/**
+ * Code the events, whose stacks are nodes[] of the segment (below node_count). Their descriptors can be had until
+ * columns_finish(), which is told how they are to be written. 0 or -ENOMEM.
+ */
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count);
+struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, uint32_t *count);
+
+/** Add the payload to out. The caller has put the segment's numbers into the descriptors. 0 or -ENOMEM. */
+int columns_finish(struct columns_encoder *encoder, struct bytes *out);
+
+/** What the segment of a block has, for checking; entries and heaps give the trace-wide ids. */
+struct columns_scope {
+	uint32_t node_count, entry_count, heap_count;
+	const uint32_t *nodes, *entries, *heaps;
+};
+
+/** Decoded columns; times and durations are ticks. */
+struct columns {
+	uint32_t count;
+	uint8_t *kind, *flags;
+	uint16_t *entry;
+	uint32_t *heap, *stack;
+	uint64_t *time, *duration, *address, *previous, *size, *usable, *argument, *argument2;
+	int32_t *result;
+};
+
+struct columns_decoder;
+
+struct columns_decoder *columns_decoder_new(void);
+void columns_decoder_free(struct columns_decoder *decoder);
+
+/** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. */
+const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes, uint32_t count,
+			   const struct columns_scope *scope, struct columns *columns);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/columns.h"
+
+#include <zstd.h>
+
+#include "trace/format.h"
+#include "trace/model.h"
+#include "trace/streams.h"
+
+struct columns_decoder {
+	struct model model;
+	struct bytes unpacked[STREAM_COUNT];
+	struct reading streams[STREAM_COUNT];
+	struct columns_descriptor *descriptors;
+	uint32_t descriptor_count;
+	uint32_t *descriptor_of, *node;
+	struct columns columns;
+	uint32_t capacity;
+	ZSTD_DCtx *zstd;
+};
+
+/* X(column): all of them. */
+#define COLUMNS(X) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(argument2) X(result)
+
+struct columns_decoder *columns_decoder_new(void)
+{
+	struct columns_decoder *decoder = calloc(1, sizeof(*decoder));
+	if (!decoder)
+		return NULL;
+	decoder->zstd = ZSTD_createDCtx();
+	if (decoder->zstd)
+		return decoder;
+	free(decoder);
+	return NULL;
+}
+
+static void columns_fini(struct columns_decoder *decoder)
+{
+#define X(column) free(decoder->columns.column);
+	COLUMNS(X)
+#undef X
+	free(decoder->descriptors);
+	free(decoder->descriptor_of);
+	free(decoder->node);
+	decoder->descriptors = NULL;
+	decoder->descriptor_of = decoder->node = NULL;
+	decoder->columns = (struct columns){0};
+	decoder->capacity = 0;
+}
+
+void columns_decoder_free(struct columns_decoder *decoder)
+{
+	if (!decoder)
+		return;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		bytes_fini(&decoder->unpacked[i]);
+	columns_fini(decoder);
+	model_fini(&decoder->model);
+	ZSTD_freeDCtx(decoder->zstd);
+	free(decoder);
+}
+
+static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
+{
+	if (count <= decoder->capacity)
+		return true;
+	columns_fini(decoder);
+	bool is_there = true;
+#define X(column) is_there &= (decoder->columns.column = malloc(count * sizeof(*decoder->columns.column))) != NULL;
+	COLUMNS(X)
+#undef X
+	decoder->descriptors = malloc(count * sizeof(*decoder->descriptors));
+	decoder->descriptor_of = malloc(count * sizeof(*decoder->descriptor_of));
+	decoder->node = malloc(count * sizeof(*decoder->node));
+	if (!is_there || !decoder->descriptors || !decoder->descriptor_of || !decoder->node) {
+		columns_fini(decoder);
+		return false;
+	}
+	decoder->capacity = count;
+	return true;
+}
+
+/* ---- streams ---- */
+
+static const char *unpack_stream(struct columns_decoder *decoder, uint32_t id, const uint8_t *data, size_t stored, size_t raw)
+{
+	struct bytes *bytes = &decoder->unpacked[id];
+	if (stored != raw) {
+		bytes->size = 0;
+		if (!bytes_reserve(bytes, raw))
+			return "no memory";
+		size_t size = ZSTD_decompressDCtx(decoder->zstd, bytes->data, raw, data, stored);
+		if (ZSTD_isError(size) || size != raw)
+			return "a column cannot be unpacked";
+		data = bytes->data;
+	}
+	decoder->streams[id] = (struct reading){.at = data, .end = data + raw};
+	return NULL;
+}
+
+struct stream_head { uint8_t id; uint64_t raw, stored; };
+
+static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count)
+{
+	struct stream_head heads[2 * STREAM_COUNT + 16];
+	uint64_t stream_count = reading_number(payload), raw_max = (uint64_t)count * STREAM_RAW_PER_EVENT + STREAM_RAW_PER_EVENT;
+	memset(decoder->streams, 0, sizeof(decoder->streams));
+	if (stream_count > sizeof(heads) / sizeof(heads[0]))
+		return "too many columns";
+	for (uint64_t i = 0; i < stream_count; i++) {
+		const uint8_t *id = reading_bytes(payload, 1);
+		heads[i] = (struct stream_head){id ? *id : 0, reading_number(payload), 0};
+		heads[i].stored = reading_number(payload);
+	}
+	for (uint64_t i = 0; i < stream_count; i++) {
+		const struct stream_head *head = &heads[i];
+		const uint8_t *data = reading_bytes(payload, head->stored);
+		if (payload->has_failed)
+			return "columns longer than their block";
+		if (head->id >= STREAM_COUNT && head->id & STREAM_OPTIONAL)
+			continue;
+		if (head->id == STREAM_PADDING || head->id >= STREAM_COUNT)
+			return "a column that this version does not know";
+		if (head->raw > raw_max || head->stored > head->raw || decoder->streams[head->id].at)
+			return "a column of an impossible length";
+		const char *error = unpack_stream(decoder, head->id, data, head->stored, head->raw);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static const char *read_descriptors(struct columns_decoder *decoder, uint32_t count, const struct columns_scope *scope)
+{
+	struct reading *table = &decoder->streams[STREAM_DESCRIPTORS];
+	uint32_t read = 0;
+	for (; table->at < table->end; read++) {
+		const uint8_t *bytes = reading_bytes(table, 2);
+		uint64_t entry = reading_number(table);
+		uint32_t heap = reading_number32(table) - 1;
+		if (!bytes || table->has_failed || read == count || bytes[0] >= EVENT_KIND_COUNT || entry >= scope->entry_count ||
+		    scope->entries[entry] > UINT16_MAX || (heap != TRACE_NONE && heap >= scope->heap_count))
+			return "a descriptor that is not valid";
+		decoder->descriptors[read] = (struct columns_descriptor){
+			bytes[0], bytes[1], (uint16_t)scope->entries[entry], heap == TRACE_NONE ? TRACE_NONE : scope->heaps[heap]};
+	}
+	decoder->descriptor_count = read;
+	return NULL;
+}
+
+/* ---- events ---- */
+
+static void read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there)
+{
+	struct columns *columns = &decoder->columns;
+	struct reading *rest = &decoder->streams[STREAM_REST];
+	const uint8_t *which = is_there ? reading_bytes(rest, 1) : NULL;
+	if (!which)
+		return;
+	if (*which & REST_PREVIOUS)
+		columns->previous[i] = columns->address[i] + (uint64_t)unzigzag(reading_number(rest));
+	if (*which & REST_ARGUMENT)
+		columns->argument[i] = reading_number(rest);
+	if (*which & REST_ARGUMENT2)
+		columns->argument2[i] = reading_number(rest);
+	if (*which & REST_RESULT)
+		columns->result[i] = (int32_t)unzigzag(reading_number(rest));
+}
+
+static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope)
+{
+	struct columns *columns = &decoder->columns;
+	struct reading *streams = decoder->streams;
+	uint8_t control = streams[STREAM_CONTROL].at[i];
+	uint32_t node = control & CONTROL_STACK ? reading_number32(&streams[STREAM_STACK]) : *expected;
+	if (node >= scope->node_count)
+		return false;
+	decoder->node[i] = node;
+	uint32_t j = model_last(&decoder->model, node, i);
+	*expected = j == MODEL_NONE ? 0 : decoder->node[j + 1];
+	uint32_t descriptor = control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR])
+			      : j == MODEL_NONE ? UINT32_MAX : decoder->descriptor_of[j];
+	if (descriptor >= decoder->descriptor_count)
+		return false;
+	decoder->descriptor_of[i] = descriptor;
+	const struct columns_descriptor *described = &decoder->descriptors[descriptor];
+	columns->stack[i] = scope->nodes[node];
+	columns->kind[i] = described->kind;
+	columns->flags[i] = described->flags;
+	columns->entry[i] = described->entry;
+	columns->heap[i] = described->heap;
+	uint64_t size = control & CONTROL_SIZE ? reading_number(&streams[STREAM_SIZE]) : j == MODEL_NONE ? 0 : columns->size[j];
+	uint64_t *usable = model_usable(&decoder->model, size);
+	if (control & CONTROL_USABLE)
+		*usable = size + (uint64_t)unzigzag(reading_number(&streams[STREAM_USABLE]));
+	columns->size[i] = size;
+	columns->usable[i] = *usable;
+	columns->address[i] = (i ? columns->address[i - 1] : 0) + (uint64_t)unzigzag(reading_number(&streams[STREAM_ADDRESS]));
+	columns->previous[i] = 0;
+	columns->argument[i] = j == MODEL_NONE ? 0 : columns->argument[j];
+	columns->argument2[i] = j == MODEL_NONE ? 0 : columns->argument2[j];
+	columns->result[i] = j == MODEL_NONE ? 0 : columns->result[j];
+	read_rest(decoder, i, control & CONTROL_REST);
+	columns->duration[i] = reading_number(&streams[STREAM_DURATION]);
+	columns->time[i] = (i ? columns->time[i - 1] + (uint64_t)unzigzag(reading_number(&streams[STREAM_TIME]))
+			      : reading_number(&streams[STREAM_TIME]));
+	return true;
+}
+
+const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes, uint32_t count,
+			   const struct columns_scope *scope, struct columns *columns)
+{
+	struct reading reading = {.at = payload, .end = payload + payload_bytes};
+	if (count > FORMAT_EVENTS_MAX)
+		return "too many events";
+	if (!columns_reserve(decoder, count) || !model_begin(&decoder->model, scope->node_count))
+		return "no memory";
+	const char *error = unpack_streams(decoder, &reading, count);
+	if (!error)
+		error = read_descriptors(decoder, count, scope);
+	if (error)
+		return error;
+	if ((size_t)(decoder->streams[STREAM_CONTROL].end - decoder->streams[STREAM_CONTROL].at) != count)
+		return "a column of another length than its block";
+	uint32_t expected = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (!decode_event(decoder, i, &expected, scope))
+			return "an event that refers to what is not there";
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (decoder->streams[i].has_failed)
+			return "a column that ends too early";
+	*columns = decoder->columns;
+	columns->count = count;
+	return NULL;
+}

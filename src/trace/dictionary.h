@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/** The rows of a trace's dictionaries, for the writer and the reader alike. Texts are copied. Zero it to begin. */
+#ifndef XHEAP_TRACE_DICTIONARY_H
+#define XHEAP_TRACE_DICTIONARY_H
+
+#include "trace/index.h"
+#include "trace/trace.h"
+#include "trace/tree.h"
+
+/** X(one, many): the tables of rows. */
+#define DICTIONARY_TABLES(X) \
+	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
+	X(entry, entries) X(heap, heaps) X(gap, gaps) X(option, options)
+
+struct dictionary {
+#define X(one, many) struct trace_##one *many; uint32_t one##_count, one##_capacity;
+	DICTIONARY_TABLES(X)
+#undef X
+	struct tree tree;
+	struct index content;          /* of images, entries, heaps and options, by the hash of what they hold */
+	struct text_chunk *texts;
+	char *text_next, *text_end;
+	const char *host;
+	struct trace_statistics statistics;
+};
+
+bool dictionary_init(struct dictionary *dictionary);
+void dictionary_fini(struct dictionary *dictionary);
+
+/** A copy of these bytes with a NUL behind, or NULL. */
+const char *dictionary_text(struct dictionary *dictionary, const void *data, size_t size);
+
+/* Add a row: its id, or TRACE_NONE when there is no memory. Of images, entries, heaps and options an equal one gives the same id. */
+#define X(one, many) uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *row);
+DICTIONARY_TABLES(X)
+#undef X
+
+/** Put another row in the place of row id; false when there is no memory. */
+bool dictionary_set_process(struct dictionary *dictionary, uint32_t id, const struct trace_process *row);
+bool dictionary_set_thread(struct dictionary *dictionary, uint32_t id, const struct trace_thread *row);
+
+#endif

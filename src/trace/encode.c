@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/columns.h"
+
+#include <errno.h>
+#include <zstd.h>
+
+#include "trace/format.h"
+#include "trace/model.h"
+#include "trace/streams.h"
+
+enum { DESCRIPTOR_CELL_BITS = 8, SMALL_STREAM_BYTES = 48 };
+
+struct columns_encoder {
+	struct model model;
+	struct bytes streams[STREAM_COUNT];
+	struct columns_descriptor *descriptors;
+	uint32_t descriptor_count;
+	uint32_t *descriptor_of;       /* for each event */
+	uint32_t cells[1 << DESCRIPTOR_CELL_BITS]; /* descriptors found lately, by hash */
+	struct bytes packed;
+	ZSTD_CCtx *zstd;
+	int compression;               /* below 0: as it is */
+};
+
+struct columns_encoder *columns_encoder_new(int compression)
+{
+	struct columns_encoder *encoder = calloc(1, sizeof(*encoder));
+	if (!encoder)
+		return NULL;
+	encoder->compression = compression;
+	encoder->descriptors = malloc(FORMAT_EVENTS_MAX * sizeof(*encoder->descriptors));
+	encoder->descriptor_of = malloc(FORMAT_EVENTS_MAX * sizeof(*encoder->descriptor_of));
+	encoder->zstd = ZSTD_createCCtx();
+	if (!encoder->descriptors || !encoder->descriptor_of || !encoder->zstd) {
+		columns_encoder_free(encoder);
+		return NULL;
+	}
+	ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, compression > 0 ? compression : 1);
+	ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_contentSizeFlag, 0);
+	return encoder;
+}
+
+void columns_encoder_free(struct columns_encoder *encoder)
+{
+	if (!encoder)
+		return;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		bytes_fini(&encoder->streams[i]);
+	bytes_fini(&encoder->packed);
+	model_fini(&encoder->model);
+	free(encoder->descriptors);
+	free(encoder->descriptor_of);
+	ZSTD_freeCCtx(encoder->zstd);
+	free(encoder);
+}
+
+/* A descriptor that fell out of the cells gets another number: that costs some bytes and nothing else. */
+static uint32_t descriptor_number(struct columns_encoder *encoder, const struct writer_events *events, uint32_t i)
+{
+	struct columns_descriptor wanted = {events->kind[i], events->flags[i], events->entry[i], events->heap[i]};
+	uint64_t key = (uint64_t)wanted.heap << 32 | (uint32_t)wanted.entry << 16 | (uint32_t)wanted.flags << 8 | wanted.kind;
+	uint32_t *cell = &encoder->cells[key * 0x9e3779b97f4a7c15u >> (64 - DESCRIPTOR_CELL_BITS)];
+	if (*cell < encoder->descriptor_count && !memcmp(&encoder->descriptors[*cell], &wanted, sizeof(wanted)))
+		return *cell;
+	encoder->descriptors[encoder->descriptor_count] = wanted;
+	return *cell = encoder->descriptor_count++;
+}
+
+static void add_rest(struct columns_encoder *encoder, const struct writer_events *events, uint32_t i, uint8_t which)
+{
+	struct bytes *rest = &encoder->streams[STREAM_REST];
+	bytes_add(rest, &which, 1);
+	if (which & REST_PREVIOUS)
+		bytes_number(rest, zigzag((int64_t)(events->previous[i] - events->address[i])));
+	if (which & REST_ARGUMENT)
+		bytes_number(rest, events->argument[i]);
+	if (which & REST_ARGUMENT2)
+		bytes_number(rest, events->argument2[i]);
+	if (which & REST_RESULT)
+		bytes_number(rest, zigzag(events->result[i]));
+}
+
+/* Which of the seldom columns of event i are not those of event j, the last one with its stack. */
+static uint8_t rest_of(const struct writer_events *events, uint32_t i, uint32_t j)
+{
+	uint64_t argument = j == MODEL_NONE ? 0 : events->argument[j], argument2 = j == MODEL_NONE ? 0 : events->argument2[j];
+	int32_t result = j == MODEL_NONE ? 0 : events->result[j];
+	return (uint8_t)((events->previous[i] ? REST_PREVIOUS : 0) | (events->argument[i] != argument ? REST_ARGUMENT : 0) |
+			 (events->argument2[i] != argument2 ? REST_ARGUMENT2 : 0) | (events->result[i] != result ? REST_RESULT : 0));
+}
+
+static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t i,
+			 uint32_t *expected)
+{
+	struct bytes *streams = encoder->streams;
+	uint32_t node = nodes[i], j = model_last(&encoder->model, node, i);
+	uint8_t control = 0;
+	if (node != *expected) {
+		control |= CONTROL_STACK;
+		bytes_number(&streams[STREAM_STACK], node);
+	}
+	*expected = j == MODEL_NONE ? 0 : nodes[j + 1];
+	uint32_t descriptor = encoder->descriptor_of[i] = descriptor_number(encoder, events, i);
+	if (j == MODEL_NONE || descriptor != encoder->descriptor_of[j]) {
+		control |= CONTROL_DESCRIPTOR;
+		bytes_number(&streams[STREAM_DESCRIPTOR], descriptor);
+	}
+	uint64_t size = events->size[i], *usable = model_usable(&encoder->model, size);
+	if (size != (j == MODEL_NONE ? 0 : events->size[j])) {
+		control |= CONTROL_SIZE;
+		bytes_number(&streams[STREAM_SIZE], size);
+	}
+	if (events->usable[i] != *usable) {
+		control |= CONTROL_USABLE;
+		bytes_number(&streams[STREAM_USABLE], zigzag((int64_t)(events->usable[i] - size)));
+		*usable = events->usable[i];
+	}
+	bytes_number(&streams[STREAM_ADDRESS], zigzag((int64_t)(events->address[i] - (i ? events->address[i - 1] : 0))));
+	uint8_t rest = rest_of(events, i, j);
+	if (rest) {
+		control |= CONTROL_REST;
+		add_rest(encoder, events, i, rest);
+	}
+	bytes_number(&streams[STREAM_DURATION], events->duration[i]);
+	bytes_add(&streams[STREAM_CONTROL], &control, 1);
+}
+
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count)
+{
+	for (int i = 0; i < STREAM_COUNT; i++)
+		encoder->streams[i].size = 0;
+	encoder->descriptor_count = 0;
+	if (!model_begin(&encoder->model, node_count))
+		return -ENOMEM;
+	uint32_t expected = 0;
+	for (uint32_t i = 0; i < events->count; i++) {
+		encode_event(encoder, events, nodes, i, &expected);
+		bytes_number(&encoder->streams[STREAM_TIME], i ? zigzag((int64_t)(events->time[i] - events->time[i - 1])) : events->time[0]);
+	}
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (encoder->streams[i].has_failed)
+			return -ENOMEM;
+	return 0;
+}
+
+struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, uint32_t *count)
+{
+	*count = encoder->descriptor_count;
+	return encoder->descriptors;
+}
+
+/* Add the stream's head to `heads` and its bytes to encoder->packed. */
+static void pack_stream(struct columns_encoder *encoder, enum stream_id id, struct bytes *heads)
+{
+	const struct bytes *stream = &encoder->streams[id];
+	uint8_t id_byte = (uint8_t)id;
+	size_t stored = stream->size;
+	if (!stream->size)
+		return;
+	if (!bytes_reserve(&encoder->packed, ZSTD_compressBound(stream->size)))
+		return;
+	uint8_t *to = encoder->packed.data + encoder->packed.size;
+	if (encoder->compression >= 0 && stream->size >= SMALL_STREAM_BYTES)
+		stored = ZSTD_compress2(encoder->zstd, to, encoder->packed.capacity - encoder->packed.size, stream->data, stream->size);
+	if (ZSTD_isError(stored) || stored >= stream->size) {
+		stored = stream->size;
+		memcpy(to, stream->data, stored);
+	}
+	encoder->packed.size += stored;
+	bytes_add(heads, &id_byte, 1);
+	bytes_number(heads, stream->size);
+	bytes_number(heads, stored);
+}
+
+int columns_finish(struct columns_encoder *encoder, struct bytes *out)
+{
+	const struct columns_descriptor *descriptors = encoder->descriptors;
+	struct bytes *table = &encoder->streams[STREAM_DESCRIPTORS], heads = {0};
+	for (uint32_t i = 0; i < encoder->descriptor_count; i++) {
+		bytes_add(table, &descriptors[i].kind, 1);
+		bytes_add(table, &descriptors[i].flags, 1);
+		bytes_number(table, descriptors[i].entry);
+		bytes_number(table, ((uint64_t)descriptors[i].heap + 1) & UINT32_MAX);
+	}
+	encoder->packed.size = 0;
+	uint32_t count = 0;
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		count += encoder->streams[i].size > 0;
+		pack_stream(encoder, (enum stream_id)i, &heads);
+	}
+	bytes_number(out, count);
+	bytes_add(out, heads.data, heads.size);
+	bytes_add(out, encoder->packed.data, encoder->packed.size);
+	bool has_failed = heads.has_failed || encoder->packed.has_failed || table->has_failed || out->has_failed;
+	bytes_fini(&heads);
+	return has_failed ? -ENOMEM : 0;
+}

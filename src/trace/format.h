@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The bytes of a trace file, little endian; docs/trace-format.md explains them. Only src/trace may include this.
+ *
+ *     +-------------+ 0
+ *     | file header |  64 bytes
+ *     +-------------+
+ *     | segment     |  SEGMENT, then blocks: rows of dictionaries before the events that refer to them
+ *     +-------------+
+ *     | segment     |
+ *     +-------------+
+ *     | ...         |
+ *     +-------------+
+ *     | footer      |  FOOTER; more segments and a newer footer may follow it
+ *     +-------------+
+ *
+ *     block:  | struct format_block | head (by type, plain) | payload (by type) | zeros up to a multiple of 8 |
+ */
+#ifndef XHEAP_TRACE_FORMAT_H
+#define XHEAP_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#include "base/events.h"
+
+#define FORMAT_MAGIC 0x0a1a0a0d54485889u       /* 89 'X' 'H' 'T' 0d 0a 1a 0a */
+#define FORMAT_FOOTER_MAGIC 0x444e455f54485889u /* 89 'X' 'H' 'T' '_' 'E' 'N' 'D' */
+#define FORMAT_BLOCK_MAGIC 0x4b4c4258u          /* 'X' 'B' 'L' 'K' */
+
+enum {
+	FORMAT_VERSION = 1,            /* a reader refuses a file of a greater version */
+	FORMAT_HEADER_BYTES = 64,
+	FORMAT_EVENTS_MAX = 65536,     /* events of a block */
+	FORMAT_HEAD_MAX = 4096,        /* bytes of a block's head */
+	FORMAT_PAYLOAD_MAX = 1 << 24,  /* bytes of a block's payload as stored */
+	FORMAT_RAW_MAX = 1 << 22,      /* bytes of a dictionary block's payload when unpacked */
+	FORMAT_EXPANSION_MAX = 16,     /* unpacked bytes of a dictionary block for each stored one */
+	FORMAT_EVENTS_PER_BYTE = 64,   /* events of a block for each stored byte of its payload */
+	FORMAT_TEXT_MAX = 1 << 19      /* bytes of a text */
+};
+
+/** What a block holds. The numbers are the file's: append, never reorder. Readers skip those that they do not know. */
+enum format_type {
+	FORMAT_SEGMENT = 1,    /**< begins a segment: identity, clock, host */
+	FORMAT_OPTIONS = 2,
+	FORMAT_PROCESSES = 3,
+	FORMAT_THREADS = 4,
+	FORMAT_IMAGES = 5,
+	FORMAT_MAPPINGS = 6,
+	FORMAT_ENTRIES = 7,
+	FORMAT_HEAPS = 8,
+	FORMAT_FRAMES = 9,
+	FORMAT_NODES = 10,
+	FORMAT_EVENTS = 11,
+	FORMAT_GAPS = 12,
+	FORMAT_STATISTICS = 13,
+	FORMAT_FOOTER = 14
+	/* 15 to 31 are kept for raw buffers, memory samples, symbols and segment indexes. */
+};
+
+/** Bits of a block's flags. */
+enum format_flag {
+	FORMAT_ESSENTIAL = 1,  /**< a reader that does not know the type must stop here instead of skipping it */
+	FORMAT_PACKED = 2      /**< the payload is one zstd frame (and perhaps a skippable one); never with events */
+};
+
+struct format_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_bytes;         /* where the first block begins */
+	uint8_t trace_id[16];          /* random */
+	uint64_t reserved[3];
+	uint64_t checksum;             /* XXH3 of what is before it */
+};
+_Static_assert(sizeof(struct format_header) == FORMAT_HEADER_BYTES, "on-disk layout");
+
+struct format_block {
+	uint32_t magic;
+	uint16_t type;                 /* enum format_type */
+	uint16_t flags;                /* enum format_flag */
+	uint32_t head_bytes;           /* multiple of 4 */
+	uint32_t payload_bytes;        /* as stored, without the zeros behind */
+	uint32_t raw_bytes;            /* of the payload when unpacked */
+	uint32_t count;                /* rows or events */
+	uint64_t place;                /* of this block from the beginning of its segment */
+	uint64_t payload_checksum;     /* XXH3 of the payload as stored */
+	uint64_t head_checksum;        /* XXH3 of the 40 bytes before this and of the head, with seed 0 */
+};
+_Static_assert(sizeof(struct format_block) == 48, "on-disk layout");
+
+/** Head of SEGMENT; the payload has the clock's name, the host. */
+struct format_segment {
+	uint8_t trace_id[16];          /* of the file that it was first written to */
+	uint32_t number;               /* counts from 0 in that file */
+	uint32_t shift;                /* ns = (ticks - start_ticks) * mult >> shift */
+	uint64_t start_ticks, mult;
+	int64_t start_realtime_ns;
+};
+_Static_assert(sizeof(struct format_segment) == 48, "on-disk layout");
+
+/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it. */
+struct format_events {
+	uint32_t process, thread;      /* ids of rows before it in its segment */
+	uint64_t first_ticks, last_ticks; /* bounds of all points */
+	uint64_t region;
+	uint32_t slot, first_sequence, last_sequence, part_sequence, part_events;
+	uint32_t failed, in_flight, truncated;
+	uint32_t node_count;           /* nodes of the segment, the root included, when this block was coded */
+	uint32_t kind_count;
+};
+_Static_assert(sizeof(struct format_events) == 72, "on-disk layout");
+
+/** The last 16 bytes of a finished file, the end of FOOTER's payload. */
+struct format_tail {
+	uint64_t footer_offset;
+	uint64_t magic;
+};
+_Static_assert(sizeof(struct format_tail) == 16, "on-disk layout");
+
+static inline uint64_t format_aligned(uint64_t bytes)
+{
+	return (bytes + 7) & ~UINT64_C(7);
+}
+
+#endif

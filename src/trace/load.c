@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Walks a file from block to block by their heads. The first thing that does not hold ends the segment: the walk then looks
+ * for the head of another one behind it, which is complete by itself, and remembers that something is missing.
+ */
+#include "trace/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include "trace/rows.h"
+
+enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14 };
+
+bool load_bytes(int fd, void *to, size_t size, uint64_t offset)
+{
+	uint8_t *at = to;
+	while (size) {
+		ssize_t got = pread(fd, at, size, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += got;
+		size -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return true;
+}
+
+int64_t load_ns(const struct format_segment *segment, uint64_t ticks)
+{
+	if (ticks == INT64_MAX)
+		return INT64_MAX;
+	/* No wider than 64 bits of ticks by 64 bits of mult; what does not fit is cut, not undefined. */
+	__int128 difference = (int64_t)(ticks - segment->start_ticks);
+	__int128 ns = (__int128)((unsigned __int128)difference * segment->mult) >> segment->shift;
+	return ns > INT64_MAX - 1 ? INT64_MAX - 1 : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
+}
+
+/* Note the first place at which something is missing. */
+__attribute__((format(printf, 3, 4)))
+static bool cut(struct load *load, uint64_t offset, const char *format, ...)
+{
+	va_list arguments;
+	load->is_complete = false;
+	if (load->cut_reason[0])
+		return false;
+	load->cut_offset = offset;
+	va_start(arguments, format);
+	vsnprintf(load->cut_reason, sizeof(load->cut_reason), format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+static bool grow(void *rows, uint32_t count, uint32_t *capacity, size_t size)
+{
+	if (count < *capacity)
+		return true;
+	uint32_t larger = *capacity ? *capacity * 2 : 16;
+	void *old, *data;
+	memcpy(&old, rows, sizeof(old));
+	data = count < ROWS_MAX ? realloc(old, larger * size) : NULL;
+	if (!data)
+		return false;
+	memcpy(rows, &data, sizeof(data));
+	*capacity = larger;
+	return true;
+}
+
+static bool ids_add(struct load_ids *ids, uint32_t id)
+{
+	if (id == TRACE_NONE || !grow(&ids->ids, ids->count, &ids->capacity, sizeof(*ids->ids)))
+		return false;
+	ids->ids[ids->count++] = id;
+	return true;
+}
+
+/* ---- ids that the file gives ---- */
+
+static uint64_t file_key(const struct load *load, uint32_t id)
+{
+	uint64_t low;
+	/* Rows of different traces merged into one file are told apart by where they come from. */
+	memcpy(&low, load->segments[load->segment_count - 1].head.trace_id, sizeof(low));
+	const uint32_t *origin = index_find(&load->origins, low);
+	return (uint64_t)(origin ? *origin : 0) << 32 | id;
+}
+
+static uint32_t known_id(const struct load *load, const struct index *index, uint32_t id)
+{
+	const uint32_t *known = index_find(index, file_key(load, id));
+	return known ? *known : TRACE_NONE;
+}
+
+/* ---- rows of each type ---- */
+
+static struct load_segment *current(struct load *load)
+{
+	return &load->segments[load->segment_count - 1];
+}
+
+static uint32_t image_id(struct load *load, uint32_t number)
+{
+	const struct load_ids *images = &current(load)->images;
+	return number < images->count ? images->ids[number] : TRACE_NONE;
+}
+
+/* A row's time: for readers in nanoseconds, for a writer as it was written. */
+static int64_t row_time(struct load *load, int64_t ticks)
+{
+	return load->keeps_ticks ? ticks : load_ns(&current(load)->head, (uint64_t)ticks);
+}
+
+static bool take_process(struct load *load, struct reading *reading)
+{
+	struct trace_process row = {0};
+	struct dictionary *dictionary = &load->dictionary;
+	uint32_t number;
+	rows_get_process(reading, &load->texts, &number, &row);
+	if (reading->has_failed)
+		return false;
+	row.start_ns = row_time(load, row.start_ns);
+	row.end_ns = row_time(load, row.end_ns);
+	row.parent = row.parent == TRACE_NONE ? TRACE_NONE : known_id(load, &load->processes, row.parent);
+	row.forked_from = row.forked_from == TRACE_NONE ? TRACE_NONE : known_id(load, &load->processes, row.forked_from);
+	bool added;
+	uint32_t *id = index_add(&load->processes, file_key(load, number), &added);
+	if (!id)
+		return false;
+	uint32_t own = added ? dictionary->process_count : *id;
+	/* A process comes after those that it came from. */
+	row.parent = row.parent < own ? row.parent : TRACE_NONE;
+	row.forked_from = row.forked_from < own ? row.forked_from : TRACE_NONE;
+	if (!added)
+		return dictionary_set_process(dictionary, *id, &row);
+	return (*id = dictionary_add_process(dictionary, &row)) != TRACE_NONE;
+}
+
+static bool take_thread(struct load *load, struct reading *reading)
+{
+	struct trace_thread row = {0};
+	uint32_t number;
+	rows_get_thread(reading, &load->texts, &number, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	if (reading->has_failed || row.process == TRACE_NONE)
+		return false;
+	row.start_ns = row_time(load, row.start_ns);
+	row.end_ns = row_time(load, row.end_ns);
+	bool added;
+	uint32_t *id = index_add(&load->threads, file_key(load, number), &added);
+	if (!id)
+		return false;
+	if (!added)
+		return dictionary_set_thread(&load->dictionary, *id, &row);
+	return (*id = dictionary_add_thread(&load->dictionary, &row)) != TRACE_NONE;
+}
+
+static bool take_image(struct load *load, struct reading *reading)
+{
+	struct trace_image row = {0};
+	rows_get_image(reading, &load->texts, &row);
+	return !reading->has_failed && ids_add(&current(load)->images, dictionary_add_image(&load->dictionary, &row));
+}
+
+static bool take_mapping(struct load *load, struct reading *reading)
+{
+	struct trace_mapping row = {0};
+	uint32_t number;
+	rows_get_mapping(reading, &number, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	row.image = image_id(load, row.image);
+	if (reading->has_failed || row.process == TRACE_NONE || row.image == TRACE_NONE || row.end < row.base)
+		return false;
+	row.load_ns = row_time(load, row.load_ns);
+	row.unload_ns = row_time(load, row.unload_ns);
+	bool added;
+	uint32_t *id = index_add(&load->mappings, file_key(load, number), &added);
+	if (!id)
+		return false;
+	if (!added)
+		load->dictionary.mappings[*id] = row;
+	else
+		*id = dictionary_add_mapping(&load->dictionary, &row);
+	return *id != TRACE_NONE;
+}
+
+static bool take_entry(struct load *load, struct reading *reading)
+{
+	struct trace_entry row = {0};
+	rows_get_entry(reading, &load->texts, &row);
+	row.image = image_id(load, row.image);
+	return !reading->has_failed && ids_add(&current(load)->entries, dictionary_add_entry(&load->dictionary, &row));
+}
+
+static bool take_heap(struct load *load, struct reading *reading)
+{
+	struct trace_heap row = {0};
+	rows_get_heap(reading, &load->texts, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	return !reading->has_failed && row.process != TRACE_NONE &&
+	       ids_add(&current(load)->heaps, dictionary_add_heap(&load->dictionary, &row));
+}
+
+/* A frame's image as its number plus one, and its offset. */
+static bool take_frame(struct load *load, struct reading *reading)
+{
+	struct load_segment *segment = current(load);
+	uint32_t number = reading_number32(reading);
+	uint64_t offset = reading_number(reading);
+	uint32_t image = number ? image_id(load, number - 1) : TRACE_NONE;
+	if (reading->has_failed || (number && image == TRACE_NONE))
+		return false;
+	return ids_add(&segment->frames, tree_frame(&load->dictionary.tree, image, offset));
+}
+
+/* The distance back to its parent; its frame: 0 is the first that no node has yet, else the distance back from that one. */
+static bool take_node(struct load *load, struct reading *reading)
+{
+	struct load_segment *segment = current(load);
+	uint64_t back = reading_number(reading), frame = reading_number(reading);
+	if (reading->has_failed || back == 0 || back > segment->nodes.count || frame > segment->frame_next ||
+	    segment->frame_next - frame >= segment->frames.count)
+		return false;
+	uint32_t parent = segment->nodes.ids[segment->nodes.count - back], own = segment->frames.ids[segment->frame_next - frame];
+	segment->frame_next += frame == 0;
+	return ids_add(&segment->nodes, tree_node(&load->dictionary.tree, parent, own));
+}
+
+static bool take_gap(struct load *load, struct reading *reading)
+{
+	struct trace_gap row;
+	rows_get_gap(reading, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	row.thread = known_id(load, &load->threads, row.thread);
+	row.from_ns = row_time(load, row.from_ns);
+	row.to_ns = row_time(load, row.to_ns);
+	return !reading->has_failed && dictionary_add_gap(&load->dictionary, &row) != TRACE_NONE;
+}
+
+static bool take_option(struct load *load, struct reading *reading)
+{
+	struct trace_option row;
+	rows_get_option(reading, &load->texts, &row);
+	return !reading->has_failed && dictionary_add_option(&load->dictionary, &row) != TRACE_NONE;
+}
+
+/* ---- blocks ---- */
+
+static const struct {
+	bool (*take)(struct load *, struct reading *);
+} row_types[] = {
+	[FORMAT_OPTIONS] = {take_option},   [FORMAT_PROCESSES] = {take_process}, [FORMAT_THREADS] = {take_thread},
+	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
+	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
+	[FORMAT_GAPS] = {take_gap},
+};
+
+/* A block as it was found: its head is in load->scratch. */
+struct found {
+	uint64_t offset;
+	struct format_block block;
+	const uint8_t *head;
+};
+
+/* The payload, checked and unpacked, as what `reading` reads. */
+static bool read_payload(struct load *load, const struct found *found, struct reading *reading)
+{
+	const struct format_block *block = &found->block;
+	struct bytes *stored = &load->scratch;
+	size_t head_bytes = sizeof(*block) + block->head_bytes;
+	stored->size = head_bytes;
+	if (!bytes_reserve(stored, block->payload_bytes + 1))
+		return cut(load, found->offset, "no memory for the block at offset %llu", (unsigned long long)found->offset);
+	uint8_t *data = stored->data + head_bytes;
+	if (!load_bytes(load->fd, data, block->payload_bytes, found->offset + head_bytes))
+		return cut(load, found->offset, "the block at offset %llu cannot be read", (unsigned long long)found->offset);
+	load->wasted += block->payload_bytes;
+	if (XXH3_64bits(data, block->payload_bytes) != block->payload_checksum)
+		return cut(load, found->offset, "the block at offset %llu is damaged: its checksum differs", (unsigned long long)found->offset);
+	*reading = (struct reading){.at = data, .end = data + block->payload_bytes};
+	if (!(block->flags & FORMAT_PACKED))
+		return true;
+	if (block->raw_bytes > FORMAT_RAW_MAX || block->raw_bytes / FORMAT_EXPANSION_MAX > block->payload_bytes)
+		return cut(load, found->offset, "the block at offset %llu claims more than it can hold", (unsigned long long)found->offset);
+	load->unpacked.size = 0;
+	if (!bytes_reserve(&load->unpacked, block->raw_bytes + 1))
+		return cut(load, found->offset, "no memory for the block at offset %llu", (unsigned long long)found->offset);
+	size_t size = ZSTD_decompress(load->unpacked.data, block->raw_bytes, data, block->payload_bytes);
+	if (ZSTD_isError(size) || size != block->raw_bytes)
+		return cut(load, found->offset, "the block at offset %llu cannot be unpacked", (unsigned long long)found->offset);
+	*reading = (struct reading){.at = load->unpacked.data, .end = load->unpacked.data + size};
+	return true;
+}
+
+static bool take_rows(struct load *load, const struct found *found)
+{
+	struct reading reading;
+	if (!read_payload(load, found, &reading))
+		return false;
+	for (uint32_t i = 0; i < found->block.count; i++)
+		if (!row_types[found->block.type].take(load, &reading))
+			return cut(load, found->offset, "row %u of the block at offset %llu (type %u) is not valid", i,
+				   (unsigned long long)found->offset, found->block.type);
+	return true;
+}
+
+static bool take_statistics(struct load *load, const struct found *found)
+{
+	struct reading reading;
+	if (!read_payload(load, found, &reading))
+		return false;
+	struct trace_statistics row, *sum = &load->dictionary.statistics;
+	rows_get_statistics(&reading, &row);
+	if (reading.has_failed)
+		return cut(load, found->offset, "the statistics at offset %llu are not valid", (unsigned long long)found->offset);
+	/* A trace that was gone on with has them from each of its writers. */
+#define X(name) sum->name += row.name;
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed)
+#undef X
+	sum->buffer_size = row.buffer_size;
+	sum->peak_buffers = row.peak_buffers > sum->peak_buffers ? row.peak_buffers : sum->peak_buffers;
+	return true;
+}
+
+static bool take_events(struct load *load, const struct found *found)
+{
+	struct load_block own = {.offset = found->offset, .segment = load->segment_count - 1, .head_bytes = found->block.head_bytes,
+				 .payload_bytes = found->block.payload_bytes, .payload_checksum = found->block.payload_checksum,
+				 .count = found->block.count};
+	uint64_t words = (found->block.head_bytes - sizeof(own.head)) / 4, total;
+	if (found->block.head_bytes < sizeof(own.head))
+		return cut(load, found->offset, "the events at offset %llu have no head", (unsigned long long)found->offset);
+	memcpy(&own.head, found->head, sizeof(own.head));
+	own.head.process = known_id(load, &load->processes, own.head.process);
+	own.head.thread = known_id(load, &load->threads, own.head.thread);
+	total = (uint64_t)own.head.failed + own.head.in_flight;
+	bool is_valid = own.count > 0 && own.count <= FORMAT_EVENTS_MAX && own.count / FORMAT_EVENTS_PER_BYTE <= own.payload_bytes &&
+			own.head.process != TRACE_NONE && own.head.thread != TRACE_NONE && own.head.kind_count <= words &&
+			own.head.node_count && own.head.node_count <= current(load)->nodes.count && own.head.first_ticks <= own.head.last_ticks;
+	for (uint32_t i = 0; is_valid && i < own.head.kind_count; i++) {
+		uint32_t word;
+		memcpy(&word, found->head + sizeof(own.head) + i * 4, sizeof(word));
+		is_valid = word >> 24 < EVENT_KIND_COUNT;
+		if (is_valid)
+			own.kind_count[word >> 24] += word & 0xffffff;
+		total += word & 0xffffff;
+	}
+	if (!is_valid || total != own.count || own.head.truncated > own.count)
+		return cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
+	if (!grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
+		return cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);
+	load->blocks[load->block_count++] = own;
+	return true;
+}
+
+/* The number of this trace id among those seen; ids of rows are kept apart by it. */
+static bool origin_note(struct load *load, const struct format_segment *head)
+{
+	uint64_t low;
+	bool added;
+	memcpy(&low, head->trace_id, sizeof(low));
+	uint32_t *origin = index_add(&load->origins, low, &added);
+	if (origin && added)
+		*origin = load->origins.count - 1;
+	return origin != NULL;
+}
+
+static bool take_segment(struct load *load, const struct found *found)
+{
+	struct load_segment segment = {.offset = found->offset, .end = found->offset};
+	struct reading reading;
+	if (found->block.head_bytes < sizeof(segment.head) || found->block.place || found->block.payload_bytes > SEGMENT_PAYLOAD_MAX)
+		return cut(load, found->offset, "the head of the segment at offset %llu is not valid", (unsigned long long)found->offset);
+	memcpy(&segment.head, found->head, sizeof(segment.head));
+	if (segment.head.shift > 63 || !grow(&load->segments, load->segment_count, &load->segment_capacity, sizeof(segment)))
+		return cut(load, found->offset, "the clock of the segment at offset %llu is not valid", (unsigned long long)found->offset);
+	if (!read_payload(load, found, &reading))
+		return false;
+	const char *text = rows_get_text(&reading, &load->texts);
+	const char *clock = dictionary_text(&load->dictionary, text, strlen(text));
+	text = rows_get_text(&reading, &load->texts);
+	const char *host = dictionary_text(&load->dictionary, text, strlen(text));
+	if (reading.has_failed || !clock || !host || !origin_note(load, &segment.head) || !ids_add(&segment.nodes, 0))
+		return cut(load, found->offset, "the segment at offset %llu does not say what it is", (unsigned long long)found->offset);
+	if (!load->segment_count) {
+		load->clock_name = clock;
+		load->dictionary.host = host;
+	}
+	load->segments[load->segment_count++] = segment;
+	load->has_footer = false;
+	return true;
+}
+
+/* Of each segment that it lists: offset, bytes, first and last ticks, events; then what could not be written. */
+static bool take_footer(struct load *load, const struct found *found)
+{
+	struct reading reading;
+	if (!read_payload(load, found, &reading))
+		return false;
+	uint64_t events = 0;
+	for (uint32_t i = 0; i < found->block.count && !reading.has_failed; i++) {
+		for (int skipped = 0; skipped < 4; skipped++)
+			reading_number(&reading);
+		events += reading_number(&reading);
+	}
+	load->unwritten_blocks = reading_number(&reading);
+	load->unwritten_events = reading_number(&reading);
+	uint64_t known = 0;
+	for (uint32_t i = 0; i < load->block_count; i++)
+		known += load->blocks[i].count;
+	if (reading.has_failed)
+		return cut(load, found->offset, "the footer at offset %llu is not valid", (unsigned long long)found->offset);
+	load->has_footer = true;
+	if (found->block.count != load->segment_count || events != known)
+		cut(load, found->offset, "the footer at offset %llu lists %u segments with %llu events, found were %u with %llu",
+		    (unsigned long long)found->offset, found->block.count, (unsigned long long)events, load->segment_count,
+		    (unsigned long long)known);
+	return true;
+}
+
+static bool take_block(struct load *load, const struct found *found)
+{
+	const struct format_block *block = &found->block;
+	if (block->type == FORMAT_SEGMENT)
+		return take_segment(load, found);
+	if (!load->segment_count)
+		return cut(load, found->offset, "the block at offset %llu is in no segment", (unsigned long long)found->offset);
+	struct load_segment *segment = current(load);
+	if (block->place != found->offset - segment->offset)
+		return cut(load, found->offset, "the block at offset %llu does not belong there", (unsigned long long)found->offset);
+	bool is_taken;
+	if (block->type < sizeof(row_types) / sizeof(row_types[0]) && row_types[block->type].take)
+		is_taken = take_rows(load, found);
+	else if (block->type == FORMAT_EVENTS)
+		is_taken = take_events(load, found);
+	else if (block->type == FORMAT_STATISTICS)
+		is_taken = take_statistics(load, found);
+	else if (block->type == FORMAT_FOOTER)
+		is_taken = take_footer(load, found);
+	else
+		is_taken = !(block->flags & FORMAT_ESSENTIAL) ||
+			   cut(load, found->offset, "the block at offset %llu is of a later version (type %u)",
+			       (unsigned long long)found->offset, block->type);
+	return is_taken;
+}
+
+/* The block at this offset, if there is a whole one; else what is wrong is noted. */
+static bool find_block(struct load *load, uint64_t offset, struct found *found)
+{
+	struct format_block *block = &found->block;
+	unsigned long long at = offset;
+	found->offset = offset;
+	if (load->size - offset < sizeof(*block) || !load_bytes(load->fd, block, sizeof(*block), offset))
+		return cut(load, offset, "the file ends within a block, at offset %llu", at);
+	if (block->magic != FORMAT_BLOCK_MAGIC || block->head_bytes > FORMAT_HEAD_MAX || block->head_bytes % 4)
+		return cut(load, offset, "there is no block at offset %llu", at);
+	struct bytes *scratch = &load->scratch;
+	scratch->size = 0;
+	if (!bytes_reserve(scratch, sizeof(*block) + block->head_bytes))
+		return cut(load, offset, "no memory for the block at offset %llu", at);
+	memcpy(scratch->data, block, sizeof(*block));
+	found->head = scratch->data + sizeof(*block);
+	if (load->size - offset - sizeof(*block) < block->head_bytes ||
+	    !load_bytes(load->fd, scratch->data + sizeof(*block), block->head_bytes, offset + sizeof(*block)))
+		return cut(load, offset, "the file ends within a block, at offset %llu", at);
+	/* The checksum goes over what is before it and what is behind it. */
+	memmove(scratch->data + 8, scratch->data, offsetof(struct format_block, head_checksum));
+	uint64_t checksum = XXH3_64bits(scratch->data + 8, offsetof(struct format_block, head_checksum) + block->head_bytes);
+	if (checksum != block->head_checksum)
+		return cut(load, offset, "the block at offset %llu is damaged: the checksum of its head differs", at);
+	uint64_t bytes = format_aligned(sizeof(*block) + (uint64_t)block->head_bytes + block->payload_bytes);
+	if (block->payload_bytes > FORMAT_PAYLOAD_MAX)
+		return cut(load, offset, "the block at offset %llu is too large", at);
+	if (load->size - offset < bytes)
+		return cut(load, offset, "the file ends within the block at offset %llu", at);
+	return true;
+}
+
+static uint64_t found_end(const struct found *found)
+{
+	return found->offset + format_aligned(sizeof(found->block) + (uint64_t)found->block.head_bytes + found->block.payload_bytes);
+}
+
+/* Where the next segment behind `from` may begin; the file's size when there is none. */
+static uint64_t search_segment(struct load *load, uint64_t from)
+{
+	uint8_t *buffer = malloc(SEARCH_BYTES);
+	uint64_t offset = format_aligned(from);
+	for (size_t step; buffer && offset + sizeof(struct format_block) <= load->size; offset += step) {
+		uint64_t left = load->size - offset;
+		size_t size = left < SEARCH_BYTES ? (size_t)left : SEARCH_BYTES;
+		if (!load_bytes(load->fd, buffer, size, offset))
+			break;
+		for (size_t at = 0; at + sizeof(struct format_block) <= size; at += 8) {
+			struct format_block block;
+			memcpy(&block, buffer + at, sizeof(block));
+			if (block.magic == FORMAT_BLOCK_MAGIC && block.type == FORMAT_SEGMENT && block.place == 0 &&
+			    block.head_bytes == sizeof(struct format_segment)) {
+				free(buffer);
+				return offset + at;
+			}
+		}
+		step = size == SEARCH_BYTES ? SEARCH_BYTES - sizeof(struct format_block) : size;
+	}
+	free(buffer);
+	return load->size;
+}
+
+static void walk(struct load *load, uint64_t offset)
+{
+	struct found found;
+	while (offset < load->size) {
+		if (find_block(load, offset, &found) && take_block(load, &found)) {
+			offset = load->end = found_end(&found);
+			current(load)->end = offset;
+			load->wasted = 0;
+			load->is_complete = found.block.type == FORMAT_FOOTER && !load->cut_reason[0];
+			continue;
+		}
+		/* A file made of things that look like blocks must not be hashed over and over. */
+		if (load->wasted > WASTE_PER_BYTE * load->size + WASTE_MIN)
+			break;
+		offset = search_segment(load, offset + 8);
+	}
+}
+
+int load_file(struct load *load, const char *path, struct diag *diag)
+{
+	struct format_header header;
+	struct stat status;
+	load->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (load->fd < 0 || fstat(load->fd, &status))
+		return diag_errno(diag, "cannot open %s", path);
+	load->size = (uint64_t)status.st_size;
+	if (S_ISDIR(status.st_mode))
+		return diag_fail(diag, EISDIR, "%s is a directory", path);
+	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) || header.magic != FORMAT_MAGIC)
+		return diag_fail(diag, EINVAL, "%s is not a trace", path);
+	if (header.checksum != XXH3_64bits(&header, offsetof(struct format_header, checksum)))
+		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is damaged: its checksum differs", path);
+	if (header.version > FORMAT_VERSION)
+		return diag_fail(diag, EPROTO, "%s is of version %u, this program reads up to %d", path, header.version, FORMAT_VERSION);
+	if (header.header_bytes < sizeof(header) || header.header_bytes % 8 || !dictionary_init(&load->dictionary))
+		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is not valid", path);
+	memcpy(load->trace_id, header.trace_id, sizeof(load->trace_id));
+	load->clock_name = "";
+	load->end = header.header_bytes;
+	walk(load, header.header_bytes);
+	if (!load->is_complete)
+		cut(load, load->end, "the file ends without a footer, at offset %llu", (unsigned long long)load->end);
+	return 0;
+}
+
+void load_fini(struct load *load)
+{
+	for (uint32_t i = 0; i < load->segment_count; i++) {
+		struct load_segment *segment = &load->segments[i];
+		free(segment->images.ids);
+		free(segment->entries.ids);
+		free(segment->heaps.ids);
+		free(segment->frames.ids);
+		free(segment->nodes.ids);
+	}
+	free(load->segments);
+	free(load->blocks);
+	index_fini(&load->origins);
+	index_fini(&load->processes);
+	index_fini(&load->threads);
+	index_fini(&load->mappings);
+	dictionary_fini(&load->dictionary);
+	rows_texts_fini(&load->texts);
+	bytes_fini(&load->scratch);
+	bytes_fini(&load->unpacked);
+	if (load->fd >= 0)
+		close(load->fd);
+	load->fd = -1;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/** What is read of a file when it is opened: everything but the events' columns. Shared by reader and reopened writer. */
+#ifndef XHEAP_TRACE_LOAD_H
+#define XHEAP_TRACE_LOAD_H
+
+#include "trace/columns.h"
+#include "trace/dictionary.h"
+#include "trace/format.h"
+#include "trace/rows.h"
+#include "trace/writer.h"
+
+/** The rows of a segment by their numbers in it. */
+struct load_ids {
+	uint32_t *ids;                 /* trace-wide */
+	uint32_t count, capacity;
+};
+
+struct load_segment {
+	uint64_t offset, end;          /* of its bytes in the file */
+	struct format_segment head;
+	struct load_ids images, entries, heaps, frames, nodes;
+	uint32_t frame_next;           /* the first frame that no node has */
+};
+
+/** An event block, by its head. */
+struct load_block {
+	uint64_t offset;               /* of the block */
+	uint32_t segment;
+	uint32_t head_bytes, payload_bytes, count;
+	uint64_t payload_checksum;
+	struct format_events head;     /* process and thread are trace-wide ids */
+	uint32_t kind_count[EVENT_KIND_COUNT];
+};
+
+struct load {
+	int fd;
+	uint64_t size, end;            /* of the file; where the last whole block ends */
+	uint8_t trace_id[16];
+	bool keeps_ticks;              /* in rows: set it before load_file() */
+	struct dictionary dictionary;
+	struct rows_texts texts;
+	struct load_segment *segments;
+	uint32_t segment_count, segment_capacity;
+	struct load_block *blocks;
+	uint32_t block_count, block_capacity;
+	struct index origins;          /* of trace ids: their numbers */
+	struct index processes, threads, mappings; /* origin and the file's number: trace-wide ids */
+	const char *clock_name;
+	bool has_footer, is_complete;
+	uint32_t footer_segments;      /* segments that the newest footer lists */
+	uint64_t unwritten_blocks, unwritten_events;
+	uint64_t cut_offset;
+	char cut_reason[160];
+	struct bytes scratch, unpacked;
+	uint64_t wasted;               /* bytes of payloads read since the last block that was whole */
+};
+
+/** Read the file. 0 or a negative errno; load_fini() is needed either way. */
+int load_file(struct load *load, const char *path, struct diag *diag);
+void load_fini(struct load *load);
+
+/** Read exactly `size` bytes at `offset`; false at the end of the file or on an error. */
+bool load_bytes(int fd, void *to, size_t size, uint64_t offset);
+
+/** Ticks of a segment's clock as nanoseconds since T = 0. INT64_MAX stays what it is. */
+int64_t load_ns(const struct format_segment *segment, uint64_t ticks);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "trace/load.h"
+
+struct trace {
+	struct load load;
+	struct trace_dictionary dictionary;
+};
+
+/* ---- opening ---- */
+
+static void count_block(struct trace *trace, const struct load_block *block)
+{
+	struct trace_dictionary *dictionary = &trace->dictionary;
+	struct trace_thread *thread = &trace->load.dictionary.threads[block->head.thread];
+	const struct format_segment *segment = &trace->load.segments[block->segment].head;
+	int64_t first_ns = load_ns(segment, block->head.first_ticks), last_ns = load_ns(segment, block->head.last_ticks);
+	dictionary->event_count += block->count;
+	dictionary->failed_count += block->head.failed;
+	dictionary->in_flight_count += block->head.in_flight;
+	dictionary->truncated_count += block->head.truncated;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		dictionary->kind_count[kind] += block->kind_count[kind];
+	/* Its first block says when a thread began, whatever its row has. */
+	if (thread->end_ns == INT64_MIN || first_ns < thread->start_ns)
+		thread->start_ns = first_ns;
+	if (last_ns > thread->end_ns)
+		thread->end_ns = last_ns;
+	if (last_ns > dictionary->duration_ns)
+		dictionary->duration_ns = last_ns;
+}
+
+static void later(int64_t *latest, int64_t time_ns)
+{
+	if (time_ns != INT64_MAX && time_ns > *latest)
+		*latest = time_ns;
+}
+
+static void summarize(struct trace *trace)
+{
+	struct load *load = &trace->load;
+	struct trace_dictionary *view = &trace->dictionary;
+	for (uint32_t i = 0; i < load->block_count; i++)
+		load->dictionary.threads[load->blocks[i].head.thread].end_ns = INT64_MIN;
+	for (uint32_t i = 0; i < load->block_count; i++)
+		count_block(trace, &load->blocks[i]);
+	for (uint32_t i = 0; i < load->dictionary.process_count; i++)
+		if (load->dictionary.processes[i].end != TRACE_END_OPEN)
+			later(&view->duration_ns, load->dictionary.processes[i].end_ns);
+	for (uint32_t i = 0; i < load->dictionary.gap_count; i++)
+		later(&view->duration_ns, load->dictionary.gaps[i].to_ns);
+#define X(one, many) view->many = load->dictionary.many; view->one##_count = load->dictionary.one##_count;
+	DICTIONARY_TABLES(X)
+#undef X
+	view->frames = load->dictionary.tree.frames;
+	view->frame_count = load->dictionary.tree.frame_count;
+	view->nodes = load->dictionary.tree.nodes;
+	view->node_count = load->dictionary.tree.node_count;
+	view->host = load->dictionary.host;
+	view->clock = load->clock_name;
+	view->start_realtime_ns = load->segment_count ? load->segments[0].head.start_realtime_ns : 0;
+	view->is_complete = load->is_complete;
+	view->cut_offset = load->cut_offset;
+	view->cut_reason = load->cut_reason;
+	view->size_bytes = load->size;
+	view->unwritten_blocks = load->unwritten_blocks;
+	view->unwritten_events = load->unwritten_events;
+	view->statistics = load->dictionary.statistics;
+}
+
+int trace_open(struct trace **out, const char *path, struct diag *diag)
+{
+	struct trace *trace = calloc(1, sizeof(*trace));
+	if (!trace)
+		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
+	int error = load_file(&trace->load, path, diag);
+	if (error) {
+		trace_close(trace);
+		return error;
+	}
+	summarize(trace);
+	*out = trace;
+	return 0;
+}
+
+void trace_close(struct trace *trace)
+{
+	if (trace)
+		load_fini(&trace->load);
+	free(trace);
+}
+
+const struct trace_dictionary *trace_dictionary(const struct trace *trace)
+{
+	return &trace->dictionary;
+}
+
+uint32_t trace_block_count(const struct trace *trace)
+{
+	return trace->load.block_count;
+}
+
+void trace_block_head(const struct trace *trace, uint32_t i, struct trace_block *head)
+{
+	const struct load_block *block = &trace->load.blocks[i];
+	const struct format_segment *segment = &trace->load.segments[block->segment].head;
+	*head = (struct trace_block){
+		.process = block->head.process, .thread = block->head.thread, .count = block->count,
+		.first_ns = load_ns(segment, block->head.first_ticks), .last_ns = load_ns(segment, block->head.last_ticks)};
+}
+
+/* ---- events ---- */
+
+struct trace_cursor {
+	const struct trace *trace;
+	struct columns_decoder *decoder;
+	struct bytes payload;
+	int64_t *time_ns, *duration_ns;
+	uint32_t capacity;
+};
+
+struct trace_cursor *trace_cursor_new(const struct trace *trace)
+{
+	struct trace_cursor *cursor = calloc(1, sizeof(*cursor));
+	if (!cursor)
+		return NULL;
+	cursor->trace = trace;
+	cursor->decoder = columns_decoder_new();
+	if (!cursor->decoder) {
+		free(cursor);
+		return NULL;
+	}
+	return cursor;
+}
+
+void trace_cursor_free(struct trace_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	columns_decoder_free(cursor->decoder);
+	bytes_fini(&cursor->payload);
+	free(cursor->time_ns);
+	free(cursor->duration_ns);
+	free(cursor);
+}
+
+static bool times_reserve(struct trace_cursor *cursor, uint32_t count)
+{
+	if (count <= cursor->capacity)
+		return true;
+	free(cursor->time_ns);
+	free(cursor->duration_ns);
+	cursor->time_ns = malloc(count * sizeof(*cursor->time_ns));
+	cursor->duration_ns = malloc(count * sizeof(*cursor->duration_ns));
+	cursor->capacity = cursor->time_ns && cursor->duration_ns ? count : 0;
+	return cursor->capacity != 0;
+}
+
+/* Ticks as nanoseconds; false when a point lies outside of what the block's head says. */
+static bool convert_times(struct trace_cursor *cursor, const struct load_block *block, const struct columns *columns)
+{
+	const struct format_segment *segment = &cursor->trace->load.segments[block->segment].head;
+	bool is_inside = true;
+	for (uint32_t i = 0; i < columns->count; i++) {
+		uint64_t last = columns->time[i], duration = columns->duration[i];
+		bool has_two = columns->kind[i] == EVENT_REALLOC;
+		uint64_t first = has_two && duration <= last ? last - duration : last;
+		is_inside &= first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
+		int64_t time_ns = load_ns(segment, last);
+		cursor->time_ns[i] = time_ns;
+		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
+		cursor->duration_ns[i] = has_two ? time_ns - load_ns(segment, first) : load_ns(segment, segment->start_ticks + duration);
+	}
+	return is_inside;
+}
+
+/* What the head claims must be what is there. */
+static bool counts_agree(const struct load_block *block, const struct columns *columns)
+{
+	uint32_t kinds[256] = {0}, failed = 0, in_flight = 0, truncated = 0;
+	for (uint32_t i = 0; i < columns->count; i++) {
+		uint8_t flags = columns->flags[i];
+		failed += (flags & EVENT_FAILED) != 0;
+		in_flight += (flags & (EVENT_FAILED | EVENT_IN_FLIGHT)) == EVENT_IN_FLIGHT;
+		truncated += (flags & EVENT_TRUNCATED) != 0;
+		kinds[columns->kind[i]] += (flags & (EVENT_FAILED | EVENT_IN_FLIGHT)) == 0;
+	}
+	return failed == block->head.failed && in_flight == block->head.in_flight && truncated == block->head.truncated &&
+	       !memcmp(kinds, block->kind_count, sizeof(block->kind_count));
+}
+
+static int read_payload(struct trace_cursor *cursor, const struct load_block *block, struct diag *diag)
+{
+	unsigned long long at = block->offset;
+	cursor->payload.size = 0;
+	if (!bytes_reserve(&cursor->payload, block->payload_bytes + 1))
+		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
+	if (!load_bytes(cursor->trace->load.fd, cursor->payload.data, block->payload_bytes,
+			block->offset + sizeof(struct format_block) + block->head_bytes))
+		return diag_fail(diag, EIO, "the events at offset %llu cannot be read", at);
+	if (XXH3_64bits(cursor->payload.data, block->payload_bytes) != block->payload_checksum)
+		return diag_fail(diag, EBADMSG, "the events at offset %llu are damaged: their checksum differs", at);
+	return 0;
+}
+
+int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_block *block, struct diag *diag)
+{
+	const struct load_block *own = &cursor->trace->load.blocks[i];
+	const struct load_segment *segment = &cursor->trace->load.segments[own->segment];
+	struct columns_scope scope = {
+		.node_count = own->head.node_count, .entry_count = segment->entries.count, .heap_count = segment->heaps.count,
+		.nodes = segment->nodes.ids, .entries = segment->entries.ids, .heaps = segment->heaps.ids};
+	struct columns columns;
+	unsigned long long at = own->offset;
+	int error = read_payload(cursor, own, diag);
+	if (error)
+		return error;
+	if (!times_reserve(cursor, own->count))
+		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
+	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
+	if (!what && !counts_agree(own, &columns))
+		what = "other counts than its head";
+	if (!what && !convert_times(cursor, own, &columns))
+		what = "a time outside of its bounds";
+	if (what)
+		return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
+	trace_block_head(cursor->trace, i, block);
+#define X(column) block->column = columns.column;
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(address) X(previous) X(size) X(usable) X(argument) X(argument2) X(result)
+#undef X
+	block->time_ns = cursor->time_ns;
+	block->duration_ns = cursor->duration_ns;
+	return 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/rows.h"
+
+#include "trace/format.h"
+
+/* "None" is 0 in the file. */
+static void put_optional(struct bytes *bytes, uint32_t id)
+{
+	bytes_number(bytes, ((uint64_t)id + 1) & UINT32_MAX);
+}
+
+static uint32_t get_optional(struct reading *reading)
+{
+	return reading_number32(reading) - 1;
+}
+
+static void put_signed(struct bytes *bytes, int64_t value)
+{
+	bytes_number(bytes, zigzag(value));
+}
+
+static int64_t get_signed(struct reading *reading)
+{
+	return unzigzag(reading_number(reading));
+}
+
+const char *rows_get_text(struct reading *reading, struct rows_texts *texts)
+{
+	uint64_t size = reading_number(reading);
+	const uint8_t *data = reading_bytes(reading, size);
+	/* A NUL would hide what is behind it. */
+	if (!data || size > FORMAT_TEXT_MAX || memchr(data, 0, size)) {
+		reading->has_failed = true;
+		return "";
+	}
+	struct bytes *text = &texts->text[texts->next++ % (sizeof(texts->text) / sizeof(texts->text[0]))];
+	text->size = 0;
+	bytes_add(text, data, size);
+	bytes_zero(text, 1);
+	if (text->has_failed)
+		reading->has_failed = true;
+	return text->has_failed ? "" : (const char *)text->data;
+}
+
+void rows_texts_fini(struct rows_texts *texts)
+{
+	for (unsigned i = 0; i < sizeof(texts->text) / sizeof(texts->text[0]); i++)
+		bytes_fini(&texts->text[i]);
+}
+
+/* ---- processes and threads ---- */
+
+void rows_put_process(struct bytes *bytes, uint32_t id, const struct trace_process *row)
+{
+	bytes_number(bytes, id);
+	bytes_number(bytes, row->pid);
+	put_optional(bytes, row->parent);
+	put_optional(bytes, row->forked_from);
+	bytes_number(bytes, row->exec_generation);
+	put_signed(bytes, row->start_ns);
+	bytes_number(bytes, row->end);
+	put_signed(bytes, row->end_ns);
+	put_signed(bytes, row->end_status);
+	bytes_text(bytes, row->image);
+	bytes_text(bytes, row->command);
+	bytes_text(bytes, row->note);
+}
+
+void rows_get_process(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_process *row)
+{
+	*id = reading_number32(reading);
+	row->pid = reading_number32(reading);
+	row->parent = get_optional(reading);
+	row->forked_from = get_optional(reading);
+	row->exec_generation = reading_number32(reading);
+	row->start_ns = get_signed(reading);
+	uint32_t end = reading_number32(reading);
+	row->end = end <= TRACE_END_DETACHED ? (uint8_t)end : TRACE_END_UNKNOWN;
+	row->end_ns = get_signed(reading);
+	row->end_status = (int32_t)get_signed(reading);
+	row->image = rows_get_text(reading, texts);
+	row->command = rows_get_text(reading, texts);
+	row->note = rows_get_text(reading, texts);
+}
+
+void rows_put_thread(struct bytes *bytes, uint32_t id, const struct trace_thread *row)
+{
+	bytes_number(bytes, id);
+	bytes_number(bytes, row->process);
+	bytes_number(bytes, row->tid);
+	put_signed(bytes, row->start_ns);
+	put_signed(bytes, row->end_ns);
+	bytes_text(bytes, row->name);
+}
+
+void rows_get_thread(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_thread *row)
+{
+	*id = reading_number32(reading);
+	row->process = reading_number32(reading);
+	row->tid = reading_number32(reading);
+	row->start_ns = get_signed(reading);
+	row->end_ns = get_signed(reading);
+	row->name = rows_get_text(reading, texts);
+}
+
+/* ---- images and where they lay ---- */
+
+void rows_put_image(struct bytes *bytes, const struct trace_image *row)
+{
+	bytes_text(bytes, row->path);
+	bytes_number(bytes, row->build_id_size);
+	bytes_add(bytes, row->build_id, row->build_id_size);
+}
+
+void rows_get_image(struct reading *reading, struct rows_texts *texts, struct trace_image *row)
+{
+	row->path = rows_get_text(reading, texts);
+	row->build_id_size = reading_number32(reading);
+	row->build_id = reading_bytes(reading, row->build_id_size);
+}
+
+void rows_put_mapping(struct bytes *bytes, uint32_t id, const struct trace_mapping *row, uint32_t image)
+{
+	bytes_number(bytes, id);
+	bytes_number(bytes, row->process);
+	bytes_number(bytes, image);
+	bytes_number(bytes, row->base);
+	bytes_number(bytes, row->end - row->base);
+	put_signed(bytes, (int64_t)(row->base - row->bias));
+	put_signed(bytes, row->load_ns);
+	put_signed(bytes, row->unload_ns);
+}
+
+void rows_get_mapping(struct reading *reading, uint32_t *id, struct trace_mapping *row)
+{
+	*id = reading_number32(reading);
+	row->process = reading_number32(reading);
+	row->image = get_optional(reading);
+	row->base = reading_number(reading);
+	row->end = row->base + reading_number(reading);
+	row->bias = row->base - (uint64_t)get_signed(reading);
+	row->load_ns = get_signed(reading);
+	row->unload_ns = get_signed(reading);
+}
+
+/* ---- what events refer to ---- */
+
+void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t image)
+{
+	bytes_number(bytes, image);
+	bytes_number(bytes, row->function);
+	bytes_text(bytes, row->name);
+}
+
+void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct trace_entry *row)
+{
+	row->image = get_optional(reading);
+	uint32_t function = reading_number32(reading);
+	if (function >= FUNCTION_COUNT)
+		reading->has_failed = true;
+	row->function = (uint8_t)function;
+	row->name = rows_get_text(reading, texts);
+}
+
+void rows_put_heap(struct bytes *bytes, const struct trace_heap *row)
+{
+	put_optional(bytes, row->process);
+	bytes_number(bytes, row->handle);
+	bytes_text(bytes, row->name);
+}
+
+void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row)
+{
+	row->process = get_optional(reading);
+	row->handle = reading_number(reading);
+	row->name = rows_get_text(reading, texts);
+}
+
+/* ---- what is said once ---- */
+
+void rows_put_gap(struct bytes *bytes, const struct trace_gap *row)
+{
+	put_optional(bytes, row->process);
+	put_optional(bytes, row->thread);
+	put_signed(bytes, row->from_ns);
+	put_signed(bytes, row->to_ns);
+	bytes_number(bytes, row->stacks);
+	bytes_number(bytes, EVENT_KIND_COUNT);
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+		bytes_number(bytes, row->count[kind]);
+		bytes_number(bytes, row->bytes[kind]);
+	}
+}
+
+void rows_get_gap(struct reading *reading, struct trace_gap *row)
+{
+	*row = (struct trace_gap){.process = get_optional(reading)};
+	row->thread = get_optional(reading);
+	row->from_ns = get_signed(reading);
+	row->to_ns = get_signed(reading);
+	row->stacks = reading_number(reading);
+	uint64_t kinds = reading_number(reading);
+	for (uint64_t kind = 0; kind < kinds && !reading->has_failed; kind++) {
+		uint64_t count = reading_number(reading), bytes = reading_number(reading);
+		if (kind < EVENT_KIND_COUNT) {
+			row->count[kind] = count;
+			row->bytes[kind] = bytes;
+		}
+	}
+}
+
+void rows_put_option(struct bytes *bytes, const struct trace_option *row)
+{
+	bytes_text(bytes, row->name);
+	bytes_text(bytes, row->value);
+}
+
+void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row)
+{
+	row->name = rows_get_text(reading, texts);
+	row->value = rows_get_text(reading, texts);
+}
+
+/* The numbers of the statistics in the order of the file: append, never reorder. */
+#define STATISTICS(X) \
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(buffer_size) X(peak_buffers) X(suppressed)
+
+void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics)
+{
+#define X(name) bytes_number(bytes, statistics->name);
+	STATISTICS(X)
+#undef X
+}
+
+void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics)
+{
+	/* An older file has fewer, a newer one more. */
+#define X(name) statistics->name = reading->at < reading->end ? reading_number(reading) : 0;
+	STATISTICS(X)
+#undef X
+	reading->at = reading->end;
+}

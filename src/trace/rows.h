@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Rows of dictionaries as bytes, both ways. Times are ticks. Where a row names an image it does so by the image's number in
+ * the segment plus one; 0 is none.
+ */
+#ifndef XHEAP_TRACE_ROWS_H
+#define XHEAP_TRACE_ROWS_H
+
+#include "trace/bytes.h"
+#include "trace/trace.h"
+
+/** Where the texts of a row are kept. Zero it to begin. */
+struct rows_texts {
+	struct bytes text[3];
+	unsigned next;
+};
+
+void rows_texts_fini(struct rows_texts *texts);
+
+void rows_put_process(struct bytes *bytes, uint32_t id, const struct trace_process *row);
+void rows_put_thread(struct bytes *bytes, uint32_t id, const struct trace_thread *row);
+void rows_put_image(struct bytes *bytes, const struct trace_image *row);
+void rows_put_mapping(struct bytes *bytes, uint32_t id, const struct trace_mapping *row, uint32_t image);
+void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t image);
+void rows_put_heap(struct bytes *bytes, const struct trace_heap *row);
+void rows_put_gap(struct bytes *bytes, const struct trace_gap *row);
+void rows_put_option(struct bytes *bytes, const struct trace_option *row);
+void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics);
+
+/*
+ * Read a row. Its texts are valid until the next row is read. Images come as their number in the segment (TRACE_NONE: none), processes as
+ * the number that the file gives them. What is not there or wrong sets reading->has_failed.
+ */
+void rows_get_process(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_process *row);
+void rows_get_thread(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_thread *row);
+void rows_get_image(struct reading *reading, struct rows_texts *texts, struct trace_image *row);
+void rows_get_mapping(struct reading *reading, uint32_t *id, struct trace_mapping *row);
+void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct trace_entry *row);
+void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row);
+void rows_get_gap(struct reading *reading, struct trace_gap *row);
+void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);
+void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics);
+
+/** A text, "" when it cannot be read. */
+const char *rows_get_text(struct reading *reading, struct rows_texts *texts);
+
+#endif

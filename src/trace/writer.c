@@ -1,0 +1,1238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A segment is complete by itself: the first time that something of it refers to a row, the row goes into one of the
+ * sections, and the sections go into the file before what refers to them.
+ *
+ *     writer_add_*, writer_update_*  ->  sections  -.
+ *     writer_write_events  -> nodes, frames -> sections -> out -> one write(2)
+ *                          `> columns ----------------------^
+ */
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include "trace/columns.h"
+#include "trace/dictionary.h"
+#include "trace/load.h"
+#include "trace/rows.h"
+
+enum {
+	DEFAULT_SEGMENT_BYTES = 64 << 20,
+	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
+	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
+	FOOTER_BYTES = 1 << 13,        /* kept free for the end, and more for each segment */
+	FOOTER_SEGMENT_BYTES = 56,
+	GAPS_AFTER_END_BYTES = 1 << 12, /* of gaps once the file is full */
+	PACKED_MIN = 64
+};
+#define DEFAULT_SEGMENT_NS 10000000000ull
+
+/* Sections in the order in which they are written: none refers to a later one. */
+static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
+					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS};
+
+struct section {
+	struct bytes bytes;
+	uint32_t count;
+};
+
+/* For each row: its number in the current segment plus one, or 0. */
+struct numbers {
+	uint32_t *numbers;
+	uint32_t capacity, next;
+};
+
+struct segment_note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
+
+struct sequence { uint64_t region; uint32_t slot, last, part_sequence, part_events; };
+
+struct writer {
+	int fd, error;                 /* once writing has failed, that is its answer */
+	struct writer_options options;
+	struct writer_clock clock;
+	char *clock_name;
+	uint8_t trace_id[16];
+	uint64_t end;                  /* of what is written and whole */
+	uint64_t allocated;            /* bytes of the file that are sure to be had */
+	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
+	bool has_rows;                 /* sections have something to write */
+	uint64_t segment_offset, segment_first, segment_ticks_max;
+	struct segment_note *segments;
+	uint32_t segment_count, segment_capacity, first_number;
+	struct dictionary dictionary;
+	struct section sections[FORMAT_FOOTER + 1];
+	struct numbers images, entries, heaps, frames, nodes;
+	struct numbers processes, threads; /* any number: it is in this segment */
+	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
+	uint32_t process_capacity, mapping_capacity;
+	struct columns_encoder *encoder;
+	ZSTD_CCtx *zstd;
+	uint32_t *event_nodes;
+	struct bytes out, payload;
+	struct index sequence_index;
+	struct sequence *sequences;
+	uint32_t sequence_count, sequence_capacity;
+	uint64_t event_count, truncated_count, unwritten_blocks, unwritten_events;
+};
+
+/* ---- columns of the logger ---- */
+
+/* X(column): all columns of struct writer_events. */
+#define EVENT_COLUMNS(X) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(argument2) X(result)
+
+int writer_events_reserve(struct writer_events *events, uint32_t more)
+{
+	uint64_t needed = (uint64_t)events->count + more, capacity = events->capacity ? events->capacity : 1024;
+	if (needed <= events->capacity)
+		return 0;
+	while (capacity < needed)
+		capacity *= 2;
+	if (capacity > UINT32_MAX)
+		return -ENOMEM;
+#define X(column) \
+	{ \
+		void *larger = realloc(events->column, capacity * sizeof(*events->column)); \
+		if (!larger) \
+			return -ENOMEM; \
+		events->column = larger; \
+	}
+	EVENT_COLUMNS(X)
+#undef X
+	events->capacity = (uint32_t)capacity;
+	return 0;
+}
+
+void writer_events_fini(struct writer_events *events)
+{
+#define X(column) free(events->column); events->column = NULL;
+	EVENT_COLUMNS(X)
+#undef X
+	events->count = events->capacity = 0;
+}
+
+/* ---- memory ---- */
+
+static void writer_fail(struct writer *writer, int error)
+{
+	if (!writer->error)
+		writer->error = error;
+}
+
+/* Make room for row `id`, new rows zeroed. */
+static bool array_room(uint32_t **array, uint32_t *capacity, uint32_t id)
+{
+	if (id < *capacity)
+		return true;
+	uint64_t larger = *capacity ? *capacity : 64;
+	while (larger <= id)
+		larger *= 2;
+	uint32_t *data = realloc(*array, larger * sizeof(*data));
+	if (!data)
+		return false;
+	memset(data + *capacity, 0, (larger - *capacity) * sizeof(*data));
+	*array = data;
+	*capacity = (uint32_t)larger;
+	return true;
+}
+
+/* The number of row `id` in this segment plus one; NULL: no memory. */
+static uint32_t *number_of(struct writer *writer, struct numbers *numbers, uint32_t id)
+{
+	if (!array_room(&numbers->numbers, &numbers->capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return NULL;
+	}
+	return &numbers->numbers[id];
+}
+
+static void numbers_begin(struct numbers *numbers)
+{
+	if (numbers->capacity)
+		memset(numbers->numbers, 0, numbers->capacity * sizeof(*numbers->numbers));
+	numbers->next = 0;
+}
+
+/* ---- blocks ---- */
+
+static struct section *section_of(struct writer *writer, enum format_type type)
+{
+	writer->has_rows = true;
+	return &writer->sections[type];
+}
+
+/* Add a block to what is to be written, right there. */
+static void put_block_here(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload)
+{
+	static const uint8_t no_payload[1];
+	struct bytes *out = &writer->out;
+	const uint8_t *data = payload->size ? payload->data : no_payload;
+	block->magic = FORMAT_BLOCK_MAGIC;
+	block->payload_bytes = (uint32_t)payload->size;
+	block->place = writer->end + out->size - writer->segment_offset;
+	block->payload_checksum = XXH3_64bits(data, payload->size);
+	uint8_t hashed[offsetof(struct format_block, head_checksum) + FORMAT_HEAD_MAX];
+	memcpy(hashed, block, offsetof(struct format_block, head_checksum));
+	if (block->head_bytes)
+		memcpy(hashed + offsetof(struct format_block, head_checksum), head, block->head_bytes);
+	block->head_checksum = XXH3_64bits(hashed, offsetof(struct format_block, head_checksum) + block->head_bytes);
+	bytes_add(out, block, sizeof(*block));
+	bytes_add(out, head, block->head_bytes);
+	bytes_add(out, data, payload->size);
+	bytes_zero(out, format_aligned(out->size) - out->size);
+}
+
+/* The head waits until something follows it, since clock and host may come after the first rows. */
+static void put_segment_head(struct writer *writer)
+{
+	struct format_segment head = {.number = writer->first_number + writer->segment_count - 1, .shift = writer->clock.shift,
+				      .start_ticks = writer->clock.start_ticks, .mult = writer->clock.mult,
+				      .start_realtime_ns = writer->clock.start_realtime_ns};
+	struct format_block block = {.type = FORMAT_SEGMENT, .count = 1, .head_bytes = sizeof(head)};
+	struct bytes payload = {0};
+	writer->is_head_due = false;
+	memcpy(head.trace_id, writer->trace_id, sizeof(head.trace_id));
+	bytes_text(&payload, writer->clock_name ? writer->clock_name : "");
+	bytes_text(&payload, writer->dictionary.host);
+	block.raw_bytes = (uint32_t)payload.size;
+	writer->segment_offset = writer->segments[writer->segment_count - 1].offset = writer->end + writer->out.size;
+	put_block_here(writer, &block, &head, &payload);
+	if (payload.has_failed)
+		writer_fail(writer, -ENOMEM);
+	bytes_fini(&payload);
+}
+
+static void put_block(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload)
+{
+	if (writer->is_head_due)
+		put_segment_head(writer);
+	put_block_here(writer, block, head, payload);
+}
+
+/* Behind a zstd frame that holds more than a reader would believe: a frame to be skipped, of this many bytes in all. */
+static void put_skipped(struct bytes *bytes, size_t size)
+{
+	uint32_t head[2] = {0x184d2a50, (uint32_t)(size < sizeof(head) ? 0 : size - sizeof(head))};
+	bytes_add(bytes, head, sizeof(head));
+	bytes_zero(bytes, head[1]);
+}
+
+static void put_section(struct writer *writer, uint16_t type, struct section *section)
+{
+	struct format_block block = {.type = type, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
+	struct bytes *packed = &writer->payload;
+	size_t least = section->bytes.size / FORMAT_EXPANSION_MAX + 1;
+	packed->size = 0;
+	if (section->bytes.has_failed)
+		writer_fail(writer, -ENOMEM);
+	if (section->bytes.size >= PACKED_MIN && writer->options.compression >= 0 &&
+	    bytes_reserve(packed, ZSTD_compressBound(section->bytes.size))) {
+		size_t size = ZSTD_compressCCtx(writer->zstd, packed->data, packed->capacity, section->bytes.data, section->bytes.size, 3);
+		if (!ZSTD_isError(size) && size < section->bytes.size) {
+			packed->size = size;
+			if (size < least)
+				put_skipped(packed, least - size);
+			block.flags = FORMAT_PACKED;
+		}
+	}
+	put_block(writer, &block, NULL, block.flags ? packed : &section->bytes);
+	section->bytes.size = 0;
+	section->count = 0;
+}
+
+static void put_sections(struct writer *writer)
+{
+	for (size_t i = 0; writer->has_rows && i < sizeof(section_types) / sizeof(section_types[0]); i++)
+		if (writer->sections[section_types[i]].count)
+			put_section(writer, section_types[i], &writer->sections[section_types[i]]);
+	writer->has_rows = false;
+}
+
+/* A row was added to the section. */
+static void section_added(struct writer *writer, struct section *section)
+{
+	section->count++;
+	if (writer->error) {
+		/* Nothing more will be written but gaps, which say what is missing. */
+		if (section != &writer->sections[FORMAT_GAPS] || section->bytes.size > GAPS_AFTER_END_BYTES)
+			section->bytes.size = section->count = 0;
+		return;
+	}
+	if (section->bytes.size >= SECTION_BYTES)
+		put_sections(writer);
+}
+
+/* ---- the file ---- */
+
+static uint64_t footer_room(const struct writer *writer)
+{
+	return FOOTER_BYTES + (uint64_t)FOOTER_SEGMENT_BYTES * (writer->segment_count + 1);
+}
+
+/* Make sure that the disk has room up to `end` and for the footer. */
+static int disk_room(struct writer *writer, uint64_t end)
+{
+	end += footer_room(writer);
+	if (end <= writer->allocated)
+		return 0;
+	uint64_t ahead = end + AHEAD_BYTES;
+	if (writer->options.max_file_bytes && ahead > writer->options.max_file_bytes)
+		ahead = end > writer->options.max_file_bytes ? end : writer->options.max_file_bytes;
+	for (uint64_t to = ahead;; to = end) {
+		if (!fallocate(writer->fd, FALLOC_FL_KEEP_SIZE, (off_t)writer->end, (off_t)(to - writer->end))) {
+			writer->allocated = to;
+			return 0;
+		}
+		if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) /* such a file system: the write will tell */
+			return 0;
+		if (to == end)
+			return -errno;
+	}
+}
+
+/* Write all of `out` at the end, or leave the file as it was. */
+static int write_out(struct writer *writer)
+{
+	const uint8_t *at = writer->out.data;
+	size_t left = writer->out.size;
+	for (uint64_t offset = writer->end; left;) {
+		ssize_t written = pwrite(writer->fd, at, left, (off_t)offset);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0) {
+			int error = written < 0 ? -errno : -EIO;
+			/* Best effort: a reader passes over what is torn. */
+			if (ftruncate(writer->fd, (off_t)writer->end) == 0)
+				writer->allocated = 0;
+			return error;
+		}
+		at += written;
+		left -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	writer->end += writer->out.size;
+	writer->out.size = 0;
+	return 0;
+}
+
+/* Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. */
+static int flush_out(struct writer *writer, bool is_end)
+{
+	uint64_t end = writer->end + writer->out.size, limit = writer->options.max_file_bytes;
+	int error = writer->out.has_failed ? -ENOMEM : writer->error;
+	if (!error && !is_end && limit && end + footer_room(writer) > limit)
+		error = -EFBIG;
+	if (!error && !is_end)
+		error = disk_room(writer, end);
+	if (!error || is_end)
+		error = write_out(writer);
+	if (error) {
+		writer->out.size = 0;
+		writer_fail(writer, error);
+	}
+	return error;
+}
+
+/* ---- segments ---- */
+
+static bool segment_room(struct writer *writer)
+{
+	if (writer->segment_count < writer->segment_capacity)
+		return true;
+	uint32_t capacity = writer->segment_capacity ? writer->segment_capacity * 2 : 16;
+	struct segment_note *larger = realloc(writer->segments, capacity * sizeof(*larger));
+	if (!larger) {
+		writer_fail(writer, -ENOMEM);
+		return false;
+	}
+	writer->segments = larger;
+	writer->segment_capacity = capacity;
+	return true;
+}
+
+static void begin_segment(struct writer *writer, uint64_t ticks)
+{
+	/* Rows that wait belong to what was before. */
+	put_sections(writer);
+	if (!segment_room(writer))
+		return;
+	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
+				 &writer->threads};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		numbers_begin(all[i]);
+	writer->nodes.next = 1;
+	writer->segments[writer->segment_count++] = (struct segment_note){.first_ticks = UINT64_MAX};
+	writer->has_segment = writer->is_head_due = true;
+	writer->segment_first = ticks;
+	for (uint32_t i = 0; i < writer->dictionary.option_count; i++) {
+		struct section *section = section_of(writer, FORMAT_OPTIONS);
+		rows_put_option(&section->bytes, &writer->dictionary.options[i]);
+		section_added(writer, section);
+	}
+}
+
+/* The first row or event begins the first segment. */
+static void need_segment(struct writer *writer)
+{
+	if (!writer->has_segment)
+		begin_segment(writer, writer->clock.start_ticks);
+}
+
+static void turn_segment(struct writer *writer, const struct writer_events *events)
+{
+	uint64_t ticks = events->time[events->count - 1];
+	bool is_large = writer->end - writer->segment_offset >= writer->options.segment_bytes;
+	bool is_long = ticks > writer->segment_first && ticks - writer->segment_first >= writer->segment_ticks_max;
+	if (writer->has_segment && (is_large || is_long) &&
+	    writer->segments[writer->segment_count - 1].events)
+		begin_segment(writer, ticks);
+}
+
+/* ---- rows that the segment needs ---- */
+
+/* The number of the image in the segment plus one, 0 for none. */
+static uint32_t need_image(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = id < writer->dictionary.image_count ? number_of(writer, &writer->images, id) : NULL;
+	if (!number || *number)
+		return number ? *number : 0;
+	struct section *section = section_of(writer, FORMAT_IMAGES);
+	uint32_t own = *number = ++writer->images.next;
+	rows_put_image(&section->bytes, &writer->dictionary.images[id]);
+	section_added(writer, section);
+	return own;
+}
+
+static void put_mapping(struct writer *writer, uint32_t id)
+{
+	const struct trace_mapping *row = &writer->dictionary.mappings[id];
+	uint32_t image = need_image(writer, row->image);
+	struct section *section = section_of(writer, FORMAT_MAPPINGS);
+	rows_put_mapping(&section->bytes, id, row, image);
+	section_added(writer, section);
+}
+
+static void put_process(struct writer *writer, uint32_t id)
+{
+	struct section *section = section_of(writer, FORMAT_PROCESSES);
+	rows_put_process(&section->bytes, id, &writer->dictionary.processes[id]);
+	section_added(writer, section);
+}
+
+/* The row of the process, those that it came from, and its mappings. */
+static void need_process(struct writer *writer, uint32_t id)
+{
+	for (;;) {
+		/* The oldest one that is not there yet, again and again: a chain of forks may be long. */
+		uint32_t oldest = TRACE_NONE;
+		for (uint32_t at = id; at != TRACE_NONE;) {
+			const struct trace_process *row = &writer->dictionary.processes[at];
+			uint32_t *number = number_of(writer, &writer->processes, at);
+			if (!number || *number)
+				break;
+			oldest = at;
+			at = row->forked_from != TRACE_NONE && row->forked_from < at ? row->forked_from
+			     : row->parent != TRACE_NONE && row->parent < at ? row->parent : TRACE_NONE;
+		}
+		if (oldest == TRACE_NONE)
+			return;
+		writer->processes.numbers[oldest] = 1;
+		put_process(writer, oldest);
+		for (uint32_t next = writer->process_mapping[oldest]; next; next = writer->mapping_next[next - 1])
+			put_mapping(writer, next - 1);
+	}
+}
+
+static void put_thread(struct writer *writer, uint32_t id)
+{
+	struct section *section = section_of(writer, FORMAT_THREADS);
+	rows_put_thread(&section->bytes, id, &writer->dictionary.threads[id]);
+	section_added(writer, section);
+}
+
+static void need_thread(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->threads, id);
+	if (!number || *number)
+		return;
+	*number = 1;
+	need_process(writer, writer->dictionary.threads[id].process);
+	put_thread(writer, id);
+}
+
+static uint32_t need_entry(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->entries, id);
+	if (!number || *number)
+		return number ? *number : 0;
+	uint32_t own = *number = ++writer->entries.next;
+	uint32_t image = need_image(writer, writer->dictionary.entries[id].image);
+	struct section *section = section_of(writer, FORMAT_ENTRIES);
+	rows_put_entry(&section->bytes, &writer->dictionary.entries[id], image);
+	section_added(writer, section);
+	return own;
+}
+
+static uint32_t need_heap(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->heaps, id);
+	if (!number || *number)
+		return number ? *number : 0;
+	uint32_t own = *number = ++writer->heaps.next;
+	need_process(writer, writer->dictionary.heaps[id].process);
+	struct section *section = section_of(writer, FORMAT_HEAPS);
+	rows_put_heap(&section->bytes, &writer->dictionary.heaps[id]);
+	section_added(writer, section);
+	return own;
+}
+
+/* The frame's number in the segment, from 0. */
+static uint32_t need_frame(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->frames, id);
+	if (!number || *number)
+		return number ? *number - 1 : 0;
+	uint32_t own = *number = ++writer->frames.next;
+	const struct trace_frame *row = &writer->dictionary.tree.frames[id];
+	uint32_t image = need_image(writer, row->image);
+	struct section *section = section_of(writer, FORMAT_FRAMES);
+	bytes_number(&section->bytes, image);
+	bytes_number(&section->bytes, row->offset);
+	section_added(writer, section);
+	return own - 1;
+}
+
+/* Row of a node whose parent is in the segment. */
+static void put_node(struct writer *writer, uint32_t id, uint32_t parent)
+{
+	uint32_t frame_next = writer->frames.next, frame = need_frame(writer, writer->dictionary.tree.nodes[id].frame);
+	uint32_t *number = number_of(writer, &writer->nodes, id);
+	if (!number)
+		return;
+	*number = writer->nodes.next;
+	struct section *section = section_of(writer, FORMAT_NODES);
+	bytes_number(&section->bytes, writer->nodes.next - parent);
+	bytes_number(&section->bytes, frame_next - frame); /* 0: the next new one */
+	writer->nodes.next++;
+	section_added(writer, section);
+}
+
+/* The node's number in the segment; 0 is the root. */
+static uint32_t need_node_slowly(struct writer *writer, uint32_t id)
+{
+	const struct trace_node *nodes = writer->dictionary.tree.nodes;
+	if (id == 0 || !number_of(writer, &writer->nodes, id))
+		return 0;
+	/* Outermost first; the way is remembered in the numbers themselves by walking it again from the inside. */
+	uint32_t depth = 0;
+	for (uint32_t at = id; at && !writer->nodes.numbers[at]; at = nodes[at].parent)
+		depth++;
+	uint32_t *way = malloc((depth + 1) * sizeof(*way)), at = id;
+	if (!way) {
+		writer_fail(writer, -ENOMEM);
+		return 0;
+	}
+	for (uint32_t i = depth; i > 0; i--, at = nodes[at].parent)
+		way[i - 1] = at;
+	uint32_t parent = at ? writer->nodes.numbers[at] : 0;
+	for (uint32_t i = 0; i < depth; i++) {
+		put_node(writer, way[i], parent);
+		parent = writer->nodes.numbers[way[i]];
+	}
+	free(way);
+	return parent;
+}
+
+static inline uint32_t need_node(struct writer *writer, uint32_t id)
+{
+	if (__builtin_expect(id < writer->nodes.capacity && writer->nodes.numbers[id], 1))
+		return writer->nodes.numbers[id];
+	return need_node_slowly(writer, id);
+}
+
+/* ---- adding rows ---- */
+
+uint32_t writer_add_process(struct writer *writer, const struct trace_process *process)
+{
+	need_segment(writer);
+	uint32_t id = dictionary_add_process(&writer->dictionary, process);
+	if (id == TRACE_NONE || !array_room(&writer->process_mapping, &writer->process_capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return TRACE_NONE;
+	}
+	need_process(writer, id);
+	return id;
+}
+
+uint32_t writer_add_thread(struct writer *writer, const struct trace_thread *thread)
+{
+	if (thread->process >= writer->dictionary.process_count)
+		return TRACE_NONE;
+	need_segment(writer);
+	uint32_t id = dictionary_add_thread(&writer->dictionary, thread);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else
+		need_thread(writer, id);
+	return id;
+}
+
+uint32_t writer_add_image(struct writer *writer, const struct trace_image *image)
+{
+	need_segment(writer);
+	uint32_t count = writer->dictionary.image_count, id = dictionary_add_image(&writer->dictionary, image);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		need_image(writer, id);
+	return id;
+}
+
+uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *mapping)
+{
+	if (mapping->process >= writer->dictionary.process_count || mapping->image >= writer->dictionary.image_count ||
+	    mapping->end < mapping->base)
+		return TRACE_NONE;
+	need_segment(writer);
+	uint32_t id = dictionary_add_mapping(&writer->dictionary, mapping);
+	if (id == TRACE_NONE || !array_room(&writer->mapping_next, &writer->mapping_capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return TRACE_NONE;
+	}
+	need_process(writer, mapping->process);
+	writer->mapping_next[id] = writer->process_mapping[mapping->process];
+	writer->process_mapping[mapping->process] = id + 1;
+	put_mapping(writer, id);
+	return id;
+}
+
+uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry)
+{
+	if (entry->function >= FUNCTION_COUNT)
+		return TRACE_NONE;
+	need_segment(writer);
+	uint32_t count = writer->dictionary.entry_count, id = dictionary_add_entry(&writer->dictionary, entry);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		need_entry(writer, id);
+	return id;
+}
+
+uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap)
+{
+	if (heap->process >= writer->dictionary.process_count)
+		return TRACE_NONE;
+	need_segment(writer);
+	uint32_t count = writer->dictionary.heap_count, id = dictionary_add_heap(&writer->dictionary, heap);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		need_heap(writer, id);
+	return id;
+}
+
+void writer_add_gap(struct writer *writer, const struct trace_gap *gap)
+{
+	need_segment(writer);
+	if (gap->process < writer->dictionary.process_count)
+		need_process(writer, gap->process);
+	if (gap->thread < writer->dictionary.thread_count)
+		need_thread(writer, gap->thread);
+	struct section *section = section_of(writer, FORMAT_GAPS);
+	rows_put_gap(&section->bytes, gap);
+	section_added(writer, section);
+}
+
+void writer_add_option(struct writer *writer, const char *name, const char *value)
+{
+	need_segment(writer);
+	uint32_t count = writer->dictionary.option_count;
+	uint32_t id = dictionary_add_option(&writer->dictionary, &(struct trace_option){name, value});
+	if (id != count) {
+		if (id == TRACE_NONE)
+			writer_fail(writer, -ENOMEM);
+		return;
+	}
+	struct section *section = section_of(writer, FORMAT_OPTIONS);
+	rows_put_option(&section->bytes, &writer->dictionary.options[id]);
+	section_added(writer, section);
+}
+
+void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process)
+{
+	if (id >= writer->dictionary.process_count)
+		return;
+	need_segment(writer);
+	need_process(writer, id);
+	if (!dictionary_set_process(&writer->dictionary, id, process))
+		writer_fail(writer, -ENOMEM);
+	put_process(writer, id);
+}
+
+void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread)
+{
+	if (id >= writer->dictionary.thread_count || thread->process >= writer->dictionary.process_count)
+		return;
+	need_segment(writer);
+	need_process(writer, thread->process);
+	need_thread(writer, id);
+	if (!dictionary_set_thread(&writer->dictionary, id, thread))
+		writer_fail(writer, -ENOMEM);
+	put_thread(writer, id);
+}
+
+void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping)
+{
+	if (id >= writer->dictionary.mapping_count || mapping->image >= writer->dictionary.image_count || mapping->end < mapping->base ||
+	    mapping->process != writer->dictionary.mappings[id].process)
+		return;
+	need_segment(writer);
+	need_process(writer, mapping->process);
+	writer->dictionary.mappings[id] = *mapping;
+	put_mapping(writer, id);
+}
+
+uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset)
+{
+	uint32_t id = image == TRACE_NONE || image < writer->dictionary.image_count ? tree_frame(&writer->dictionary.tree, image, offset)
+										     : TRACE_NONE;
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	return id;
+}
+
+uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t frame)
+{
+	const struct tree *tree = &writer->dictionary.tree;
+	if (parent >= tree->node_count || frame >= tree->frame_count)
+		return 0;
+	uint32_t id = tree_node(&writer->dictionary.tree, parent, frame);
+	if (id == TRACE_NONE) {
+		writer_fail(writer, -ENOMEM);
+		return 0;
+	}
+	return id;
+}
+
+/* ---- events ---- */
+
+static bool events_are_valid(const struct writer *writer, const struct writer_events *events)
+{
+	const struct dictionary *dictionary = &writer->dictionary;
+	bool is_valid = events->count <= FORMAT_EVENTS_MAX && events->process < dictionary->process_count &&
+			events->thread < dictionary->thread_count;
+	for (uint32_t i = 0; is_valid && i < events->count; i++)
+		is_valid = events->stack[i] < dictionary->tree.node_count;
+	return is_valid;
+}
+
+/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. */
+static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint32_t node_count)
+{
+	struct format_events head = {
+		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
+		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
+		.part_events = events->part_events, .node_count = node_count};
+	uint32_t kinds[256] = {0};
+	for (uint32_t i = 0; i < events->count; i++) {
+		uint32_t flags = events->flags[i], kind = events->kind[i];
+		uint64_t last = events->time[i], first = kind == EVENT_REALLOC ? last - events->duration[i] : last;
+		head.first_ticks = first < head.first_ticks ? first : head.first_ticks;
+		head.last_ticks = last > head.last_ticks ? last : head.last_ticks;
+		uint32_t failed = (flags & EVENT_FAILED) != 0, in_flight = !failed & ((flags & EVENT_IN_FLIGHT) != 0);
+		head.failed += failed;
+		head.in_flight += in_flight;
+		head.truncated += (flags & EVENT_TRUNCATED) != 0;
+		kinds[kind] += !(failed | in_flight);
+	}
+	uint8_t *at = to + sizeof(head);
+	for (uint32_t kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+		uint32_t word = kind << 24 | kinds[kind];
+		if (!kinds[kind])
+			continue;
+		memcpy(at, &word, sizeof(word));
+		at += sizeof(word);
+		head.kind_count++;
+	}
+	memcpy(to, &head, sizeof(head));
+	return (uint32_t)(at - to);
+}
+
+static int sequence_note(struct writer *writer, uint64_t region, uint32_t slot, uint32_t first, uint32_t last, uint32_t part_sequence,
+			 uint32_t part_events)
+{
+	bool added;
+	uint32_t *place = index_add(&writer->sequence_index, index_hash(region, slot), &added);
+	if (!place)
+		return -ENOMEM;
+	if (added) {
+		if (writer->sequence_count == writer->sequence_capacity) {
+			uint32_t capacity = writer->sequence_capacity ? writer->sequence_capacity * 2 : 64;
+			struct sequence *larger = realloc(writer->sequences, capacity * sizeof(*larger));
+			if (!larger)
+				return -ENOMEM;
+			writer->sequences = larger;
+			writer->sequence_capacity = capacity;
+		}
+		*place = writer->sequence_count++;
+		writer->sequences[*place] = (struct sequence){.region = region, .slot = slot, .last = UINT32_MAX};
+	}
+	struct sequence *sequence = &writer->sequences[*place];
+	if (first <= last)
+		sequence->last = last;
+	if (part_events) {
+		sequence->part_sequence = part_sequence;
+		sequence->part_events = part_events;
+	}
+	return 0;
+}
+
+static const struct sequence *sequence_find(const struct writer *writer, uint64_t region, uint32_t slot)
+{
+	const uint32_t *place = index_find(&writer->sequence_index, index_hash(region, slot));
+	return place ? &writer->sequences[*place] : NULL;
+}
+
+/* Columns, and what they need of the dictionaries, into `out`. */
+static int put_events(struct writer *writer, const struct writer_events *events)
+{
+	struct bytes *payload = &writer->payload;
+	uint32_t descriptor_count;
+	need_process(writer, events->process);
+	need_thread(writer, events->thread);
+	for (uint32_t i = 0; i < events->count; i++)
+		writer->event_nodes[i] = need_node(writer, events->stack[i]);
+	if (columns_encode(writer->encoder, events, writer->event_nodes, writer->nodes.next))
+		return -ENOMEM;
+	struct columns_descriptor *descriptors = columns_descriptors(writer->encoder, &descriptor_count);
+	for (uint32_t i = 0; i < descriptor_count; i++) {
+		struct columns_descriptor *descriptor = &descriptors[i];
+		if (descriptor->kind >= EVENT_KIND_COUNT || descriptor->entry >= writer->dictionary.entry_count ||
+		    (descriptor->heap != TRACE_NONE && descriptor->heap >= writer->dictionary.heap_count))
+			return -EINVAL;
+		uint32_t entry = need_entry(writer, descriptor->entry);
+		descriptor->entry = (uint16_t)(entry ? entry - 1 : 0);
+		if (descriptor->heap != TRACE_NONE)
+			descriptor->heap = need_heap(writer, descriptor->heap) - 1;
+	}
+	/* The sections use the same memory to pack. */
+	put_sections(writer);
+	payload->size = 0;
+	if (columns_finish(writer->encoder, payload))
+		return -ENOMEM;
+	size_t least = events->count / FORMAT_EVENTS_PER_BYTE + 1;
+	if (payload->size < least)
+		bytes_zero(payload, least - payload->size);
+	uint32_t head[(sizeof(struct format_events) + EVENT_KIND_COUNT * 4) / 4];
+	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
+	block.head_bytes = make_head(events, (uint8_t *)head, writer->nodes.next);
+	put_block(writer, &block, head, payload);
+	struct segment_note *note = &writer->segments[writer->segment_count - 1];
+	struct format_events made;
+	memcpy(&made, head, sizeof(made));
+	note->first_ticks = made.first_ticks < note->first_ticks ? made.first_ticks : note->first_ticks;
+	note->last_ticks = made.last_ticks > note->last_ticks ? made.last_ticks : note->last_ticks;
+	note->events += events->count;
+	writer->truncated_count += made.truncated;
+	return writer->error;
+}
+
+static int explain(const struct writer *writer, int error, struct diag *diag)
+{
+	if (error == -EFBIG && writer->options.max_file_bytes)
+		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
+				 (unsigned long long)writer->options.max_file_bytes);
+	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s", (unsigned long long)writer->end, strerror(-error));
+}
+
+int writer_write_events(struct writer *writer, const struct writer_events *events, struct diag *diag)
+{
+	if (!events->count)
+		return 0;
+	if (!events_are_valid(writer, events))
+		return diag_fail(diag, EINVAL, "events that refer to what is not there");
+	int error = writer->error;
+	struct segment_note before = {0};
+	uint64_t truncated_before = writer->truncated_count;
+	if (!error) {
+		need_segment(writer);
+		turn_segment(writer, events);
+		before = writer->segments[writer->segment_count - 1];
+		error = put_events(writer, events);
+		if (error) {
+			writer->out.size = 0;
+			writer_fail(writer, error);
+		} else {
+			error = flush_out(writer, false);
+		}
+		if (error) {
+			before.offset = writer->segments[writer->segment_count - 1].offset;
+			writer->segments[writer->segment_count - 1] = before;
+		}
+	}
+	if (!error)
+		error = sequence_note(writer, events->region, events->slot, events->first_sequence, events->last_sequence,
+				      events->part_sequence, events->part_events);
+	if (error) {
+		writer->truncated_count = truncated_before;
+		writer->unwritten_blocks++;
+		writer->unwritten_events += events->count;
+		return explain(writer, error, diag);
+	}
+	writer->event_count += events->count;
+	return 0;
+}
+
+int writer_flush(struct writer *writer, struct diag *diag)
+{
+	int error = writer->error;
+	if (!error) {
+		need_segment(writer);
+		put_sections(writer);
+		error = flush_out(writer, false);
+	}
+	return error ? explain(writer, error, diag) : 0;
+}
+
+uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
+{
+	const struct sequence *sequence = sequence_find(writer, region, slot);
+	return sequence ? sequence->last : UINT32_MAX;
+}
+
+uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence)
+{
+	const struct sequence *found = sequence_find(writer, region, slot);
+	return found && found->part_events && found->part_sequence == sequence ? found->part_events : 0;
+}
+
+uint64_t writer_size_bytes(const struct writer *writer)
+{
+	return writer->end;
+}
+
+uint64_t writer_event_count(const struct writer *writer)
+{
+	return writer->event_count;
+}
+
+uint64_t writer_truncated_count(const struct writer *writer)
+{
+	return writer->truncated_count;
+}
+
+uint64_t writer_unwritten_events(const struct writer *writer)
+{
+	return writer->unwritten_events;
+}
+
+/* ---- beginning and end ---- */
+
+static struct writer *writer_new(const struct writer_options *options)
+{
+	struct writer *writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return NULL;
+	writer->fd = -1;
+	if (options)
+		writer->options = *options;
+	if (!writer->options.segment_bytes)
+		writer->options.segment_bytes = DEFAULT_SEGMENT_BYTES;
+	if (!writer->options.segment_ns)
+		writer->options.segment_ns = DEFAULT_SEGMENT_NS;
+	writer->segment_ticks_max = writer->options.segment_ns;
+	writer->encoder = columns_encoder_new(writer->options.compression);
+	writer->zstd = ZSTD_createCCtx();
+	writer->event_nodes = malloc(FORMAT_EVENTS_MAX * sizeof(*writer->event_nodes));
+	return writer;
+}
+
+static void writer_free(struct writer *writer)
+{
+	for (size_t i = 0; i < sizeof(writer->sections) / sizeof(writer->sections[0]); i++)
+		bytes_fini(&writer->sections[i].bytes);
+	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
+				 &writer->threads};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		free(all[i]->numbers);
+	dictionary_fini(&writer->dictionary);
+	columns_encoder_free(writer->encoder);
+	ZSTD_freeCCtx(writer->zstd);
+	free(writer->event_nodes);
+	bytes_fini(&writer->out);
+	bytes_fini(&writer->payload);
+	index_fini(&writer->sequence_index);
+	free(writer->sequences);
+	free(writer->segments);
+	free(writer->process_mapping);
+	free(writer->mapping_next);
+	free(writer->clock_name);
+	if (writer->fd >= 0)
+		close(writer->fd);
+	free(writer);
+}
+
+static bool is_whole(const struct writer *writer)
+{
+	return writer && writer->encoder && writer->zstd && writer->event_nodes;
+}
+
+/* Open and lock: two writers would ruin each other's trace. */
+static int open_locked(struct writer *writer, const char *path, int flags, struct diag *diag)
+{
+	writer->fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | flags, 0666);
+	if (writer->fd < 0)
+		return diag_errno(diag, "cannot write %s", path);
+	if (flock(writer->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return diag_fail(diag, EBUSY, "%s is being written by another session", path);
+	return 0;
+}
+
+static int write_header(struct writer *writer, const char *path, struct diag *diag)
+{
+	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header)};
+	struct stat status;
+	if (fstat(writer->fd, &status))
+		return diag_errno(diag, "cannot write %s", path);
+	if (S_ISREG(status.st_mode) && ftruncate(writer->fd, 0))
+		return diag_errno(diag, "cannot write %s", path);
+	if (getrandom(header.trace_id, sizeof(header.trace_id), 0) != (ssize_t)sizeof(header.trace_id))
+		return diag_errno(diag, "no random number for %s", path);
+	memcpy(writer->trace_id, header.trace_id, sizeof(writer->trace_id));
+	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
+	bytes_add(&writer->out, &header, sizeof(header));
+	int error = flush_out(writer, false);
+	return error ? explain(writer, error, diag) : 0;
+}
+
+int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
+{
+	struct writer *writer = writer_new(options);
+	if (!is_whole(writer) || !dictionary_init(&writer->dictionary)) {
+		if (writer)
+			writer_free(writer);
+		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
+	}
+	int error = open_locked(writer, path, O_CREAT, diag);
+	if (!error)
+		error = write_header(writer, path, diag);
+	if (error) {
+		writer_free(writer);
+		return error;
+	}
+	*out = writer;
+	return 0;
+}
+
+/* Rows of the file keep their ids only if the file numbers them as we do. */
+static bool ids_are_ours(const struct load *load)
+{
+	const struct dictionary *dictionary = &load->dictionary;
+	const struct { const struct index *index; uint32_t count; } tables[] = {
+		{&load->processes, dictionary->process_count}, {&load->threads, dictionary->thread_count},
+		{&load->mappings, dictionary->mapping_count}};
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		for (uint32_t id = 0; id < tables[i].count; id++) {
+			const uint32_t *known = index_find(tables[i].index, id);
+			if (!known || *known != id)
+				return false;
+		}
+	}
+	return load->origins.count <= 1;
+}
+
+static void adopt_segments(struct writer *writer, const struct load *load)
+{
+	for (uint32_t i = 0; i < load->segment_count && segment_room(writer); i++)
+		writer->segments[writer->segment_count++] = (struct segment_note){
+			.offset = load->segments[i].offset, .bytes = load->segments[i].end - load->segments[i].offset, .first_ticks = UINT64_MAX};
+	for (uint32_t i = 0; i < load->block_count && !writer->error; i++) {
+		const struct load_block *block = &load->blocks[i];
+		struct segment_note *note = &writer->segments[block->segment];
+		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
+		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
+		note->events += block->count;
+		writer->event_count += block->count;
+		writer->truncated_count += block->head.truncated;
+		if (sequence_note(writer, block->head.region, block->head.slot, block->head.first_sequence, block->head.last_sequence,
+				  block->head.part_sequence, block->head.part_events))
+			writer_fail(writer, -ENOMEM);
+	}
+}
+
+/* Take over what was read. */
+static int adopt(struct writer *writer, struct load *load, struct diag *diag)
+{
+	writer->dictionary = load->dictionary;
+	load->dictionary = (struct dictionary){0};
+	const struct dictionary *dictionary = &writer->dictionary;
+	if (load->segment_count) {
+		const struct format_segment *head = &load->segments[load->segment_count - 1].head;
+		struct writer_clock clock = {.name = load->clock_name, .start_ticks = head->start_ticks, .mult = head->mult, .shift = head->shift,
+					     .start_realtime_ns = head->start_realtime_ns};
+		writer_set_clock(writer, &clock);
+	}
+	adopt_segments(writer, load);
+	if (!array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
+	    !array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
+		writer_fail(writer, -ENOMEM);
+	for (uint32_t id = 0; id < dictionary->mapping_count && !writer->error; id++) {
+		uint32_t *newest = &writer->process_mapping[dictionary->mappings[id].process];
+		writer->mapping_next[id] = *newest;
+		*newest = id + 1;
+	}
+	/* Merged traces are numbered anew: our rows are then of a trace of their own. */
+	memcpy(writer->trace_id, load->trace_id, sizeof(writer->trace_id));
+	if (load->segment_count)
+		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id, sizeof(writer->trace_id));
+	return writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
+}
+
+int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
+{
+	struct load load = {.fd = -1, .keeps_ticks = true};
+	struct writer *writer = writer_new(options);
+	if (!is_whole(writer)) {
+		if (writer)
+			writer_free(writer);
+		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
+	}
+	int error = open_locked(writer, path, 0, diag);
+	if (!error)
+		error = load_file(&load, path, diag);
+	if (!error && !ids_are_ours(&load))
+		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with", path);
+	if (!error)
+		error = adopt(writer, &load, diag);
+	if (!error && load.end < load.size && ftruncate(writer->fd, (off_t)load.end))
+		error = diag_errno(diag, "cannot cut %s at offset %llu", path, (unsigned long long)load.end);
+	if (!error) {
+		writer->end = load.end;
+		if (load.end < load.size)
+			diag_fail(diag, 0, "cut %llu bytes behind offset %llu: %s", (unsigned long long)(load.size - load.end),
+				  (unsigned long long)load.end, load.cut_reason);
+		*out = writer;
+	} else {
+		writer_free(writer);
+	}
+	load_fini(&load);
+	return error;
+}
+
+void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
+{
+	/* One clock for the whole file: a reopened one has it. */
+	if (writer->clock_name)
+		return;
+	writer->clock = *clock;
+	writer->clock_name = strdup(clock->name ? clock->name : "");
+	if (!writer->clock_name)
+		writer_fail(writer, -ENOMEM);
+	unsigned __int128 ticks = ((unsigned __int128)writer->options.segment_ns << clock->shift) / (clock->mult ? clock->mult : 1);
+	writer->segment_ticks_max = ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+	writer->segment_first = clock->start_ticks;
+}
+
+void writer_set_host(struct writer *writer, const char *host)
+{
+	const char *copy = dictionary_text(&writer->dictionary, host, strlen(host));
+	if (!copy)
+		writer_fail(writer, -ENOMEM);
+	else
+		writer->dictionary.host = copy;
+}
+
+/* What the end of a file that could not take everything still says: how processes ended, and what is missing. */
+static void put_ending(struct writer *writer)
+{
+	for (size_t i = 0; i < sizeof(section_types) / sizeof(section_types[0]); i++)
+		if (section_types[i] != FORMAT_GAPS)
+			writer->sections[section_types[i]].bytes.size = writer->sections[section_types[i]].count = 0;
+	struct section gaps = writer->sections[FORMAT_GAPS];
+	writer->sections[FORMAT_GAPS] = (struct section){0};
+	writer->out.size = 0;
+	/* A segment whose head was not written is none. */
+	while (writer->segment_count && (writer->is_head_due || writer->segments[writer->segment_count - 1].offset >= writer->end)) {
+		writer->segment_count--;
+		writer->is_head_due = false;
+	}
+	writer->error = 0;
+	begin_segment(writer, writer->segment_first);
+	writer->sections[FORMAT_OPTIONS].bytes.size = writer->sections[FORMAT_OPTIONS].count = 0;
+	for (uint32_t id = 0; id < writer->dictionary.process_count && writer->sections[FORMAT_PROCESSES].bytes.size < GAPS_AFTER_END_BYTES / 2; id++)
+		put_process(writer, id);
+	writer->sections[FORMAT_GAPS] = gaps;
+	writer->has_rows = true;
+	put_sections(writer);
+}
+
+static void put_statistics(struct writer *writer, const struct trace_statistics *statistics)
+{
+	struct bytes payload = {0};
+	struct format_block block = {.type = FORMAT_STATISTICS, .count = 1};
+	rows_put_statistics(&payload, statistics);
+	block.raw_bytes = (uint32_t)payload.size;
+	put_block(writer, &block, NULL, &payload);
+	bytes_fini(&payload);
+}
+
+static void put_footer(struct writer *writer)
+{
+	struct bytes payload = {0};
+	struct format_block block = {.type = FORMAT_FOOTER, .count = writer->segment_count};
+	struct format_tail tail = {.footer_offset = writer->end + writer->out.size, .magic = FORMAT_FOOTER_MAGIC};
+	for (uint32_t i = 0; i < writer->segment_count; i++) {
+		const struct segment_note *note = &writer->segments[i];
+		uint64_t end = i + 1 < writer->segment_count ? writer->segments[i + 1].offset : tail.footer_offset;
+		bytes_number(&payload, note->offset);
+		bytes_number(&payload, end - note->offset);
+		bytes_number(&payload, note->events ? note->first_ticks : 0);
+		bytes_number(&payload, note->last_ticks);
+		bytes_number(&payload, note->events);
+	}
+	bytes_number(&payload, writer->unwritten_blocks);
+	bytes_number(&payload, writer->unwritten_events);
+	bytes_zero(&payload, format_aligned(payload.size) - payload.size);
+	bytes_add(&payload, &tail, sizeof(tail));
+	block.raw_bytes = (uint32_t)payload.size;
+	if (payload.has_failed)
+		writer_fail(writer, -ENOMEM);
+	put_block(writer, &block, NULL, &payload);
+	bytes_fini(&payload);
+}
+
+int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag)
+{
+	need_segment(writer);
+	put_sections(writer);
+	if (writer->error || flush_out(writer, false))
+		put_ending(writer);
+	if (writer->is_head_due)
+		put_segment_head(writer);
+	if (statistics)
+		put_statistics(writer, statistics);
+	put_footer(writer);
+	int error = flush_out(writer, true);
+	/* What was allocated ahead goes back. */
+	struct stat status;
+	if (!fstat(writer->fd, &status) && S_ISREG(status.st_mode) && ftruncate(writer->fd, (off_t)writer->end) && !error)
+		error = -errno;
+	if (error)
+		error = explain(writer, error, diag);
+	if (close(writer->fd) && !error)
+		error = diag_errno(diag, "cannot write the trace");
+	writer->fd = -1;
+	writer_free(writer);
+	return error;
+}

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+"$BUILD/tests/golden/make_trace" plain plain.xht
+"$BUILD/tests/golden/make_trace" forks forks.xht
+"$XHEAP" dump plain.xht
+"$XHEAP" dump plain.xht --format csv
+"$XHEAP" dump plain.xht --events --format json -range 2.5 6us
+"$XHEAP" dump forks.xht --stacks --format csv
+"$XHEAP" dump forks.xht --images
+"$XHEAP" dump forks.xht --processes --format json
