@@ -257,7 +257,7 @@ struct region_slot {
 	uint64_t gap_first_ticks, gap_last_ticks;
 	uint64_t gap_count[3], gap_bytes[3], gap_stacks; /**< by Alloc, ReAlloc, Free; never reset, the logger takes differences */
 	uint64_t taken_count[3], taken_bytes[3], taken_stacks; /**< what of these the logger has put into the trace; it also zeroes gap_first_ticks */
-	uint64_t reserved[2];
+	uint64_t trace_thread[2];     /**< the logger's, for one after it: serial << 32 | id + 1 of the thread whose events it took last; own, side */
 };
 _Static_assert(sizeof(struct region_slot) == 256, "layout");
 

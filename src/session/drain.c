@@ -160,32 +160,22 @@ static void name_read(const struct drain_region *region, uint32_t process_pid, u
 		strcat(name, SIGNAL_MARK);
 }
 
-static bool is_signal_name(const char *name)
-{
-	size_t length = strlen(name), mark = strlen(SIGNAL_MARK);
-	return length >= mark && strcmp(name + length - mark, SIGNAL_MARK) == 0;
-}
-
 static void owner_row(const struct owner *owner, bool has_ended, struct trace_thread *row)
 {
 	*row = (struct trace_thread){.process = owner->process, .tid = owner->tid, .start_ns = (int64_t)owner->first,
 				     .end_ns = !has_ended ? INT64_MAX : (int64_t)(owner->last ? owner->last : owner->first), .name = owner->name};
 }
 
-/* The thread's row, when the logger before us has added it. */
-static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, bool is_side)
+/* The thread's row, when the logger before us has added it: the one that it took events of last. */
+static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
 {
 	const struct drain_known *known = region->known;
-	if (!known)
+	uint64_t noted = region_slot(region->region, key & ~SIDE)->trace_thread[key >> 31];
+	uint32_t id = (uint32_t)noted - 1;
+	if (!known || noted >> 32 != owner->serial || id >= known->dictionary->thread_count)
 		return TRACE_NONE;
-	int64_t now_ns = translate_ticks_ns(&known->clock, owner->first);
-	for (uint32_t i = known->dictionary->thread_count; i-- > 0;) {
-		const struct trace_thread *row = &known->dictionary->threads[i];
-		if (row->process == owner->process && row->tid == owner->tid && row->end_ns == INT64_MAX && row->start_ns <= now_ns &&
-		    is_signal_name(row->name) == is_side)
-			return i;
-	}
-	return TRACE_NONE;
+	const struct trace_thread *row = &known->dictionary->threads[id];
+	return row->process == owner->process && row->tid == owner->tid ? id : TRACE_NONE;
 }
 
 static uint32_t process_pid(const struct drain_region *region, uint32_t index)
@@ -200,15 +190,13 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 	bool is_side = stream->key & SIDE;
 	struct trace_thread row;
 	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks};
-	owner->id = known_thread(region, owner, is_side);
-	if (owner->id != TRACE_NONE) {
-		const struct trace_thread *known = &region->known->dictionary->threads[owner->id];
-		snprintf(owner->name, sizeof(owner->name), "%s", known->name);
-		return;
+	owner->id = known_thread(region, owner, stream->key);
+	if (owner->id == TRACE_NONE) {
+		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
+		owner_row(owner, false, &row);
+		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
-	name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
-	owner_row(owner, false, &row);
-	owner->id = writer_add_thread(region->drain->writer, &row);
+	region_slot(region->region, stream->key & ~SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
 }
 
 static void owner_end(struct drain_region *region, struct stream *stream)
