@@ -170,26 +170,45 @@ static const char *symbols_file(struct symbols *symbols, const struct unit_frame
 	return *path;
 }
 
+/** Whether a symbol that others can link to has this name and this address. */
+static bool symbols_is_global(const struct table *table, const struct table_symbol *symbol, const char *name)
+{
+	const struct table_symbol *end = table->symbols + table->count;
+	for (uint64_t address = symbol->address; symbol < end && symbol->address == address; symbol++)
+		if (!symbol->is_local && !strcmp(symbol->name, name))
+			return true;
+	return false;
+}
+
 /**
- * The name of a function itself. Debug information names what the source defines, "__libc_malloc"; where the function
- * is known to the world by a plainer symbol, or only its symbol tells in which class it is, the symbol is better.
+ * Debug information names what the source defines, "__libc_malloc" or "__GI_fwrite". Where the function is known to
+ * the world by another symbol, or only its symbol tells in which class it is, the symbol is better.
  */
+static bool symbols_is_better(const struct table *table, const struct table_symbol *symbol, const char *name)
+{
+	size_t underscores = name_underscores(symbol->name), others = name_underscores(name);
+
+	if (name_is_mangled(symbol->name))
+		return true;
+	return !symbol->is_local && (underscores < others || (underscores == others && !symbols_is_global(table, symbol, name)));
+}
+
+/** The symbol of a function at an address, or the nearest to one that debug information has. */
 static const char *symbols_function(const struct symbols_image *image, const struct unit_frame *frame, uint64_t address)
 {
-	const char *name = frame->linkage ? frame->linkage : frame->name;
+	const struct table_symbol *symbol;
 
-	if (frame->linkage || frame->inlined)
+	if (frame->linkage && name_is_mangled(frame->linkage))
+		return frame->linkage;
+	const char *name = frame->name ? frame->name : frame->linkage;
+	if (frame->inlined)
 		return name;
 	if (!name) {
-		const struct table_symbol *covering = table_find(&image->table, address);
-		return covering ? covering->name : NULL;
+		symbol = table_find(&image->table, address);
+		return symbol ? symbol->name : NULL;
 	}
-	const struct table_symbol *symbol = frame->entry ? table_find_entry(&image->table, frame->entry) : NULL;
-	if (!symbol)
-		return name;
-	if (name_is_mangled(symbol->name) || (!symbol->is_local && name_underscores(symbol->name) < name_underscores(name)))
-		return symbol->name;
-	return name;
+	symbol = frame->entry ? table_find_entry(&image->table, frame->entry) : NULL;
+	return symbol && symbols_is_better(&image->table, symbol, name) ? symbol->name : name;
 }
 
 static struct answer symbols_look_up(struct symbols *symbols, const struct symbols_image *image, uint64_t address)

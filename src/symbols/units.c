@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "symbols/names.h"
 #include "symbols/owners.h"
 
 enum { UNIT_DEPTH_MAX = 200, UNIT_RANGES_MAX = 1 << 20, SCOPE_NONE = -1 };
@@ -191,7 +192,8 @@ static void unit_name_scope(struct units *units, struct unit *unit, struct scope
 	scope->linkage = unit_text(&scope->die, DW_AT_linkage_name);
 	if (!scope->linkage)
 		scope->linkage = unit_text(&scope->die, DW_AT_MIPS_linkage_name);
-	scope->name = scope->linkage ? NULL : owners_qualify(&units->owners, &scope->die);
+	if (!scope->linkage || !name_is_mangled(scope->linkage))
+		scope->name = owners_qualify(&units->owners, &scope->die);
 	if (scope->inlined && !dwarf_formudata(dwarf_attr(&scope->die, DW_AT_call_file, &storage), &number))
 		scope->call_file = unit_file(unit, number > UINT32_MAX ? UINT32_MAX : number);
 }

@@ -15,7 +15,7 @@ struct units;
 
 /** A function at an address. Texts are in the memory of the debug information or of the units, each always at one place. */
 struct unit_frame {
-	const char *linkage;          /**< mangled name, or NULL */
+	const char *linkage;          /**< the symbol's name if it is not the source's: mangled, mostly; or NULL */
 	const char *name;             /**< as the source has it, with namespaces and classes if it has no mangled name, or NULL */
 	const char *file;             /**< of the line that is executing in it, or NULL */
 	const char *directory;        /**< that the file's path begins at, or NULL */
