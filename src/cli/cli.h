@@ -43,7 +43,7 @@ int cli_fail(const char *format, ...);
 struct cli_output {
 	FILE *file;
 	int pager;                   /**< process id, or 0 */
-	bool is_terminal;
+	bool is_bold;                /**< headings can stand out */
 };
 
 /** Begin; wants_pager: this output is for reading. */

@@ -124,7 +124,7 @@ static int heap_show(const struct heap_options *options, const char *path, const
 	struct action_source source = {.path = path, .trace = trace, .table = table, .window = &window,
 				       .names = heap_names_new(trace, symbols, options->with_lines)};
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	heap_report(options, &source, output.file, output.is_terminal);
+	heap_report(options, &source, output.file, output.is_bold);
 	int status = cli_output_close(&output);
 	intern_fini(&source.images);
 	heap_names_free(source.names);

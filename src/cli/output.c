@@ -22,23 +22,38 @@ int cli_fail(const char *format, ...)
 	return CLI_FAILED;
 }
 
-/* The pager's process: "less" leaves at once when all fits, keeps colours, and leaves the text on the screen. */
+/*
+ * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps what is bold, and leaves
+ * the text on the screen; where there is no less, the text is just printed.
+ */
 static void pager_run(const int *pipe_ends)
 {
+	static const char usual[] = "if command -v less >/dev/null; then exec less; else exec cat; fi";
 	const char *pager = getenv("PAGER");
 	dup2(pipe_ends[0], STDIN_FILENO);
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
 	setenv("LESS", "FRX", 0);
-	execl("/bin/sh", "sh", "-c", pager && *pager ? pager : "less", (char *)NULL);
+	execl("/bin/sh", "sh", "-c", pager && *pager ? pager : usual, (char *)NULL);
 	_exit(127);
+}
+
+/* Whether what shows the text understands bold: the terminal does, less only if it is told to. */
+static bool output_can_be_bold(void)
+{
+	const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR"), *less = getenv("LESS");
+	bool is_plain = (no_color && *no_color) || !terminal || !strcmp(terminal, "dumb");
+	return !is_plain && (!less || strpbrk(less, "rR"));
 }
 
 void cli_output_open(struct cli_output *output, bool wants_pager)
 {
 	int ends[2];
-	*output = (struct cli_output){.file = stdout, .is_terminal = isatty(STDOUT_FILENO) == 1};
-	if (!wants_pager || !output->is_terminal || pipe(ends))
+	*output = (struct cli_output){.file = stdout};
+	if (isatty(STDOUT_FILENO) != 1)
+		return;
+	output->is_bold = output_can_be_bold();
+	if (!wants_pager || pipe(ends))
 		return;
 	fflush(NULL);
 	output->pager = fork();
