@@ -154,6 +154,13 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 		thread->guard = frame;
 	__asm__ volatile("" ::: "memory");
 	call->begin = clock_of(recorder->region, call->options);
+	if (call->options & OPTION_COARSE_CLOCK) {
+		/* What this thread recorded by the processor's clock stays before. */
+		while (call->begin <= call->stream->ticks) {
+			__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
+			call->begin = clock_of(recorder->region, call->options);
+		}
+	}
 	return 1;
 }
 

@@ -3,7 +3,8 @@
 
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16 };
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16,
+       MADVISE_DONTDUMP = 16 };
 
 static void lock(uint32_t *word)
 {
@@ -25,6 +26,8 @@ static void *pool_take(struct recorder *recorder, uint64_t bytes)
 	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
 		long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 		if (result > 0) {
+			/* Core files stay as without us. */
+			sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
 			recorder->pool = (uint8_t *)result;
 			recorder->pool_end = recorder->pool + size;
 		}

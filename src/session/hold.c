@@ -85,7 +85,13 @@ static int inspect(const struct hold_request *request, struct diag *diag)
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d/%s", (int)request->pid, request->directory, request->path);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)request->pid, request->directory);
-	return hook_inspect_executable(AT_FDCWD, path, diag);
+	struct diag found = {""};
+	int error = hook_inspect_executable(AT_FDCWD, path, &found);
+	/* The user knows the file by the name that the process gave. */
+	const char *why = strstr(found.text, path);
+	if (error)
+		diag_fail(diag, error, "cannot trace %s%s", request->path, why ? why + strlen(path) : "");
+	return error;
 }
 
 /* ---- holding ---- */

@@ -645,6 +645,8 @@ static void loop(struct logger *logger)
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
 		}
+		if (logger->options->until_exit && everybody_is_gone(logger))
+			return;
 		if (has_any) {
 			quiet = 0;
 		} else {
