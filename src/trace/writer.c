@@ -32,6 +32,7 @@ enum {
 	FOOTER_BYTES = 1 << 13,        /* kept free for the end, and more for each segment */
 	FOOTER_SEGMENT_BYTES = 56,
 	GAPS_AFTER_END_BYTES = 1 << 12, /* of gaps once the file is full */
+	PROCESSES_AFTER_END_BYTES = 1 << 11,
 	PACKED_MIN = 64
 };
 #define DEFAULT_SEGMENT_NS 10000000000ull
@@ -737,7 +738,7 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 	return is_valid;
 }
 
-/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. */
+/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes no sense. */
 static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint32_t node_count)
 {
 	struct format_events head = {
@@ -748,6 +749,8 @@ static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint3
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
 		uint64_t last = events->time[i], first = kind == EVENT_REALLOC ? last - events->duration[i] : last;
+		if (first > last)
+			return 0;
 		head.first_ticks = first < head.first_ticks ? first : head.first_ticks;
 		head.last_ticks = last > head.last_ticks ? last : head.last_ticks;
 		uint32_t failed = (flags & EVENT_FAILED) != 0, in_flight = !failed & ((flags & EVENT_IN_FLIGHT) != 0);
@@ -837,6 +840,8 @@ static int put_events(struct writer *writer, const struct writer_events *events)
 	uint32_t head[(sizeof(struct format_events) + EVENT_KIND_COUNT * 4) / 4];
 	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
 	block.head_bytes = make_head(events, (uint8_t *)head, writer->nodes.next);
+	if (!block.head_bytes)
+		return -EINVAL;
 	put_block(writer, &block, head, payload);
 	struct segment_note *note = &writer->segments[writer->segment_count - 1];
 	struct format_events made;
@@ -1154,13 +1159,10 @@ void writer_set_host(struct writer *writer, const char *host)
 }
 
 /* What the end of a file that could not take everything still says: how processes ended, and what is missing. */
-static void put_ending(struct writer *writer)
+static void put_ending(struct writer *writer, struct section gaps)
 {
 	for (size_t i = 0; i < sizeof(section_types) / sizeof(section_types[0]); i++)
-		if (section_types[i] != FORMAT_GAPS)
-			writer->sections[section_types[i]].bytes.size = writer->sections[section_types[i]].count = 0;
-	struct section gaps = writer->sections[FORMAT_GAPS];
-	writer->sections[FORMAT_GAPS] = (struct section){0};
+		writer->sections[section_types[i]].bytes.size = writer->sections[section_types[i]].count = 0;
 	writer->out.size = 0;
 	/* A segment whose head was not written is none. */
 	while (writer->segment_count && (writer->is_head_due || writer->segments[writer->segment_count - 1].offset >= writer->end)) {
@@ -1170,11 +1172,35 @@ static void put_ending(struct writer *writer)
 	writer->error = 0;
 	begin_segment(writer, writer->segment_first);
 	writer->sections[FORMAT_OPTIONS].bytes.size = writer->sections[FORMAT_OPTIONS].count = 0;
-	for (uint32_t id = 0; id < writer->dictionary.process_count && writer->sections[FORMAT_PROCESSES].bytes.size < GAPS_AFTER_END_BYTES / 2; id++)
+	struct section *section = section_of(writer, FORMAT_PROCESSES);
+	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
+		struct section before = *section;
 		put_process(writer, id);
-	writer->sections[FORMAT_GAPS] = gaps;
-	writer->has_rows = true;
+		if (section->bytes.size <= PROCESSES_AFTER_END_BYTES)
+			continue;
+		section->bytes.size = before.bytes.size;
+		section->count = before.count;
+	}
+	section = section_of(writer, FORMAT_GAPS);
+	bytes_add(&section->bytes, gaps.bytes.data, gaps.bytes.size);
+	section->count = gaps.count;
 	put_sections(writer);
+}
+
+/* Write what waits; when that cannot be, the short ending instead. */
+static void put_last_rows(struct writer *writer)
+{
+	struct section gaps = {.count = writer->sections[FORMAT_GAPS].count};
+	bytes_add(&gaps.bytes, writer->sections[FORMAT_GAPS].bytes.data, writer->sections[FORMAT_GAPS].bytes.size);
+	if (gaps.bytes.has_failed || gaps.bytes.size > GAPS_AFTER_END_BYTES)
+		gaps.bytes.size = gaps.count = 0;
+	if (!writer->error) {
+		put_sections(writer);
+		flush_out(writer, false);
+	}
+	if (writer->error)
+		put_ending(writer, gaps);
+	bytes_fini(&gaps.bytes);
 }
 
 static void put_statistics(struct writer *writer, const struct trace_statistics *statistics)
@@ -1215,9 +1241,7 @@ static void put_footer(struct writer *writer)
 int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag)
 {
 	need_segment(writer);
-	put_sections(writer);
-	if (writer->error || flush_out(writer, false))
-		put_ending(writer);
+	put_last_rows(writer);
 	if (writer->is_head_due)
 		put_segment_head(writer);
 	if (statistics)

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: MIT */
+/* The trace file: what is written is read, however the file is cut or damaged. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trace/trace.h"
+#include "trace/writer.h"
+
+#define COLUMNS(X) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(argument2) X(result)
+
+static char path[64];
+
+static uint64_t seed = 1;
+
+static uint64_t next(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+/* Small, large or extreme. */
+static uint64_t any(void)
+{
+	static const uint64_t extremes[] = {0, 1, 127, 128, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, (uint64_t)1 << 63, INT64_MAX};
+	switch (next() % 4) {
+	case 0: return extremes[next() % (sizeof(extremes) / sizeof(extremes[0]))];
+	case 1: return next();
+	default: return next() % 1000;
+	}
+}
+
+static struct writer *open_writer(const struct writer_options *options)
+{
+	struct diag diag = {""};
+	struct writer *writer;
+	struct writer_clock clock = {.name = "tsc", .start_ticks = 1000, .mult = 1, .start_realtime_ns = 42};
+	assert_int_equal(writer_open(&writer, path, options, &diag), 0);
+	writer_set_clock(writer, &clock);
+	writer_set_host(writer, "host");
+	writer_add_option(writer, "stackwalk", "all");
+	return writer;
+}
+
+/* Ids of the rows that every test has. */
+struct rows { uint32_t process, thread, image, entry, heap; };
+
+static struct rows add_rows(struct writer *writer, uint32_t pid)
+{
+	struct rows rows;
+	rows.process = writer_add_process(writer, &(struct trace_process){
+		.pid = pid, .parent = TRACE_NONE, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = INT64_MAX,
+		.image = "/bin/program", .command = "program argument", .note = ""});
+	rows.thread = writer_add_thread(writer, &(struct trace_thread){.process = rows.process, .tid = pid, .end_ns = INT64_MAX, .name = "main"});
+	rows.image = writer_add_image(writer, &(struct trace_image){"/lib/libc.so.6", (const uint8_t *)"abcdefgh", 8});
+	rows.entry = writer_add_entry(writer, &(struct trace_entry){rows.image, FUNCTION_MALLOC, "malloc"});
+	rows.heap = writer_add_heap(writer, &(struct trace_heap){rows.process, 0x7f0000000000, "main arena"});
+	writer_add_mapping(writer, &(struct trace_mapping){rows.process, rows.image, 0x1000, 0x2000, 0x1000, 1100, INT64_MAX});
+	return rows;
+}
+
+static uint32_t add_stack(struct writer *writer, const struct rows *rows, uint64_t first, int depth)
+{
+	uint32_t node = 0;
+	for (int i = 0; i < depth; i++)
+		node = writer_intern_node(writer, node, writer_intern_frame(writer, rows->image, first + (uint64_t)i * 16));
+	return node;
+}
+
+static uint32_t event_add(struct writer_events *events, const struct rows *rows, uint8_t kind, uint64_t time)
+{
+	assert_int_equal(writer_events_reserve(events, 1), 0);
+	uint32_t i = events->count++;
+	events->process = rows->process;
+	events->thread = rows->thread;
+#define X(column) events->column[i] = 0;
+	COLUMNS(X)
+#undef X
+	events->kind[i] = kind;
+	events->entry[i] = (uint16_t)rows->entry;
+	events->heap[i] = rows->heap;
+	events->time[i] = time;
+	events->first_sequence = 1;
+	return i;
+}
+
+static void write_all(struct writer *writer, const struct writer_events *events)
+{
+	struct diag diag = {""};
+	int error = writer_write_events(writer, events, &diag);
+	if (error)
+		print_message("%s\n", diag.text);
+	assert_int_equal(error, 0);
+}
+
+static struct trace *open_trace(void)
+{
+	struct diag diag = {""};
+	struct trace *trace = NULL;
+	int error = trace_open(&trace, path, &diag);
+	if (error)
+		print_message("%s\n", diag.text);
+	assert_int_equal(error, 0);
+	return trace;
+}
+
+/* The rows of two writers' events are those of the trace: the ids of single-segment tests are the same. */
+static void compare_block(const struct trace_block *block, const struct writer_events *events, uint32_t from)
+{
+	assert_int_equal(block->process, events->process);
+	assert_int_equal(block->thread, events->thread);
+	for (uint32_t i = 0; i < block->count; i++) {
+		uint32_t at = from + i;
+		assert_int_equal(block->kind[i], events->kind[at]);
+		assert_int_equal(block->flags[i], events->flags[at]);
+		assert_int_equal(block->entry[i], events->entry[at]);
+		assert_int_equal(block->heap[i], events->heap[at]);
+		assert_true(block->address[i] == events->address[at]);
+		assert_true(block->previous[i] == events->previous[at]);
+		assert_true(block->size[i] == events->size[at]);
+		assert_true(block->usable[i] == events->usable[at]);
+		assert_true(block->argument[i] == events->argument[at]);
+		assert_true(block->argument2[i] == events->argument2[at]);
+		assert_int_equal(block->result[i], events->result[at]);
+		if (events->time[at] < (uint64_t)1 << 62)
+			assert_true(block->time_ns[i] == (int64_t)(events->time[at] - 1000));
+		if (events->kind[at] == EVENT_REALLOC && events->time[at] < (uint64_t)1 << 62)
+			assert_true(block->duration_ns[i] == (int64_t)events->duration[at]);
+	}
+}
+
+static void test_random_columns(void **state)
+{
+	(void)state;
+	for (int compression = -1; compression <= 3; compression += 2) {
+		struct writer *writer = open_writer(&(struct writer_options){.compression = compression});
+		struct rows rows = add_rows(writer, 10);
+		uint32_t other = writer_add_entry(writer, &(struct trace_entry){TRACE_NONE, FUNCTION_FREE, "free"}), stacks[40];
+		for (int i = 0; i < 40; i++)
+			stacks[i] = add_stack(writer, &rows, next() % 5 * 16, (int)(next() % 30));
+		struct writer_events events[8] = {{0}};
+		for (int block = 0; block < 8; block++) {
+			uint32_t count = block == 7 ? 65536 : block ? (uint32_t)next() % 3000 + 1 : 1;
+			uint64_t time = block == 6 ? UINT64_MAX / 2 : 5000;
+			for (uint32_t i = 0; i < count; i++) {
+				uint32_t at = event_add(&events[block], &rows, (uint8_t)(next() % EVENT_KIND_COUNT), time);
+				struct writer_events *own = &events[block];
+				own->flags[at] = (uint8_t)next();
+				own->entry[at] = (uint16_t)(next() & 1 ? rows.entry : other);
+				own->heap[at] = next() & 1 ? rows.heap : TRACE_NONE;
+				own->stack[at] = stacks[next() % 40];
+				own->duration[at] = own->kind[at] == EVENT_REALLOC ? next() % 4000 : any();
+				own->address[at] = any();
+				own->previous[at] = any();
+				own->size[at] = any();
+				own->usable[at] = any();
+				own->argument[at] = any();
+				own->argument2[at] = any();
+				own->result[at] = (int32_t)any();
+				/* Mostly on, at times back. */
+				time += next() % 10 ? next() % 3000 : 0 - next() % 10;
+			}
+			write_all(writer, &events[block]);
+		}
+		struct diag diag = {""};
+		struct trace_statistics statistics = {.waits = 7, .suppressed = UINT64_MAX};
+		assert_int_equal(writer_close(writer, &statistics, &diag), 0);
+		struct trace *trace = open_trace();
+		const struct trace_dictionary *dictionary = trace_dictionary(trace);
+		assert_true(dictionary->is_complete);
+		assert_true(dictionary->statistics.suppressed == UINT64_MAX && dictionary->statistics.waits == 7);
+		assert_int_equal(trace_block_count(trace), 8);
+		struct trace_cursor *cursor = trace_cursor_new(trace);
+		uint64_t counted = 0;
+		for (uint32_t i = 0; i < 8; i++) {
+			struct trace_block block;
+			assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+			assert_int_equal(block.count, events[i].count);
+			compare_block(&block, &events[i], 0);
+			counted += block.count;
+			writer_events_fini(&events[i]);
+		}
+		uint64_t known = dictionary->failed_count + dictionary->in_flight_count;
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			known += dictionary->kind_count[kind];
+		assert_true(dictionary->event_count == counted && known == counted);
+		trace_cursor_free(cursor);
+		trace_close(trace);
+	}
+}
+
+/* The frames of a node, innermost first, as one number. */
+static uint64_t stack_hash(const struct trace_dictionary *dictionary, uint32_t node)
+{
+	uint64_t hash = 0;
+	for (; node; node = dictionary->nodes[node].parent) {
+		const struct trace_frame *frame = &dictionary->frames[dictionary->nodes[node].frame];
+		assert_true(dictionary->nodes[node].parent < node);
+		hash = (hash ^ frame->offset ^ ((uint64_t)frame->image << 40)) * 0x9e3779b97f4a7c15u + 1;
+	}
+	return hash;
+}
+
+/* Many segments: each is complete by itself, and together their rows are one. */
+static void test_segments(void **state)
+{
+	(void)state;
+	struct writer *writer = open_writer(&(struct writer_options){.segment_bytes = 1});
+	struct rows rows[3];
+	uint64_t expected[300];
+	for (uint32_t i = 0; i < 3; i++)
+		rows[i] = add_rows(writer, 100 + i);
+	assert_int_equal(rows[0].image, rows[2].image);
+	assert_int_equal(rows[0].entry, rows[2].entry);
+	assert_int_not_equal(rows[0].heap, rows[2].heap);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct writer_events events = {0};
+		uint32_t depth = i % 20, event = event_add(&events, &rows[i % 3], EVENT_ALLOC, 2000 + i);
+		events.stack[event] = add_stack(writer, &rows[0], (i % 7) * 1000, (int)depth);
+		expected[i] = 0;
+		for (uint32_t at = depth; at-- > 0;)
+			expected[i] = (expected[i] ^ (i % 7 * 1000 + at * 16) ^ ((uint64_t)rows[0].image << 40)) * 0x9e3779b97f4a7c15u + 1;
+		write_all(writer, &events);
+		writer_events_fini(&events);
+	}
+	struct trace_gap gap = {.process = rows[1].process, .thread = rows[1].thread, .from_ns = 1500, .to_ns = 1600, .stacks = 3};
+	gap.count[EVENT_FREE] = 9;
+	writer_add_gap(writer, &gap);
+	writer_update_process(writer, rows[2].process, &(struct trace_process){
+		.pid = 102, .parent = rows[0].process, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_SIGNAL,
+		.end_status = 9, .image = "/bin/other", .command = "other", .note = "why"});
+	struct diag diag = {""};
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	struct trace *trace = open_trace();
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	assert_true(dictionary->is_complete);
+	assert_int_equal(dictionary->process_count, 3);
+	assert_int_equal(dictionary->thread_count, 3);
+	assert_int_equal(dictionary->mapping_count, 3);
+	assert_int_equal(dictionary->image_count, 1);
+	assert_int_equal(dictionary->heap_count, 3);
+	assert_int_equal(dictionary->gap_count, 1);
+	assert_int_equal(dictionary->option_count, 1);
+	assert_int_equal(dictionary->gaps[0].count[EVENT_FREE], 9);
+	assert_int_equal(dictionary->gaps[0].from_ns, 500);
+	assert_int_equal(dictionary->processes[2].end_status, 9);
+	assert_int_equal(dictionary->processes[2].parent, 0);
+	assert_int_equal(dictionary->processes[2].end_ns, 8000);
+	assert_string_equal(dictionary->processes[2].note, "why");
+	assert_int_equal(dictionary->start_realtime_ns, 42);
+	assert_int_equal(dictionary->duration_ns, 8000);
+	assert_int_equal(dictionary->threads[1].start_ns, 1001);
+	assert_int_equal(dictionary->threads[1].end_ns, 1298);
+	assert_memory_equal(dictionary->images[0].build_id, "abcdefgh", 8);
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	assert_int_equal(trace_block_count(trace), 300);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct trace_block block;
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+		assert_int_equal(block.process, i % 3);
+		assert_int_equal(block.heap[0], rows[i % 3].heap);
+		assert_true(stack_hash(dictionary, block.stack[0]) == expected[i]);
+	}
+	trace_cursor_free(cursor);
+	trace_close(trace);
+}
+
+/* ---- damage ---- */
+
+static uint8_t *read_file(size_t *size)
+{
+	FILE *file = fopen(path, "rb");
+	struct stat status;
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &status), 0);
+	uint8_t *data = malloc((size_t)status.st_size + 1);
+	*size = fread(data, 1, (size_t)status.st_size, file);
+	fclose(file);
+	return data;
+}
+
+static void put_file(const uint8_t *data, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_true(size == 0 || write(fd, data, size) == (ssize_t)size);
+	close(fd);
+}
+
+enum { SMALL_BLOCKS = 12 };
+
+/* A trace of some blocks over two segments; ends[i] is where the file ended after block i. */
+static void write_small(uint64_t *ends, int compression)
+{
+	struct writer *writer = open_writer(&(struct writer_options){.segment_bytes = 2500, .compression = compression});
+	struct rows rows = add_rows(writer, 10);
+	uint64_t time = 2000;
+	for (uint32_t block = 0; block < SMALL_BLOCKS; block++) {
+		struct writer_events events = {0};
+		for (uint32_t i = 0; i < 10 + block; i++) {
+			uint32_t event = event_add(&events, &rows, i % 3 == 2 ? EVENT_REALLOC : i % 2 ? EVENT_FREE : EVENT_ALLOC, time += 100 + next() % 99);
+			events.address[event] = 0x7f0000001000 + i % 4 * 32;
+			events.size[event] = i % 2 ? 0 : 24 + block;
+			events.duration[event] = 30 + next() % 20;
+			events.stack[event] = add_stack(writer, &rows, block * 256, (int)(i % 5));
+		}
+		events.region = 77;
+		events.slot = 3;
+		events.first_sequence = events.last_sequence = block;
+		write_all(writer, &events);
+		writer_events_fini(&events);
+		ends[block] = writer_size_bytes(writer);
+	}
+	struct diag diag = {""};
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+}
+
+/* Open what is there and read all of it: how many blocks could be; errors must name an offset. */
+static uint32_t read_damaged(bool *is_complete)
+{
+	struct diag diag = {""};
+	struct trace *trace = NULL;
+	uint32_t whole = 0;
+	*is_complete = false;
+	if (trace_open(&trace, path, &diag)) {
+		assert_string_not_equal(diag.text, "");
+		return 0;
+	}
+	*is_complete = trace_dictionary(trace)->is_complete;
+	if (!*is_complete)
+		assert_non_null(strstr(trace_dictionary(trace)->cut_reason, "offset"));
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		struct trace_block block;
+		diag.text[0] = 0;
+		if (trace_cursor_read(cursor, i, &block, &diag) == 0)
+			whole++;
+		else
+			assert_non_null(strstr(diag.text, "offset"));
+	}
+	trace_cursor_free(cursor);
+	trace_close(trace);
+	return whole;
+}
+
+static void test_cut_anywhere(void **state)
+{
+	uint64_t ends[SMALL_BLOCKS];
+	size_t size;
+	bool is_complete;
+	(void)state;
+	write_small(ends, 1);
+	uint8_t *data = read_file(&size);
+	for (size_t cut = 0; cut <= size; cut++) {
+		put_file(data, cut);
+		uint32_t whole = 0;
+		while (whole < SMALL_BLOCKS && ends[whole] <= cut)
+			whole++;
+		assert_int_equal(read_damaged(&is_complete), whole);
+		assert_int_equal(is_complete, cut == size);
+	}
+	free(data);
+}
+
+/* A flipped bit is seen, and costs what hangs on it: at most the rest of its segment. */
+static void test_flipped_bits(void **state)
+{
+	uint64_t ends[SMALL_BLOCKS];
+	size_t size;
+	(void)state;
+	for (int compression = -1; compression < 2; compression += 2) {
+		write_small(ends, compression);
+		uint8_t *data = read_file(&size);
+		for (size_t bit = 0; bit < size * 8; bit += 1 + next() % 7) {
+			bool is_complete;
+			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			put_file(data, size);
+			uint32_t whole = read_damaged(&is_complete);
+			/* Only the zeros between blocks are not covered by a checksum. */
+			if (is_complete && whole == SMALL_BLOCKS)
+				assert_int_equal(data[bit / 8] & ~(1 << bit % 8), 0);
+			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+		free(data);
+	}
+}
+
+/* The second segment of a file whose first is ruined can be read. */
+static void test_later_segment_survives(void **state)
+{
+	uint64_t ends[SMALL_BLOCKS];
+	size_t size;
+	bool is_complete;
+	(void)state;
+	write_small(ends, 1);
+	uint8_t *data = read_file(&size);
+	memset(data + 200, 0x55, 100);
+	put_file(data, size);
+	uint32_t whole = read_damaged(&is_complete);
+	assert_false(is_complete);
+	assert_true(whole > 0 && whole < SMALL_BLOCKS);
+	free(data);
+}
+
+/* ---- going on ---- */
+
+static void test_reopen(void **state)
+{
+	uint64_t ends[SMALL_BLOCKS];
+	size_t size;
+	(void)state;
+	write_small(ends, 1);
+	uint8_t *data = read_file(&size);
+	for (uint32_t block = 1; block < SMALL_BLOCKS; block++) {
+		struct diag diag = {""};
+		struct writer *writer;
+		/* Torn in the block behind it. */
+		put_file(data, (size_t)ends[block] - 5);
+		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+		assert_non_null(strstr(diag.text, "cut"));
+		assert_int_equal(writer_last_sequence(writer, 77, 3), block - 1);
+		assert_int_equal(writer_last_sequence(writer, 77, 4), UINT32_MAX);
+		assert_int_equal(writer_size_bytes(writer) <= ends[block] - 5, true);
+		struct rows rows = add_rows(writer, 20);
+		assert_int_equal(rows.process, 1);
+		assert_int_equal(rows.image, 0);
+		assert_int_equal(rows.entry, 0);
+		struct writer_events events = {.region = 78, .slot = 1};
+		uint32_t event = event_add(&events, &rows, EVENT_ALLOC, 50000);
+		events.stack[event] = add_stack(writer, &rows, 0, 3);
+		events.last_sequence = 0;
+		events.part_sequence = 5;
+		events.part_events = 6;
+		write_all(writer, &events);
+		writer_events_fini(&events);
+		assert_int_equal(writer_last_part(writer, 78, 1, 5), 6);
+		assert_int_equal(writer_last_part(writer, 78, 1, 4), 0);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		struct trace *trace = open_trace();
+		assert_true(trace_dictionary(trace)->is_complete);
+		assert_int_equal(trace_dictionary(trace)->process_count, 2);
+		assert_int_equal(trace_block_count(trace), block + 1);
+		trace_close(trace);
+	}
+	/* A finished one goes on, too; its newest footer counts. */
+	struct diag diag = {""};
+	struct writer *writer;
+	put_file(data, size);
+	assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+	assert_string_equal(diag.text, "");
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	struct trace *trace = open_trace();
+	assert_true(trace_dictionary(trace)->is_complete);
+	assert_int_equal(trace_block_count(trace), SMALL_BLOCKS);
+	trace_close(trace);
+	free(data);
+}
+
+static void test_two_writers_are_refused(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct writer *writer = open_writer(NULL), *other;
+	assert_int_equal(writer_open(&other, path, NULL, &diag), -EBUSY);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+}
+
+/* Reading while it is written: whatever was flushed is there. */
+static void test_read_while_written(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct writer *writer = open_writer(NULL);
+	struct rows rows = add_rows(writer, 10);
+	assert_int_equal(writer_flush(writer, &diag), 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct writer_events events = {0};
+		event_add(&events, &rows, EVENT_FREE, 3000 + i);
+		write_all(writer, &events);
+		writer_events_fini(&events);
+		struct trace *trace = open_trace();
+		assert_int_equal(trace_block_count(trace), i + 1);
+		assert_int_equal(trace_dictionary(trace)->process_count, 1);
+		assert_false(trace_dictionary(trace)->is_complete);
+		trace_close(trace);
+	}
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+}
+
+/* ---- a file that may not grow ---- */
+
+static uint64_t fill(struct writer *writer, const struct rows *rows, int *error)
+{
+	uint64_t written = 0;
+	*error = 0;
+	for (uint32_t block = 0; block < 4000 && !*error; block++) {
+		struct diag diag = {""};
+		struct writer_events events = {0};
+		for (uint32_t i = 0; i < 200; i++) {
+			uint32_t event = event_add(&events, rows, EVENT_ALLOC, 5000 + block * 1000 + i);
+			events.address[event] = next();
+		}
+		*error = writer_write_events(writer, &events, &diag);
+		written += *error ? 0 : 200;
+		if (*error)
+			assert_string_not_equal(diag.text, "");
+		writer_events_fini(&events);
+	}
+	return written;
+}
+
+static void check_full(struct writer *writer, const struct rows *rows, int expected, uint64_t limit)
+{
+	struct diag diag = {""};
+	int error;
+	uint64_t written = fill(writer, rows, &error);
+	assert_int_equal(error, expected);
+	/* Later rows do no harm. */
+	struct rows more = add_rows(writer, 99);
+	struct writer_events events = {0};
+	event_add(&events, rows, EVENT_FREE, 6000);
+	assert_int_equal(writer_write_events(writer, &events, &diag), expected);
+	writer_events_fini(&events);
+	writer_update_process(writer, rows->process, &(struct trace_process){
+		.pid = 10, .parent = TRACE_NONE, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_EXIT,
+		.image = "/bin/program", .command = "program argument", .note = ""});
+	writer_add_gap(writer, &(struct trace_gap){.process = more.process, .thread = more.thread, .from_ns = 5500, .to_ns = 5600, .stacks = 1});
+	assert_int_equal(writer_unwritten_events(writer), 201);
+	diag.text[0] = 0;
+	int close_error = writer_close(writer, NULL, &diag);
+	if (close_error)
+		print_message("%s\n", diag.text);
+	assert_int_equal(close_error, 0);
+	struct trace *trace = open_trace();
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	assert_true(dictionary->is_complete);
+	assert_true(dictionary->event_count == written);
+	assert_true(written > 0);
+	assert_true(dictionary->unwritten_blocks == 2 && dictionary->unwritten_events == 201);
+	assert_int_equal(dictionary->processes[0].end, TRACE_END_EXIT);
+	assert_int_equal(dictionary->gap_count, 1);
+	assert_true(dictionary->size_bytes <= limit);
+	trace_close(trace);
+}
+
+static void test_max_file(void **state)
+{
+	(void)state;
+	for (uint64_t limit = 40000; limit < 200000; limit += 30011) {
+		struct writer *writer = open_writer(&(struct writer_options){.max_file_bytes = limit, .segment_bytes = 30000});
+		struct rows rows = add_rows(writer, 10);
+		check_full(writer, &rows, -EFBIG, limit);
+	}
+}
+
+int main(void)
+{
+	snprintf(path, sizeof(path), "/tmp/xheap-test-trace.%d", (int)getpid());
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_columns),
+		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_flipped_bits),
+		cmocka_unit_test(test_later_segment_survives),
+		cmocka_unit_test(test_reopen),
+		cmocka_unit_test(test_two_writers_are_refused),
+		cmocka_unit_test(test_read_while_written),
+		cmocka_unit_test(test_max_file),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	return failed;
+}
