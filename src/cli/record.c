@@ -502,6 +502,7 @@ static int run(struct record *record)
 	int status = wait_for_command(record);
 	tell(record, CONTROL_STATUS, status);
 	wait_for_summary(record);
+	waitpid(record->logger_pid, NULL, 0);
 	print_summary(record);
 	return exit_status(status);
 }
