@@ -11,6 +11,7 @@ import time
 SAMPLE_SECONDS = 0.02
 SHARED_EVERY = 4  # samples between two looks at shared mappings, which take longer
 TICKS = os.sysconf("SC_CLK_TCK")
+QUIET_SECONDS, QUIET_TRIES = 0.25, 10
 PR_SET_CHILD_SUBREAPER = 36
 
 # What a command leaves behind becomes our child, and its CPU counts too.
@@ -26,7 +27,22 @@ class Run:
     peak_bytes: int = 0
     stdout: str = ""
     stderr: str = ""
-    cpu_by_name: dict = dataclasses.field(default_factory=dict)
+    disturbance: float = 0.0  # CPU that other work took meanwhile, as processors
+
+
+def machine_busy():
+    """Seconds that all processors together have been busy, or were taken from the machine, since it started."""
+    ticks = [int(field) for field in read("/proc/stat").splitlines()[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / TICKS
+
+
+def wait_until_quiet():
+    """Lets other work finish before a round begins; not for ever."""
+    for _ in range(QUIET_TRIES):
+        before = machine_busy()
+        time.sleep(QUIET_SECONDS)
+        if machine_busy() - before <= QUIET_SECONDS * 0.2:
+            return
 
 
 def read(path):
@@ -82,7 +98,6 @@ class Sampler:
         self.count = 0
         self.shared = 0
         self.peak = 0
-        self.cpu = {}
 
     def sample(self):
         pids = descendants(self.pid)
@@ -90,11 +105,6 @@ class Sampler:
             self.shared = memory_shared(pids)
         self.count += 1
         self.peak = max(self.peak, self.shared + sum(map(memory_private, pids)))
-        for pid in pids:
-            name, _, rest = read(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
-            fields = rest.split()
-            if fields:
-                self.cpu[pid, name] = (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def reap_rest(seconds):
@@ -116,6 +126,7 @@ def run(command, directory, environment=None, seconds=600):
     """Runs command in directory with its output in files there; ends it after so many seconds."""
     result = Run()
     with open(os.path.join(directory, "stdout"), "w+") as out, open(os.path.join(directory, "stderr"), "w+") as err:
+        busy = machine_busy()
         start = time.monotonic()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=directory,
                                    env={**os.environ, **(environment or {})}, start_new_session=True)
@@ -133,9 +144,8 @@ def run(command, directory, environment=None, seconds=600):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = result.status = os.waitstatus_to_exitcode(status)
         result.cpu = usage.ru_utime + usage.ru_stime + reap_rest(10)
+        result.disturbance = max(0.0, machine_busy() - busy - result.cpu) / max(time.monotonic() - start, 0.1)
         result.peak_bytes = sampler.peak  # ru_maxrss would be at least our own: a child begins with its parent's
-        for (_, name), cpu in sampler.cpu.items():
-            result.cpu_by_name[name] = result.cpu_by_name.get(name, 0) + cpu
         for file, field in ((out, "stdout"), (err, "stderr")):
             file.seek(0)
             setattr(result, field, file.read(1 << 20))
