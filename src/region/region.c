@@ -295,8 +295,12 @@ static uint32_t free_slots(const struct region *region)
 
 void region_grow(struct region *region)
 {
-	if (region->buffer_ready < region->limits.buffer_max && free_buffers(region) < (region->buffer_ready + 3) / 4)
+	uint32_t used = region->buffer_ready < region->limits.buffer_max ? region->buffer_ready - free_buffers(region) : 0;
+	if (used < region->buffers_used)
+		used = region->buffers_used;
+	if (used > region->buffer_ready - (region->buffer_ready + 3) / 4)
 		raise_buffers(region, 2 * (uint64_t)region->buffer_ready);
+	region->buffers_used = 0;
 	uint32_t pcs = __atomic_load_n(&region->header->pc_count, __ATOMIC_RELAXED);
 	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
 		raise_pcs(region, 2 * (uint64_t)region->pc_ready);

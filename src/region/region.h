@@ -27,6 +27,7 @@ struct region {
 	uint64_t id;
 	struct region_header limits;  /**< as made by region_create(), or checked by region_open() */
 	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy of what was allocated */
+	uint32_t buffers_used;        /**< most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
 };
 
 /** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on failure. */

@@ -538,6 +538,8 @@ static uint32_t full_find(struct drain_region *region)
 		}
 	}
 	region->in_use = in_use;
+	if (region->region->buffers_used < in_use)
+		region->region->buffers_used = in_use;
 	qsort(region->full, count, sizeof(struct full), full_compare);
 	return count;
 }
@@ -563,8 +565,12 @@ static bool full_take(struct drain_region *region)
 	/* A buffer can become full behind our back, and its successor before our eyes: looking again finds both. */
 	if (!full_is_whole(region, count))
 		count = full_find(region);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
+		/* The target may be waiting for them. */
+		if (region->written != NONE)
+			settle(region);
+	}
 	return count > 0;
 }
 
