@@ -160,12 +160,6 @@ static bool log_ready(void)
 	return now == LOG_OPEN;
 }
 
-/* So that no signal handler is the first. */
-__attribute__((constructor)) static void log_open_early(void)
-{
-	log_ready();
-}
-
 static void identity_check(void)
 {
 	if (!*alive) {
@@ -177,6 +171,13 @@ static void identity_check(void)
 		self.tid = (uint32_t)syscall(SYS_gettid);
 		self.generation = generation;
 	}
+}
+
+/* So that no signal handler and no child that shares our memory is the first. */
+__attribute__((constructor)) static void log_open_early(void)
+{
+	if (log_ready())
+		identity_check();
 }
 
 struct call_record *call_enter(enum call_function function, uintptr_t first, uintptr_t second, uintptr_t third)

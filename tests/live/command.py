@@ -94,7 +94,7 @@ def test_no_follow():
 def test_until_exit():
     """The command's child goes on, untraced and unharmed, when the command has ended."""
     begin = time.monotonic()
-    done = record("sh", "-c", f"{PROGRAMS}/churn 2 1500000 3 >late & sleep 0.3", options=["--until-exit"])
+    done = record("sh", "-c", f"{PROGRAMS}/churn 2 1500000 3 >late 2>&1 & sleep 0.3", options=["--until-exit"])
     seconds = time.monotonic() - begin
     expect(f"{done.returncode} {done.stderr}", done.returncode == 0)
     expect(f"it took {seconds:.1f} s", seconds < 3)

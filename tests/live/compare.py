@@ -187,7 +187,8 @@ class Stacks:
     """The trace's stacks, and which image of the trace is which image of the log."""
 
     def __init__(self, path):
-        self.nodes, self.images, self.checked, self.truncated = {}, {}, 0, 0
+        self.nodes, self.checked, self.truncated = {}, 0, 0
+        self.images = {}  # of this process: the log knows the program itself by an empty name
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
                 self.nodes[int(row["stack_id"])] = (int(row["parent_id"]), row["image"], int(row["offset"] or "0", 0))
@@ -202,6 +203,8 @@ class Stacks:
 
     def differ(self, logged, node):
         traced = self.frames(node)
+        while traced and os.path.basename(traced[0][0]) == "oracle.so":
+            traced.pop(0)
         is_truncated = bool(traced) and not traced[-1][0]
         if is_truncated:
             self.truncated += 1
@@ -289,6 +292,8 @@ ORDERS = {"exact": differ_exact, "contains": differ_contains, "unordered": diffe
 
 
 def differ_process(order, pid, threads, traced):
+    if STACKS:
+        STACKS.images = {}
     for tid, calls in threads.items():
         reason = ORDERS[order](calls, traced.get(tid, []))
         if reason:

@@ -52,8 +52,12 @@ static _Unwind_Reason_Code frame_add(struct _Unwind_Context *context, void *argu
 {
 	struct walk *walk = argument;
 	struct dl_find_object found;
-	uintptr_t pc = _Unwind_GetIP(context);
+	int is_interrupted = 0;
+	uintptr_t pc = _Unwind_GetIPInfo(context, &is_interrupted);
 
+	/* Where a signal came, the instruction has not run: as a trace has it, one behind, like a return address. */
+	if (pc && is_interrupted)
+		pc++;
 	if (!pc || walk->count == FRAME_MAX)
 		return _URC_END_OF_STACK;
 	bool is_known = !_dl_find_object((void *)pc, &found);

@@ -5,7 +5,6 @@
  * execs fd          by descriptor: fexecve and execveat
  */
 #include <fcntl.h>
-#include <sys/syscall.h>
 
 #include "expect.h"
 
@@ -61,7 +60,7 @@ static int test_fd(const char *left)
 		fexecve(fd, arguments, environ);
 	} else if (*left == '1') {
 		arguments[2] = "0";
-		syscall(SYS_execveat, fd, "", arguments, environ, AT_EMPTY_PATH);
+		execveat(fd, "", arguments, environ, AT_EMPTY_PATH);
 	} else {
 		puts("ok");
 		return 0;
