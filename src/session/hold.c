@@ -26,7 +26,8 @@ struct hold {
 	struct hold *next;
 	struct holder *holder;
 	struct hold_request request;
-	bool is_cancelled, is_over;
+	bool is_cancelled;
+	int postponed;                /* a stop signal of the terminal's that waits for the exec */
 	struct hold_result *result;
 };
 
@@ -118,6 +119,13 @@ static void pass_stop(pid_t tid, int status)
 	}
 }
 
+/* Delivery of a signal by which a terminal stops a job. */
+static bool is_terminal_stop(int status)
+{
+	int signal = WSTOPSIG(status);
+	return status >> 16 == 0 && (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU);
+}
+
 /* Wait until the exec is done. True: pid stands at it. False: there was none, and nothing is held any more. */
 static bool wait_for_exec(struct hold *hold)
 {
@@ -143,6 +151,11 @@ static bool wait_for_exec(struct hold *hold)
 		if (!WIFSTOPPED(status)) {
 			if (got == tid || got == hold->request.pid)
 				return false;
+			continue;
+		}
+		if (is_terminal_stop(status)) {
+			hold->postponed = WSTOPSIG(status);
+			ptrace(PTRACE_CONT, got, 0, 0);
 			continue;
 		}
 		if (is_cancelled(hold)) {
@@ -266,6 +279,8 @@ static void *hold_thread(void *argument)
 	}
 	pid_t pid = hold->request.pid;
 	bool is_held = result && result->has_executed;
+	if (hold->postponed)
+		kill(pid, hold->postponed);
 	/* The result is in the queue before the process runs on and posts mails into its new region. */
 	if (result)
 		finish(hold, result);
