@@ -48,31 +48,36 @@ static void pause_for(const struct recorder *recorder, uint32_t round)
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
 }
 
-/* Wait for a free buffer, no longer than the limit without progress of a logger that lives. */
+int logger_wait(struct recorder *recorder, struct waiting *waiting)
+{
+	struct region_header *region = recorder->region;
+	uint64_t now = clock_now(recorder), beat = LOAD(&region->heartbeat);
+	if (recorder->stalled_heartbeat == beat + 1 || (LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 ||
+	    !(LOAD(&region->options) & OPTION_WAIT))
+		return 0;
+	if (!waiting->round || beat != waiting->heartbeat) {
+		waiting->begin = waiting->round ? waiting->begin : now;
+		waiting->heartbeat = beat;
+		waiting->since = now;
+	} else if (now - waiting->since > (uint64_t)region->wait_limit_ms * recorder->ticks_per_ms) {
+		recorder->stalled_heartbeat = beat + 1;
+		return 0;
+	}
+	pause_for(recorder, waiting->round++);
+	return 1;
+}
+
 static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind kind, uint32_t *index)
 {
 	struct recorder *recorder = thread->recorder;
-	struct region_header *region = recorder->region;
-	uint64_t begin = clock_now(recorder), since = begin, heartbeat = LOAD(&region->heartbeat);
 	struct region_buffer *head = 0;
-	if (recorder->stalled_heartbeat == heartbeat + 1)
-		return 0;
-	for (uint32_t round = 0; !head; round++) {
-		if ((LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 || !(LOAD(&region->options) & OPTION_WAIT))
-			break;
-		pause_for(recorder, round);
-		uint64_t now = clock_now(recorder), beat = LOAD(&region->heartbeat);
-		if (beat != heartbeat) {
-			heartbeat = beat;
-			since = now;
-		} else if (now - since > (uint64_t)region->wait_limit_ms * recorder->ticks_per_ms) {
-			recorder->stalled_heartbeat = heartbeat + 1;
-			break;
-		}
+	struct waiting waiting = {.round = 0};
+	while (!head && logger_wait(recorder, &waiting))
 		head = buffer_claim(thread, kind, index);
+	if (waiting.round) {
+		thread->slot->waits++;
+		thread->slot->wait_ticks += clock_now(recorder) - waiting.begin;
 	}
-	thread->slot->waits++;
-	thread->slot->wait_ticks += clock_now(recorder) - begin;
 	return head;
 }
 

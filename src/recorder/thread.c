@@ -109,8 +109,7 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 	return wiped->process != 0;
 }
 
-/* A slot of the region for this thread. */
-static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
+static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 {
 	struct region_header *region = recorder->region;
 	struct region_slot *slots = (struct region_slot *)((uint8_t *)region + region->slot_offset);
@@ -122,6 +121,17 @@ static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index
 		}
 	}
 	return 0;
+}
+
+/* A slot of the region for this thread: many threads that begin at once wait until the logger has made more of them. */
+static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
+{
+	struct waiting waiting = {.round = 0};
+	struct region_slot *slot;
+	do {
+		slot = slot_try(recorder, index);
+	} while (!slot && logger_wait(recorder, &waiting));
+	return slot;
 }
 
 /* The place for fs_base in the table: its own, a free one, or one whose thread is gone. NULL when there is none near. */
