@@ -4,12 +4,12 @@
  * reach of the terminal. This process only waits, passes on what it must, and tells the result.
  */
 #include "cli/cli.h"
+#include "cli/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,40 +254,6 @@ static char *join_command(char **command)
 	return text;
 }
 
-/* ---- signals ---- */
-
-static volatile sig_atomic_t forward_to;
-
-/* Sent to us by name, not by the terminal to everybody: it is meant for the command. */
-static void forward(int signal, siginfo_t *information, void *context)
-{
-	(void)context;
-	if (forward_to > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE) && information->si_pid != forward_to)
-		kill((pid_t)forward_to, signal);
-}
-
-static const int ignored_signals[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
-static const int forwarded_signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
-enum { IGNORED_COUNT = 5, FORWARDED_COUNT = 5 };
-static struct sigaction saved_ignored[IGNORED_COUNT], saved_forwarded[FORWARDED_COUNT];
-
-static void signals_take(void)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, pass = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
-	for (int i = 0; i < IGNORED_COUNT; i++)
-		sigaction(ignored_signals[i], &ignore, &saved_ignored[i]);
-	for (int i = 0; i < FORWARDED_COUNT; i++)
-		sigaction(forwarded_signals[i], &pass, &saved_forwarded[i]);
-}
-
-static void signals_give_back(void)
-{
-	for (int i = 0; i < IGNORED_COUNT; i++)
-		sigaction(ignored_signals[i], &saved_ignored[i], NULL);
-	for (int i = 0; i < FORWARDED_COUNT; i++)
-		sigaction(forwarded_signals[i], &saved_forwarded[i], NULL);
-}
-
 /* ---- processes ---- */
 
 /* The child: wait until it is held, then become the command. Reports a failed exec through `failure`. */
@@ -301,7 +267,7 @@ static void become_command(struct record *record, int go, int failure)
 	while (got < 0 && errno == EINTR);
 	if (got != 1)
 		_exit(EXIT_USAGE);
-	signals_give_back();
+	job_give_signals_back();
 	execv(record->program, record->command);
 	int error = errno;
 	if (write(failure, &error, sizeof(error)) != (ssize_t)sizeof(error))
@@ -352,25 +318,6 @@ static void tell(struct record *record, uint32_t kind, int64_t value)
 	struct control_message message = {.kind = kind, .pid = record->command_pid, .value = value};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, record->program);
 	control_send(record->control, &message);
-}
-
-/* Wait for the command; stop when it stops, go on when it does. Its wait status. */
-static int wait_for_command(struct record *record)
-{
-	for (;;) {
-		int status;
-		pid_t got = waitpid(record->command_pid, &status, WUNTRACED);
-		if (got < 0) {
-			if (errno == EINTR)
-				continue;
-			return 0;
-		}
-		if (!WIFSTOPPED(status))
-			return status;
-		/* The shell must see us stopped, to give its user the prompt; its fg wakes the whole group. */
-		raise(SIGSTOP);
-		kill(record->command_pid, SIGCONT);
-	}
 }
 
 static void wait_for_summary(struct record *record)
@@ -434,7 +381,7 @@ static int run(struct record *record)
 		fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
 		return EXIT_USAGE;
 	}
-	signals_take();
+	job_take_signals();
 	/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a pipe. */
 	int ids[2];
 	if (pipe2(ids, O_CLOEXEC) != 0)
@@ -481,7 +428,7 @@ static int run(struct record *record)
 			unlink(record->trace_path);
 		return error;
 	}
-	forward_to = record->command_pid;
+	job_forward_to(record->command_pid);
 	if (write(go[1], "g", 1) != 1)
 		return EXIT_USAGE;
 	int reason = 0;
@@ -499,7 +446,7 @@ static int run(struct record *record)
 		return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 	}
 	close(go[1]);
-	int status = wait_for_command(record);
+	int status = job_wait(record->command_pid);
 	tell(record, CONTROL_STATUS, status);
 	wait_for_summary(record);
 	waitpid(record->logger_pid, NULL, 0);
