@@ -102,7 +102,7 @@ enum { REMEMBER_MAX = 4 };
 
 static bool common_parse(struct common *common, uint64_t place, const struct unwind_tables *tables)
 {
-	if (place < tables->base || place + 4 > tables->end)
+	if (place < tables->base || place > tables->end || tables->end - place < 4)
 		return false;
 	struct reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
 	uint64_t length = read_fixed(&reader, 4);
@@ -113,8 +113,10 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 		return false;
 	uint8_t version = (uint8_t)read_fixed(&reader, 1);
 	const uint8_t *augmentation = reader.at;
-	while (read_fixed(&reader, 1) != 0 && !reader.is_bad)
+	while (read_fixed(&reader, 1) != 0)
 		;
+	if (reader.is_bad)
+		return false;
 	common->code_align = read_uleb(&reader);
 	common->data_align = read_sleb(&reader);
 	uint64_t return_register = version == 1 ? read_fixed(&reader, 1) : read_uleb(&reader);
@@ -211,6 +213,12 @@ static void rule_restore(struct rules *rules, uint64_t reg, const struct rules *
 		rules->ra = initial->ra;
 }
 
+/* What does not fit wraps around; damaged tables give some row or other, never a trap. */
+static int64_t scaled(uint64_t value, const struct common *common)
+{
+	return (int64_t)(value * (uint64_t)common->data_align);
+}
+
 /* Run call frame instructions until `location` passes pc. False when they make no sense. */
 static bool run(struct rules *rules, const struct rules *initial, struct reader *reader, const struct common *common,
 		uint64_t location, uint64_t pc)
@@ -222,11 +230,9 @@ static bool run(struct rules *rules, const struct rules *initial, struct reader 
 		uint64_t low = op & 0x3f, advance = 0, reg;
 		switch (op & 0xc0) {
 		case 0x40: advance = low; break;
-		case 0x80: {
-			int64_t offset = (int64_t)read_uleb(reader) * common->data_align;
-			rule_set(rules, low, (struct rule){(int32_t)offset, RULE_OFFSET});
+		case 0x80:
+			rule_set(rules, low, (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
 			break;
-		}
 		case 0xc0: rule_restore(rules, low, initial); break;
 		default:
 			switch (op) {
@@ -243,11 +249,11 @@ static bool run(struct rules *rules, const struct rules *initial, struct reader 
 			case 0x04: advance = read_fixed(reader, 4); break;
 			case 0x05:                                                  /* offset_extended */
 				reg = read_uleb(reader);
-				rule_set(rules, reg, (struct rule){(int32_t)((int64_t)read_uleb(reader) * common->data_align), RULE_OFFSET});
+				rule_set(rules, reg, (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
 				break;
 			case 0x11:                                                  /* offset_extended_sf */
 				reg = read_uleb(reader);
-				rule_set(rules, reg, (struct rule){(int32_t)(read_sleb(reader) * common->data_align), RULE_OFFSET});
+				rule_set(rules, reg, (struct rule){(int32_t)scaled((uint64_t)read_sleb(reader), common), RULE_OFFSET});
 				break;
 			case 0x06: rule_restore(rules, read_uleb(reader), initial); break;
 			case 0x07: rule_set(rules, read_uleb(reader), (struct rule){0, RULE_UNDEFINED}); break;
@@ -275,11 +281,11 @@ static bool run(struct rules *rules, const struct rules *initial, struct reader 
 			case 0x12:                                                  /* def_cfa_sf */
 				rules->cfa_kind = CFA_REGISTER;
 				rules->cfa_register = (uint16_t)read_uleb(reader);
-				rules->cfa_offset = read_sleb(reader) * common->data_align;
+				rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common);
 				break;
 			case 0x0d: rules->cfa_kind = CFA_REGISTER; rules->cfa_register = (uint16_t)read_uleb(reader); break;
 			case 0x0e: rules->cfa_offset = (int64_t)read_uleb(reader); break;
-			case 0x13: rules->cfa_offset = read_sleb(reader) * common->data_align; break;
+			case 0x13: rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common); break;
 			case 0x0f: cfa_expression(rules, reader); break;
 			case 0x10: reg = read_uleb(reader); rule_set(rules, reg, expression_rule(reader)); break;
 			case 0x16:                                                  /* val_expression */
@@ -357,7 +363,8 @@ static uint64_t find_description(const struct unwind_tables *tables, uint64_t pc
 	uint64_t count = read_fixed(&reader, 4);
 	if (reader.is_bad || count == 0 || count > (uint64_t)(reader.end - reader.at) / 8)
 		return 0;
-	const int32_t *table = (const int32_t *)reader.at;
+	typedef int32_t unaligned_word __attribute__((aligned(1)));
+	const unaligned_word *table = (const unaligned_word *)reader.at;
 	int64_t key = (int64_t)(pc - tables->header);
 	uint64_t low = 0, high = count;
 	while (low < high) {
@@ -374,7 +381,7 @@ row_bits unwind_row(const struct unwind_tables *tables, uint64_t pc)
 {
 	const row_bits none = row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0), bad = row_make(ROW_BAD, ROW_BP_SAME, 0, 0);
 	uint64_t place = tables->header ? find_description(tables, pc) : 0;
-	if (place < tables->base || place + 8 > tables->end)
+	if (place < tables->base || place > tables->end || tables->end - place < 8)
 		return none;
 	struct reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
 	uint64_t length = read_fixed(&reader, 4);

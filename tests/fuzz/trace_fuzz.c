@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace comes from anybody. The input is a file, opened and read as every command does it: dictionaries, events, the model on
+ * top; then gone on with, as `xheap recover` does. Built with XHEAP_LIBFUZZER it is a libFuzzer target; else a program that tries
+ * each file that it is given, cut and with bits flipped.
+ *
+ * Checksums would hide all that lies behind them, so they are mended first, and blocks put where they belong, so that bytes
+ * can come and go. Bit 0 of the header's first reserved byte says that the file is to be taken as it is.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "heap/table.h"
+#include "heap/window.h"
+#include "trace/format.h"
+#include "trace/writer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { INPUT_MAX = 1 << 20, AS_IT_IS = 1 };
+
+/* ---- mending ---- */
+
+static size_t next_block(const uint8_t *data, size_t size, size_t at)
+{
+	static const uint32_t magic = FORMAT_BLOCK_MAGIC;
+	const uint8_t *found = at < size ? memmem(data + at, size - at, &magic, sizeof(magic)) : NULL;
+	return found ? (size_t)(found - data) : size;
+}
+
+/* The checksum goes over what is before it and what is behind it. */
+static uint64_t head_checksum(const struct format_block *block, const uint8_t *head)
+{
+	uint8_t bytes[offsetof(struct format_block, head_checksum) + FORMAT_HEAD_MAX];
+	memcpy(bytes, block, offsetof(struct format_block, head_checksum));
+	memcpy(bytes + offsetof(struct format_block, head_checksum), head, block->head_bytes);
+	return XXH3_64bits(bytes, offsetof(struct format_block, head_checksum) + block->head_bytes);
+}
+
+/* The block in these bytes, with a length and checksums that fit them; returns where the next one goes. */
+static size_t mend_block(uint8_t *out, size_t at, const uint8_t *data, size_t size, size_t *segment)
+{
+	struct format_block block;
+	memcpy(&block, data, sizeof(block));
+	size_t rest = size - sizeof(block);
+	block.head_bytes = (block.head_bytes <= FORMAT_HEAD_MAX && block.head_bytes <= rest ? block.head_bytes : 0) & ~3u;
+	rest -= block.head_bytes;
+	if (block.payload_bytes > rest || rest - block.payload_bytes > 7)
+		block.payload_bytes = (uint32_t)rest;
+	if (!(block.flags & FORMAT_PACKED))
+		block.raw_bytes = block.payload_bytes;
+	if (block.type == FORMAT_SEGMENT)
+		*segment = at;
+	block.place = at - *segment;
+	const uint8_t *head = data + sizeof(block), *payload = head + block.head_bytes;
+	block.payload_checksum = XXH3_64bits(payload, block.payload_bytes);
+	block.head_checksum = head_checksum(&block, head);
+	memcpy(out + at, &block, sizeof(block));
+	memcpy(out + at + sizeof(block), head, block.head_bytes + (size_t)block.payload_bytes);
+	size_t end = at + sizeof(block) + block.head_bytes + block.payload_bytes;
+	memset(out + end, 0, format_aligned(end) - end);
+	return format_aligned(end);
+}
+
+/* Returns the size of what is in out. */
+static size_t mend(uint8_t *out, const uint8_t *data, size_t size)
+{
+	struct format_header header;
+	size_t segment = 0, at = sizeof(header);
+	memcpy(&header, data, sizeof(header));
+	header.magic = FORMAT_MAGIC;
+	header.version = FORMAT_VERSION;
+	header.header_bytes = sizeof(header);
+	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
+	memcpy(out, &header, sizeof(header));
+	for (size_t from = next_block(data, size, sizeof(header)), next; from < size; from = next) {
+		next = next_block(data, size, from + 4);
+		if (next - from >= sizeof(struct format_block))
+			at = mend_block(out, at, data + from, next - from, &segment);
+	}
+	return at;
+}
+
+/* ---- reading ---- */
+
+#define expect(is_so) ((is_so) ? (void)0 : (fprintf(stderr, "trace_fuzz:%d: %s\n", __LINE__, #is_so), abort()))
+
+/* What trace.h promises of dictionaries, whatever the file said. */
+static void check_dictionary(const struct trace_dictionary *dictionary)
+{
+	expect(dictionary->is_complete || strstr(dictionary->cut_reason, "offset"));
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		expect(process->parent == TRACE_NONE || process->parent < i);
+		expect(process->forked_from == TRACE_NONE || process->forked_from < i);
+		expect(process->image && process->command && process->note);
+	}
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		expect(dictionary->threads[i].process < dictionary->process_count && dictionary->threads[i].name);
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++)
+		expect(dictionary->mappings[i].process < dictionary->process_count && dictionary->mappings[i].image < dictionary->image_count);
+	for (uint32_t i = 0; i < dictionary->frame_count; i++)
+		expect(dictionary->frames[i].image == TRACE_NONE || dictionary->frames[i].image < dictionary->image_count);
+	for (uint32_t i = 1; i < dictionary->node_count; i++)
+		expect(dictionary->nodes[i].parent < i && dictionary->nodes[i].frame < dictionary->frame_count);
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		expect(dictionary->entries[i].name && (dictionary->entries[i].image == TRACE_NONE || dictionary->entries[i].image < dictionary->image_count));
+	for (uint32_t i = 0; i < dictionary->heap_count; i++)
+		expect(dictionary->heaps[i].process < dictionary->process_count && dictionary->heaps[i].name);
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		expect((dictionary->gaps[i].process == TRACE_NONE || dictionary->gaps[i].process < dictionary->process_count) &&
+		       (dictionary->gaps[i].thread == TRACE_NONE || dictionary->gaps[i].thread < dictionary->thread_count));
+}
+
+static void check_block(const struct trace_dictionary *dictionary, const struct trace_block *block)
+{
+	expect(block->process < dictionary->process_count && block->thread < dictionary->thread_count);
+	for (uint32_t i = 0; i < block->count; i++) {
+		expect(block->kind[i] < EVENT_KIND_COUNT && block->entry[i] < dictionary->entry_count && block->stack[i] < dictionary->node_count);
+		expect(block->heap[i] == TRACE_NONE || block->heap[i] < dictionary->heap_count);
+	}
+}
+
+static void read_events(const struct trace *trace)
+{
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	expect(cursor != NULL);
+	for (uint32_t i = 0; i < trace_block_count(trace); i++) {
+		struct trace_block block;
+		struct diag diag = {""};
+		if (trace_cursor_read(cursor, i, &block, &diag) == 0)
+			check_block(trace_dictionary(trace), &block);
+		else
+			expect(strstr(diag.text, "offset"));
+	}
+	trace_cursor_free(cursor);
+}
+
+static void read_model(const struct trace *trace)
+{
+	struct heap_table *table;
+	struct heap_window window;
+	struct diag diag = {""};
+	if (heap_table_build(&table, trace, &diag)) {
+		expect(diag.text[0]);
+		return;
+	}
+	heap_window_make(&window, table, (struct heap_range){0, table->duration_ns});
+	heap_window_fini(&window);
+	heap_window_make(&window, table, (struct heap_range){1000, 5000});
+	heap_window_fini(&window);
+	heap_table_free(table);
+}
+
+/* What can be read can be gone on with, and is whole then. */
+static void go_on(const char *path)
+{
+	struct writer *writer;
+	struct trace *trace;
+	struct diag diag = {""};
+	struct trace_statistics statistics = {0};
+	if (writer_reopen(&writer, path, NULL, &diag)) {
+		expect(diag.text[0]);
+		return;
+	}
+	writer_close(writer, &statistics, &diag);
+	expect(trace_open(&trace, path, &diag) == 0);
+	check_dictionary(trace_dictionary(trace));
+	trace_close(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t out[INPUT_MAX + 16];
+	static char path[64];
+	struct trace *trace;
+	struct diag diag = {""};
+	size_t flag = offsetof(struct format_header, reserved);
+	if (size > INPUT_MAX)
+		return 0;
+	if (!path[0])
+		snprintf(path, sizeof(path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
+	if (size >= sizeof(struct format_header) && !(data[flag] & AS_IT_IS))
+		size = mend(out, data, size);
+	else if (size)
+		memcpy(out, data, size);
+	FILE *file = fopen(path, "wb");
+	expect(file && fwrite(out, 1, size, file) == size && fclose(file) == 0);
+	if (trace_open(&trace, path, &diag) == 0) {
+		check_dictionary(trace_dictionary(trace));
+		read_events(trace);
+		read_model(trace);
+		trace_close(trace);
+		go_on(path);
+	} else {
+		expect(diag.text[0]);
+	}
+	unlink(path);
+	return 0;
+}
+
+#ifndef XHEAP_LIBFUZZER
+enum { FLIP_ROUNDS = 400, CUTS = 200 };
+
+static void try_damaged(uint8_t *data, size_t size)
+{
+	uint32_t random = (uint32_t)size;
+	for (size_t cut = 0; cut < size; cut += 1 + size / CUTS)
+		LLVMFuzzerTestOneInput(data, cut);
+	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
+		uint8_t old[8];
+		size_t at[8];
+		for (int i = 0; i < 8; i++) {
+			random = random * 1664525 + 1013904223;
+			at[i] = (random >> 4) % size;
+			old[i] = data[at[i]];
+			data[at[i]] ^= (uint8_t)(1u << (random & 7));
+		}
+		LLVMFuzzerTestOneInput(data, size);
+		for (int i = 8; i-- > 0;)
+			data[at[i]] = old[i];
+	}
+}
+
+int main(int count, char **arguments)
+{
+	static uint8_t data[INPUT_MAX];
+	for (int i = 1; i < count; i++) {
+		FILE *file = fopen(arguments[i], "rb");
+		if (!file) {
+			perror(arguments[i]);
+			return 2;
+		}
+		size_t size = fread(data, 1, sizeof(data), file);
+		fclose(file);
+		LLVMFuzzerTestOneInput(data, size);
+		try_damaged(data, size);
+	}
+	return 0;
+}
+#endif
