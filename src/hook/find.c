@@ -121,10 +121,23 @@ static bool is_forwarder(const struct finder *finder, uint64_t address)
 	return false;
 }
 
-/* An operator new that hands out blocks by itself on any path makes all of the image's operators events. */
+/* Whether the image's own code can have memory from an allocator elsewhere. */
+static bool imports_malloc(const struct finder *finder)
+{
+	for (uint64_t i = 1; i < finder->dynamic.count; i++) {
+		Elf64_Sym symbol = elf_symbol(&finder->dynamic, i);
+		const struct hook_name *name = is_defined(&symbol) ? NULL : hook_name_find(elf_symbol_name(&finder->dynamic, &symbol));
+		if (name && (name->family == FAMILY_C || name->family == FAMILY_LIBC) && name->function != FUNCTION_FREE)
+			return true;
+	}
+	return false;
+}
+
+/* An operator new that hands out blocks by itself on any path makes all of the image's operators events: in an allocator, and
+ * in a program that keeps a pool of its own from the system. One whose pool is malloc's is told of by malloc. */
 static bool owns_operators(const struct finder *finder)
 {
-	if (!finder->image->defines_malloc || finder->image->flavour != HOOK_FLAVOUR_OTHER)
+	if (finder->image->defines_malloc ? finder->image->flavour != HOOK_FLAVOUR_OTHER : finder->is_static || imports_malloc(finder))
 		return false;
 	for (uint32_t i = 0; i < finder->count; i++) {
 		const struct finding *finding = &finder->finding[i];
@@ -329,13 +342,8 @@ static void find_fallbacks(struct finder *finder)
 {
 	for (uint32_t i = 0; i < finder->image->target_count; i++) {
 		struct hook_target *target = &finder->image->targets[i];
-		if (!target->throws)
-			continue;
-		target->fallback = fallback_of(finder, target);
-		if (target->fallback < 0) {
-			target->displaced = 0;
-			target->reason = "it throws, and nothing stands in for it";
-		}
+		if (target->throws)
+			target->fallback = fallback_of(finder, target);
 	}
 }
 

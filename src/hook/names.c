@@ -127,6 +127,9 @@ static const struct hook_name names[] = {
 	SYSTEM("prctl", PRCTL),
 	SYSTEM("__prctl", PRCTL),
 	SYSTEM("syscall", SYSCALL),
+	SYSTEM("_dl_find_object", FIND_OBJECT),
+	SYSTEM("dl_iterate_phdr", ITERATE_PHDR),
+	SYSTEM("__dl_iterate_phdr", ITERATE_PHDR),
 
 	MARK("gnu_get_libc_version", GLIBC),
 	MARK("_int_malloc", GLIBC_MALLOC),

@@ -228,7 +228,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct stub stub = {.at = island->next, .target = target, .address = address};
 	stub.context.recorder = (struct recorder *)inject->recorder;
 	stub.context.function = target->function;
-	stub.context.fallback = target->throws ? originals[target->fallback] : 0;
+	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
 	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;

@@ -35,14 +35,16 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[HOOK_EXECVE] = "hook_execve",
 	[HOOK_EXECVEAT] = "hook_execveat",
 	[HOOK_FEXECVE] = "hook_fexecve",
+	[HOOK_FIND_OBJECT] = "hook_find_object",
+	[HOOK_ITERATE_PHDR] = "hook_iterate_phdr",
 };
 
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
 {
-	(void)fallback;
-	if (target->throws && target->function == FUNCTION_NEW)
+	bool has_fallback = target->throws && fallback;
+	if (has_fallback && target->function == FUNCTION_NEW)
 		return "hook_new_throwing";
-	if (target->throws && target->function == FUNCTION_NEW_ALIGNED)
+	if (has_fallback && target->function == FUNCTION_NEW_ALIGNED)
 		return "hook_new_aligned_throwing";
 	return hook_names[target->function];
 }

@@ -29,7 +29,7 @@ HEADER_BYTES, NAMES_AT, NAME_BYTES, NAMES = 4096, HEADER.size, 32, 64
 PATH_AT = NAMES_AT + NAME_BYTES * NAMES
 ENTERED, RETURNED = 1, 2
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
-SAME = {"aligned_alloc": "memalign", "cfree": "free"}
+SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
 
 # Parameters by function, as the dump's args column has them; the log has their values in the same order.
