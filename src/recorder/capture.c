@@ -208,6 +208,7 @@ struct walk {
 	struct bounds bounds;
 	uint32_t crossed_signal, has_moved;
 	uint32_t extra_count;
+	uint64_t chained_sp;          /* of a frame that a frame pointer led to */
 	uint32_t is_complete, is_over;
 };
 
@@ -245,7 +246,8 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 	case ROW_POINTERS: {
 		struct unwind_tables tables;
 		if (at->bp == 0) {
-			walk->is_complete = 1;
+			/* The end of a chain, if this frame was found by it; else code without tables uses the register as it likes. */
+			walk->is_complete = walk->chained_sp == at->sp;
 			return 0;
 		}
 		if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
@@ -256,6 +258,7 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 			return 0;
 		uint64_t bp = at->bp;
 		*at = (struct frame_state){pc, bp + 16, load(bp)};
+		walk->chained_sp = at->sp;
 		walk->bp_slot = bp;
 		walk->has_moved = 1;
 		return 1;
@@ -545,6 +548,16 @@ void capture_check(struct thread *thread, struct frame_state start)
 		__atomic_fetch_add(&thread->recorder->region->check_failures, 1, __ATOMIC_RELAXED);
 }
 
+/* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies below its frame. */
+static int is_hook_calling(const struct recorder *recorder, struct bounds *bounds, uint64_t guard, uint64_t sp)
+{
+	enum { HOOK_FRAME_BYTES = 512 };
+	for (uint64_t at = guard - 8; at > sp && guard - at <= HOOK_FRAME_BYTES && bounds_allow(bounds, at); at -= 8)
+		if (load(at) - recorder->text_low < recorder->text_high - recorder->text_low)
+			return 1;
+	return 0;
+}
+
 uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
 		       int *is_live, int *is_nested_signal)
 {
@@ -572,7 +585,12 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 		if (!step(thread, &walk, row, 0))
 			break;
 	}
-	if (!walk.is_complete)
+	if (!walk.is_complete) {
 		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+		if (!*is_live && start.sp < guard && is_hook_calling(recorder, &walk.bounds, guard, start.sp)) {
+			*is_live = 1;
+			*is_nested_signal = (int)walk.crossed_signal;
+		}
+	}
 	return count;
 }
