@@ -213,10 +213,12 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 	const struct trace_entry *entry = event_entry(row);
 	uint64_t size = block->size[row->at], argument = block->argument[row->at];
 	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY;
+	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
+	bool is_whole = argument && size && size != UINT64_MAX;
 	if (!strncmp(parameter, "pointer", length))
 		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at] : block->kind[row->at] == EVENT_FREE ? block->address[row->at] : 0;
 	if (!strncmp(parameter, "size", length))
-		return !is_counted ? size : argument ? size / argument : 0;
+		return !is_counted ? size : is_whole ? size / argument : block->argument2[row->at];
 	return !strncmp(parameter, "memptr", length) ? block->argument2[row->at] : argument;
 }
 

@@ -555,6 +555,12 @@ static inline uint64_t product(uint64_t count, uint64_t size)
 	return __builtin_mul_overflow(count, size, &bytes) ? UINT64_MAX : bytes;
 }
 
+/* Of nothing, or of too much, the size of one cannot be told from the product: it is given too. */
+static inline uint8_t whole_size_flag(uint64_t bytes)
+{
+	return UNLIKELY(bytes - 1 >= UINT64_MAX - 1) ? RECORD_ARGUMENT2 : 0;
+}
+
 #define FRAME ((uint64_t)__builtin_frame_address(0))
 #define UNUSED __attribute__((unused))
 #define PARAMETERS uint64_t a, uint64_t b, uint64_t c, uint64_t d UNUSED, const struct hook_context *context
@@ -571,7 +577,8 @@ HOOK hook_malloc(PARAMETERS)
 
 HOOK hook_calloc(PARAMETERS)
 {
-	return ALLOC(.size = product(a, b), .argument = a, .flags = RECORD_ARGUMENT);
+	uint64_t size = product(a, b);
+	return ALLOC(.size = size, .argument = a, .argument2 = b, .flags = RECORD_ARGUMENT | whole_size_flag(size));
 }
 
 HOOK hook_aligned(PARAMETERS)
@@ -596,7 +603,8 @@ HOOK hook_realloc_extended(PARAMETERS)
 
 HOOK hook_reallocarray(PARAMETERS)
 {
-	return RESIZE(RECORD_ARGUMENT, .size = product(b, c), .argument = b);
+	uint64_t size = product(b, c);
+	return RESIZE(RECORD_ARGUMENT | whole_size_flag(size), .size = size, .argument = b, .argument2 = c);
 }
 
 /* posix_memalign(&pointer, alignment, size) gives the block by its first argument, and returns an error number. */

@@ -38,7 +38,7 @@
  *                optional words in this order, by flags:
  *                  RECORD_REALLOC   previous address; exact duration in ticks        (2 words)
  *                  RECORD_ARGUMENT  second argument (count, alignment)               (1 word)
- *                  RECORD_ARGUMENT2 third argument (memptr)                          (1 word)
+ *                  RECORD_ARGUMENT2 third argument (memptr; size of one of calloc)   (1 word)
  *                  RECORD_BIG       size; usable size                                (2 words)
  *                  RECORD_FAILED    error number                                     (1 word)
  *                  pop == 255       pop in the low 32 bits, push in the high 32      (1 word)

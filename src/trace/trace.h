@@ -123,7 +123,7 @@ struct trace_block {
 	const uint64_t *size;            /**< requested bytes; 0 for Free unless the function names a size */
 	const uint64_t *usable;          /**< usable bytes; 0 when unknown */
 	const uint64_t *argument;        /**< count of calloc/reallocarray, alignment of the aligned family; else 0 */
-	const uint64_t *argument2;       /**< memptr of posix_memalign; else 0 */
+	const uint64_t *argument2;       /**< memptr of posix_memalign; size of one where calloc's product is 0 or overflows; else 0 */
 	const int32_t *result;           /**< error number of a failed call; else 0 */
 };
 

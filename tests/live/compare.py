@@ -28,6 +28,7 @@ RECORD = struct.Struct("<IHHIIQQQQQQ")
 HEADER_BYTES, NAMES_AT, NAME_BYTES, NAMES = 4096, HEADER.size, 32, 64
 PATH_AT = NAMES_AT + NAME_BYTES * NAMES
 ENTERED, RETURNED = 1, 2
+LARGEST = (1 << 64) - 1
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
@@ -95,12 +96,13 @@ def text(data, at, size):
 
 
 def size_of(name, first, second, third):
+    """A product that overflows is more than there is: as a trace has it, the largest number."""
     if name in ("malloc", "valloc", "pvalloc", "operator new"):
         return first
     if name == "calloc":
-        return first * second
+        return min(first * second, LARGEST)
     if name == "reallocarray":
-        return second * third
+        return min(second * third, LARGEST)
     if name == "posix_memalign":
         return third
     return second
