@@ -65,9 +65,16 @@ int thread_grow(struct thread *thread)
 	return 1;
 }
 
+/* A vfork child is its parent's thread: it has its memory and its fs base, where the library keeps the parent's thread id. */
+static int is_vfork_child(const struct recorder *recorder)
+{
+	const struct wiped *wiped = recorder->wiped;
+	return wiped->process && recorder->tid_offset && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != wiped->pid;
+}
+
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 {
-	if (recorder->region->no_syscalls)
+	if (recorder->region->no_syscalls || is_vfork_child(recorder))
 		return *(const uint32_t *)(fs_base + recorder->tid_offset);
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
