@@ -47,7 +47,7 @@ static const char *const kind_words[] = {
 
 struct report_losses report_losses_sum(const struct trace_dictionary *dictionary)
 {
-	struct report_losses losses = {0};
+	struct report_losses losses = {.events = dictionary->unwritten_events};
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
 		losses.stacks += dictionary->gaps[i].stacks;
 		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
@@ -95,6 +95,8 @@ void report_json_gaps(struct json *json, const struct trace_dictionary *dictiona
 		json_end_object(json);
 	}
 	json_end_array(json);
+	if (dictionary->unwritten_events)
+		json_count(json, "unwritten_events", dictionary->unwritten_events);
 }
 
 void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
@@ -118,6 +120,8 @@ void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 	}
 	if (dictionary->gap_count > GAP_LINES_MAX)
 		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
+	if (dictionary->unwritten_events)
+		fprintf(out, "    %s of them found no room in the file or on its disk\n", text_count(dictionary->unwritten_events).data);
 }
 
 static const char *symbols_word(const struct report *report, size_t without)

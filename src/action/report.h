@@ -33,13 +33,13 @@ struct report_losses {
 	uint64_t events, stacks;
 };
 
-/** Sum up what the gaps of the trace lost. */
+/** Sum up what the gaps of the trace lost, and what did not fit the file. */
 struct report_losses report_losses_sum(const struct trace_dictionary *dictionary);
 
-/** The gaps as an array under "gaps" of the open object. */
+/** The gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
 void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
 
-/** The gaps as lines of text. */
+/** The gaps, and what did not fit the file, as lines of text. */
 void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
 
 #endif
