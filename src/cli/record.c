@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hook/hook.h"
@@ -25,7 +27,7 @@
 #include "session/control.h"
 #include "session/logger.h"
 
-enum { EXIT_USAGE = 2, EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNALLED = 128, SUMMARY_WAIT_MS = 60000 };
+enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
 
 struct record {
 	struct session_options session;
@@ -136,7 +138,8 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
 {
 	uint64_t number;
 	if (!parse_size(text, &number) || number < low || number > high) {
-		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "\n", option, text, low, high);
+		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text, low, high,
+			high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
 		return EXIT_USAGE;
 	}
 	*value = (uint32_t)number;
@@ -181,7 +184,13 @@ static int parse(struct record *record, int count, char **arguments)
 {
 	int letter;
 	optind = 0;
-	while ((letter = getopt_long_only(count, arguments, "+o:q", long_options, NULL)) != -1) {
+	opterr = 0;
+	while ((letter = getopt_long_only(count, arguments, "+:o:q", long_options, NULL)) != -1) {
+		const char *word = arguments[optind - 1];
+		if (letter == '?')
+			return cli_fail("record: %s: no such option, or it takes no value; see xheap help record", word);
+		if (letter == ':')
+			return cli_fail("record: %s: a value is missing; see xheap help record", word);
 		int error = take_option(record, letter);
 		if (error)
 			return error;
@@ -198,7 +207,7 @@ static int parse(struct record *record, int count, char **arguments)
 
 /* ---- the command's file ---- */
 
-/* As execvp finds it: 0 with the path, or the exit status that a shell would give. */
+/* As execvp finds it: 0 with the path, or an exit status. */
 static int find_program(struct record *record)
 {
 	const char *name = record->command[0];
@@ -219,7 +228,45 @@ static int find_program(struct record *record)
 			return 0;
 	}
 	fprintf(stderr, "xheap: cannot run %s: %s\n", name, is_found ? "permission denied" : "no such command");
-	return is_found ? EXIT_CANNOT_EXECUTE : EXIT_NOT_FOUND;
+	return EXIT_USAGE;
+}
+
+/* What cannot be traced is refused before anything is made. */
+static int check_program(const struct record *record)
+{
+	struct diag found = {""};
+	if (hook_inspect_executable(AT_FDCWD, record->program, &found) == 0)
+		return 0;
+	const char *why = strstr(found.text, record->program);
+	return cli_fail("cannot trace %s%s", record->program, why ? why + strlen(record->program) : "");
+}
+
+static int cannot_write(const char *path, const char *why)
+{
+	return cli_fail("cannot write %s: %s", path, why);
+}
+
+/* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to record. */
+static int check_output(const struct record *record)
+{
+	const char *path = record->output ? record->output : "", *slash = strrchr(path, '/');
+	char folder[sizeof(record->trace_path)] = ".";
+	struct stat status;
+	if (record->output && !path[0])
+		return cli_fail("record: --output: the name of the file is missing");
+	if (record->output && stat(path, &status) == 0) {
+		if (!S_ISREG(status.st_mode))
+			return cannot_write(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is no file");
+		return access(path, W_OK) == 0 ? 0 : cannot_write(path, strerror(errno));
+	}
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+		return cannot_write(path, strerror(ENOTDIR));
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	return record->output ? cannot_write(path, strerror(errno)) :
+	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
 }
 
 static int set_trace_path(struct record *record)
@@ -271,11 +318,11 @@ static void become_command(struct record *record, int go, int failure)
 	execv(record->program, record->command);
 	int error = errno;
 	if (write(failure, &error, sizeof(error)) != (ssize_t)sizeof(error))
-		_exit(EXIT_CANNOT_EXECUTE);
+		_exit(EXIT_USAGE);
 	/* Until the logger has let go. */
 	while (read(go, &byte, 1) < 0 && errno == EINTR)
 		;
-	_exit(EXIT_CANNOT_EXECUTE);
+	_exit(EXIT_USAGE);
 }
 
 static void handle_message(struct record *record, const struct control_message *message)
@@ -360,7 +407,8 @@ static void print_summary(const struct record *record)
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated\n", summary->events,
 		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
 	if (summary->untraced_processes || summary->untraced_calls)
-		fprintf(stderr, "xheap: %u processes ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes, summary->untraced_calls);
+		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
+			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
 	if (record->session.check_stacks)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
 	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown, size,
@@ -372,6 +420,27 @@ static void print_summary(const struct record *record)
 static int exit_status(int status)
 {
 	return WIFSIGNALED(status) ? EXIT_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A trace of nothing; whatever else is there stays. */
+static void remove_trace(const struct record *record)
+{
+	struct stat status;
+	if (stat(record->trace_path, &status) == 0 && S_ISREG(status.st_mode))
+		unlink(record->trace_path);
+}
+
+/* It ends by itself, and cleans up, now that nobody is left; one that hangs is not waited for. */
+static void end_logger(pid_t pid)
+{
+	struct timespec time = {0, POLL_NS};
+	for (int poll = 0; pid > 0 && poll < LOGGER_END_POLLS; poll++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return;
+		nanosleep(&time, NULL);
+	}
+	if (pid > 0)
+		kill(pid, SIGKILL);
 }
 
 static int run(struct record *record)
@@ -422,10 +491,9 @@ static int run(struct record *record)
 		if (record->command_pid > 0)
 			waitpid(record->command_pid, NULL, 0);
 		tell(record, CONTROL_EXEC_FAILED, 0);
-		if (record->logger_pid > 0)
-			kill(record->logger_pid, SIGKILL);
-		if (!record->output || error)
-			unlink(record->trace_path);
+		close(record->control);
+		end_logger(record->logger_pid);
+		remove_trace(record);
 		return error;
 	}
 	job_forward_to(record->command_pid);
@@ -441,9 +509,9 @@ static int run(struct record *record)
 		wait_for_summary(record);
 		close(go[1]);
 		waitpid(record->command_pid, NULL, 0);
-		unlink(record->trace_path);
-		fprintf(stderr, "xheap: cannot run %s: %s\n", record->command[0], strerror(reason));
-		return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+		end_logger(record->logger_pid);
+		remove_trace(record);
+		return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
 	}
 	close(go[1]);
 	int status = job_wait(record->command_pid);
@@ -464,6 +532,10 @@ static int record_run(int count, char **arguments)
 	if (error)
 		return error;
 	error = find_program(record);
+	if (!error)
+		error = check_output(record);
+	if (!error)
+		error = check_program(record);
 	if (error)
 		return error;
 	record->session.command = join_command(record->command);
@@ -477,7 +549,7 @@ const struct command command_record = {
 	.summary = "run a program and record every heap call of it and of what it starts",
 	.run = record_run,
 	.help = "Options (-o is --output, -q is --quiet):\n" RECORD_OPTIONS(X)
-		"\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage or when it cannot be traced.\n"
+		"\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage, or when it cannot be\nfound, executed or traced, or the trace cannot be written; nothing has been run then.\n"
 		"\nExample:\n  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
 };
 #undef X
