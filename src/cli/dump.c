@@ -546,7 +546,7 @@ static int dump_run(int argc, char **argv)
 	char *path = cli_trace_path(options.path);
 	if (!path)
 		return CLI_FAILED;
-	int status = trace_open(&trace, path, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
+	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 	if (status == CLI_OK) {
 		status = dump_show(&options, path, trace);
 		trace_close(trace);

@@ -150,7 +150,7 @@ static int heap_run(int argc, char **argv)
 	char *path = cli_trace_path(options.path);
 	if (!path)
 		return CLI_FAILED;
-	int status = trace_open(&trace, path, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
+	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 	if (status == CLI_OK) {
 		status = heap_show(&options, path, trace);
 		trace_close(trace);

@@ -296,7 +296,7 @@ static int info_show(struct info_options *options, const char *path)
 	struct cli_output output;
 	struct info info = {.path = path};
 	if (trace_open(&trace, path, &diag))
-		return cli_fail("%s: %s", path, diag.text);
+		return cli_fail("%s", diag.text);
 	int status = info_read(&info, trace, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 	if (status == CLI_OK) {
 		cli_output_open(&output, options->format == REPORT_TEXT);
