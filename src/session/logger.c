@@ -784,7 +784,7 @@ static void logger_isolate(int control)
 {
 	setsid();
 	prctl(PR_SET_NAME, "xheap-logger");
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM};
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigset_t none;
