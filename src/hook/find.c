@@ -251,6 +251,7 @@ static void add_target(struct finder *finder, const struct finding *finding)
 	struct hook_target *target = &image->targets[image->target_count++];
 	*target = (struct hook_target){.function = finding->name->function, .address = finding->address, .size = finding->size,
 				       .throws = finding->name->throws, .fallback = -1,
+				       .is_operator = finding->name->family == FAMILY_OPERATOR,
 				       .flavour = flavour_of_name(finder, finding->name),
 				       .usable_size = usable_size_of(finder, finding->name)};
 	strncpy(target->name, finding->name->name, sizeof(target->name) - 1);

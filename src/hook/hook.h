@@ -27,6 +27,7 @@ struct hook_target {
 	uint64_t size;                /**< of the symbol; 0 unknown */
 	uint8_t displaced;            /**< bytes displaced, >= HOOK_PATCH_BYTES; 0: cannot be displaced, see reason */
 	uint8_t original[HOOK_DISPLACED_MAX];
+	bool is_operator;             /**< of C++, of the program's own */
 	bool throws;                  /**< operator new that throws when there is no memory */
 	uint8_t flavour;              /**< enum hook_flavour of the allocator that it belongs to */
 	int32_t fallback;             /**< throws: index of the target that does the same but returns NULL instead; else -1 */

@@ -244,7 +244,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		stub.context.silent_bytes2 = silent[1].high - silent[1].low;
 	}
 	if (target->function < FUNCTION_COUNT) {
-		struct region_entry entry = {.address = address, .image = image->index, .function = target->function};
+		struct region_entry entry = {.address = address, .image = image->index, .function = target->function,
+					      .is_apart = !hooks->defines_malloc && target->is_operator};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
 		uint32_t index = region_add_entry(inject->region, &entry);

@@ -25,7 +25,7 @@
 #include "recorder/sys.h"
 #include "recorder/thread.h"
 
-enum { PAGE = 4096, HOME_SLACK = 64 * 1024, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
+enum { PAGE = 4096, HOME_SLACK = 64 * 1024, START_BYTES = 64, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
 
 /* What may be read: [low, high), and beyond it what a probe allows. */
 struct bounds {
@@ -245,6 +245,11 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 	}
 	case ROW_POINTERS: {
 		struct unwind_tables tables;
+		/* The loader's first function, which has no table: nothing lies above it but the program's arguments. */
+		if (thread->recorder->stack_start - at->sp < START_BYTES) {
+			walk->is_complete = 1;
+			return 0;
+		}
 		if (at->bp == 0) {
 			/* The end of a chain, if this frame was found by it; else code without tables uses the register as it likes. */
 			walk->is_complete = walk->chained_sp == at->sp;

@@ -75,6 +75,15 @@ static void guard_discard(struct thread *thread)
 	thread->guard = 0;
 }
 
+/* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as the
+ * making of an exception. */
+static int is_apart(const struct thread *thread)
+{
+	const struct region_header *region = thread->recorder->region;
+	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
+	return entry < REGION_ENTRY_MAX && ((const struct region_entry *)((const uint8_t *)region + region->entry_offset))[entry].is_apart;
+}
+
 /* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
 __attribute__((noinline))
 static int enter_nested(struct call *call, struct thread *thread, struct recorder *recorder)
@@ -86,13 +95,11 @@ static int enter_nested(struct call *call, struct thread *thread, struct recorde
 		return 0;
 	}
 	struct side *side = thread_side(thread);
-	if (!side)
+	/* A signal within a signal's call, or a side call that never returned. */
+	int is_side_live = side && side->busy && at.sp < side->busy && side->busy - at.sp < (1u << 20);
+	if (!side || is_side_live) {
+		__atomic_fetch_add(&recorder->region->untraced_calls, 1, __ATOMIC_RELAXED);
 		return 0;
-	if (side->busy) {
-		/* A signal within a signal's call, or a side call that never returned. */
-		int is_side_live = at.sp < side->busy && side->busy - at.sp < (1u << 20);
-		if (is_side_live)
-			return 0;
 	}
 	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
 	capture_whole(thread, at, side->fresh, max, thread->guard, &is_live, &is_signal);
@@ -100,7 +107,7 @@ static int enter_nested(struct call *call, struct thread *thread, struct recorde
 		guard_discard(thread);
 		return 1;
 	}
-	if (!is_signal) {
+	if (!is_signal && !is_apart(thread)) {
 		thread->slot->suppressed++;
 		return 0;
 	}
@@ -630,8 +637,9 @@ HOOK hook_posix_memalign(PARAMETERS)
 }
 
 /*
- * A throwing operator new must never throw through this frame, which has no unwind table. So its twin that returns NULL
- * is called instead, and only when that fails the original is left to fail in its own way, as a tail call.
+ * A throwing operator new that fails does not come back here, and its event would never be written. So where it has a twin
+ * that returns NULL, that is called instead, and only when that fails the original is left to fail in its own way, as a tail
+ * call.
  */
 #define THROWING(...) \
 	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, .b = b, .c = c, .size = a, .lost = LOST_ALLOC, \

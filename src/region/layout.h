@@ -192,7 +192,8 @@ struct region_entry {
 	uint64_t address;             /**< run-time */
 	uint32_t image;
 	uint8_t function;             /**< enum heap_function */
-	uint8_t reserved[3];
+	uint8_t is_apart;             /**< has its memory from the system: calls of other heap functions beneath it are events too */
+	uint8_t reserved[2];
 	char name[112];
 };
 _Static_assert(sizeof(struct region_entry) == 128, "layout");
