@@ -311,7 +311,19 @@ static bool has_code(const struct proc_map *maps, int count, int i)
 	return false;
 }
 
-static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, uint32_t process, uint64_t ticks)
+/* The image's code, all of which is a process's own memory to the kernel once a byte of it is patched. Its headers stay in core files. */
+static void tell_code(struct region_image *row, const struct proc_map *map, const struct proc_map *end)
+{
+	for (const struct proc_map *at = map; at < end && at->inode == map->inode && !row->code_high; at++) {
+		if (at->permissions[2] == 'x') {
+			row->code_low = at->offset ? at->low : at->low + PAGE;
+			row->code_high = at->high;
+		}
+	}
+}
+
+static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, const struct proc_map *end, uint32_t process,
+		      uint64_t ticks)
 {
 	struct region_image row = {.process = process, .load_ticks = ticks};
 	if (!read_loaded_image(inject->memory, map->low, &row))
@@ -319,6 +331,8 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
 	bool is_main = inject->image_count == 0;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map->path, map->inode, is_main) : NULL;
+	if (hooks && hooks->target_count)
+		tell_code(&row, map, end);
 	uint32_t index = region_add_image(inject->region, &row);
 	struct inject_image *larger = realloc(inject->image, (inject->image_count + 1) * sizeof(*larger));
 	if (index == UINT32_MAX || !larger)
@@ -344,7 +358,7 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 		if (known)
 			known->is_seen = true;
 		else
-			image_add(inject, pid, &maps[i], process, ticks);
+			image_add(inject, pid, &maps[i], maps + count, process, ticks);
 	}
 	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
 		if (!inject->image[i].is_seen) {
@@ -398,6 +412,16 @@ static void images_push(struct inject *inject)
 	RECORDER_WRITE(inject, image_count, count);
 	RECORDER_WRITE(inject, image_seen, inject->region->image_ready);
 	RECORDER_WRITE(inject, generation, 1);
+}
+
+/* Core files stay as without us: code is in its file. Images of later are the loader hook's business. */
+static void leave_out_of_cores(struct inject *inject, struct remote *remote)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		const struct region_image *row = region_image(inject->region, inject->image[i].index);
+		if (row->code_high > row->code_low)
+			remote_call(remote, SYS_madvise, row->code_low, row->code_high - row->code_low, MADV_DONTDUMP, 0, 0, 0);
+	}
 }
 
 static bool mapping_failed(int64_t result)
@@ -555,6 +579,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 		if (main_map)
 			add_tables(inject, &remote, maps, count, main_map->path);
 	}
+	leave_out_of_cores(inject, &remote);
 	images_push(inject);
 	__atomic_store_n(&region->header->state, 1, __ATOMIC_RELEASE);
 out:

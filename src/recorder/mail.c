@@ -9,7 +9,7 @@
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, OWNER_DIED = 0x40000000, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, AT_FDCWD = -100,
-       X_OK = 1, PR_SET_PTRACER = 0x59616d61, SIGNALS_SET = 2 };
+       X_OK = 1, MADVISE_DONTDUMP = 16, PR_SET_PTRACER = 0x59616d61, SIGNALS_SET = 2 };
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -95,6 +95,9 @@ static void images_refresh(struct recorder *recorder)
 		recorder->image[recorder->image_count++] = (struct recorder_image){
 			image->base, image->end, image->eh_frame_header, image->eh_frame_header_bytes, recorder->image_seen, 0};
 		has_changed = 1;
+		/* Patched code is in its file, as it is without us: nothing for a core file. */
+		if (image->code_high > image->code_low && !region->no_syscalls)
+			sys_call4(SYS_NUMBER_MADVISE, (long)image->code_low, (long)(image->code_high - image->code_low), MADVISE_DONTDUMP, 0);
 	}
 	list_end(recorder);
 	if (has_changed)

@@ -208,7 +208,8 @@ struct region_image {
 	uint8_t build_id_size;
 	uint8_t build_id[35];
 	char path[REGION_PATH_BYTES];
-	uint64_t reserved[4];
+	uint64_t code_low, code_high; /**< code that is patched, and so would be in core files; both 0: none */
+	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct region_image) == 512, "layout");
 
