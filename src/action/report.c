@@ -299,7 +299,7 @@ static unsigned text_without_symbols(const struct report *report, FILE *out)
 	size_t without;
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		fprintf(out, "%s%s", i ? ", " : "  no symbols for ", images[i]);
+		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", images[i]);
 	if (without > NAMES_MAX)
 		fprintf(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
