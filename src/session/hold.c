@@ -20,7 +20,12 @@
 #include "session/control.h"
 #include "session/directory.h"
 
-enum { POLL_NS = 100000, STACK_BYTES = 256 * 1024, SMALL_SPACE = 1u << 30 };
+enum { POLL_NS = 100000, SMALL_SPACE = 1u << 30 };
+#ifdef __SANITIZE_THREAD__
+enum { STACK_BYTES = 8 << 20 };      /* its frames are many times as large */
+#else
+enum { STACK_BYTES = 256 * 1024 };
+#endif
 
 struct hold {
 	struct hold *next;
