@@ -45,7 +45,11 @@ static int step(struct remote *remote)
 		int status;
 		if (ptrace(PTRACE_SINGLESTEP, remote->pid, 0, 0) != 0)
 			return -ESRCH;
-		if (waitpid(remote->pid, &status, __WALL) != remote->pid || !WIFSTOPPED(status))
+		pid_t got;
+		do
+			got = waitpid(remote->pid, &status, __WALL);
+		while (got < 0 && errno == EINTR);
+		if (got != remote->pid || !WIFSTOPPED(status))
 			return -ESRCH;
 		if (WSTOPSIG(status) == SIGTRAP)
 			return 0;

@@ -204,3 +204,13 @@ uint32_t proc_count_mapping(const char *path, int fd)
 	closedir(directory);
 	return count;
 }
+
+bool proc_is_in_use(const char *path, int fd)
+{
+	/* The kernel grants a write lease to the only opener of a file; a mapping counts as long as it lasts. */
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+		return false;
+	}
+	return errno == EAGAIN || proc_count_mapping(path, fd) > 0;
+}

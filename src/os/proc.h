@@ -40,6 +40,9 @@ bool proc_thread_exists(pid_t pid, pid_t tid);
 /** The pid namespace's inode, 0 when unknown. */
 uint64_t proc_pid_namespace(pid_t pid);
 
+/** Whether any process has the file, open here as fd for reading and writing, and only once, open or mapped besides. path: the file. */
+bool proc_is_in_use(const char *path, int fd);
+
 /** How many processes have the file `path`, open here as fd, mapped; those that we may not look into are not counted. */
 uint32_t proc_count_mapping(const char *path, int fd);
 

@@ -3,6 +3,7 @@
 #ifndef XHEAP_SESSION_CLOCK_H
 #define XHEAP_SESSION_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "trace/writer.h"
@@ -10,10 +11,21 @@
 struct session_clock {
 	struct writer_clock writer;
 	uint64_t ticks_per_ms;
+	uint64_t first_ticks, first_ns; /**< one moment by both clocks */
+	bool is_exact;                /**< the rate is what it will stay */
 };
 
-/** Read the rate of the time stamp counter from the kernel (perf's mapped page), or measure it over some milliseconds. */
+/**
+ * Begin: the rate comes from the kernel where it tells (perf's mapped page). Elsewhere it is measured, and at first only roughly:
+ * good for limits of time, not for a trace.
+ */
 void session_clock_read(struct session_clock *clock);
+
+/** Whether the measurement has lasted long enough. */
+bool session_clock_is_due(const struct session_clock *clock);
+
+/** End the measurement, if there is one. */
+void session_clock_settle(struct session_clock *clock);
 
 /** A difference of ticks in nanoseconds. */
 uint64_t session_clock_ns(const struct session_clock *clock, uint64_t ticks);

@@ -20,7 +20,7 @@
 #include "session/control.h"
 #include "session/directory.h"
 
-enum { POLL_NS = 100000, SMALL_SPACE = 1u << 30 };
+enum { SMALL_SPACE = 1u << 30, CANCEL_SIGNAL = SIGUSR1, CANCEL_NS = 1000000 };
 #ifdef __SANITIZE_THREAD__
 enum { STACK_BYTES = 8 << 20 };      /* its frames are many times as large */
 #else
@@ -31,9 +31,11 @@ struct hold {
 	struct hold *next;
 	struct holder *holder;
 	struct hold_request request;
+	pthread_t thread;
+	bool is_running;              /* thread is set */
 	bool is_cancelled;
 	int postponed;                /* a stop signal of the terminal's that waits for the exec */
-	struct hold_result *result;
+	struct hold_result result;
 };
 
 struct queued { struct queued *next; struct hold_result result; };
@@ -47,17 +49,26 @@ struct holder {
 	pthread_cond_t changed;
 	struct hold *holds;
 	struct queued *first, **last;
-	uint32_t doorbell, doorbell_seen, next_number;
+	struct doorbell *doorbell;
+	uint32_t next_number;
 };
 
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock)
+/* Its coming is all: it ends a wait. */
+static void on_cancel(int signal)
+{
+	(void)signal;
+}
+
+struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
+			  struct doorbell *doorbell)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 	if (!holder)
 		return NULL;
-	*holder = (struct holder){.options = options, .directory = directory, .hooks = hooks, .clock = clock};
+	*holder = (struct holder){.options = options, .directory = directory, .hooks = hooks, .clock = clock, .doorbell = doorbell};
 	holder->last = &holder->first;
 	pthread_mutex_init(&holder->lock, NULL);
+	sigaction(CANCEL_SIGNAL, &(struct sigaction){.sa_handler = on_cancel}, NULL);
 	pthread_cond_init(&holder->changed, NULL);
 	return holder;
 }
@@ -138,19 +149,16 @@ static bool wait_for_exec(struct hold *hold)
 	bool has_interrupted = false;
 	for (;;) {
 		int status;
+		if (is_cancelled(hold) && !has_interrupted) {
+			has_interrupted = true;
+			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		}
 		/* This thread traces nobody else; at an exec by another thread than the first, the tid changes to the pid. */
-		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD);
+		if (got < 0 && errno == EINTR)
+			continue;
 		if (got < 0)
 			return false;
-		if (got == 0) {
-			if (is_cancelled(hold) && !has_interrupted) {
-				has_interrupted = true;
-				ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-			}
-			struct timespec time = {0, POLL_NS};
-			nanosleep(&time, NULL);
-			continue;
-		}
 		if (is_exec_stop(status))
 			return true;
 		if (!WIFSTOPPED(status)) {
@@ -219,7 +227,18 @@ static void inject_held(struct hold *hold, struct hold_result *result)
 		unlink(result->region_path);
 		return;
 	}
+	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	result->kind = HOLD_INJECTED;
+}
+
+/* The lock is held. */
+static void unlink_hold(struct holder *holder, const struct hold *hold)
+{
+	struct hold **link = &holder->holds;
+	while (*link && *link != hold)
+		link = &(*link)->next;
+	if (*link)
+		*link = hold->next;
 }
 
 static void finish(struct hold *hold, struct hold_result *result)
@@ -233,16 +252,10 @@ static void finish(struct hold *hold, struct hold_result *result)
 		*holder->last = queued;
 		holder->last = &queued->next;
 	}
-	for (struct hold **link = &holder->holds; *link; link = &(*link)->next) {
-		if (*link == hold) {
-			*link = hold->next;
-			break;
-		}
-	}
-	holder->doorbell++;
+	unlink_hold(holder, hold);
 	pthread_cond_broadcast(&holder->changed);
 	pthread_mutex_unlock(&holder->lock);
-	syscall(SYS_futex, &holder->doorbell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	doorbell_ring(holder->doorbell);
 }
 
 static void hold_one(struct hold *hold, struct hold_result *result)
@@ -274,24 +287,23 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 static void *hold_thread(void *argument)
 {
 	struct hold *hold = argument;
-	struct hold_result *result = calloc(1, sizeof(*result));
-	if (result) {
-		*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
-					       .exec_generation = hold->request.exec_generation};
-		result->inject.memory = -1;
-		memcpy(result->path, hold->request.path, sizeof(result->path));
-		hold_one(hold, result);
-	}
-	pid_t pid = hold->request.pid;
-	bool is_held = result && result->has_executed;
+	struct hold_result *result = &hold->result;
+	*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
+				       .exec_generation = hold->request.exec_generation, .start_ticks = inject_ticks()};
+	result->inject.memory = -1;
+	memcpy(result->path, hold->request.path, sizeof(result->path));
+	pthread_mutex_lock(&hold->holder->lock);
+	hold->thread = pthread_self();
+	hold->is_running = true;
+	pthread_mutex_unlock(&hold->holder->lock);
+	hold_one(hold, result);
+	pid_t pid = result->pid;
 	if (hold->postponed)
 		kill(pid, hold->postponed);
 	/* The result is in the queue before the process runs on and posts mails into its new region. */
-	if (result)
-		finish(hold, result);
-	if (is_held)
+	finish(hold, result);
+	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
-	free(result);
 	free(hold);
 	return NULL;
 }
@@ -316,18 +328,14 @@ bool holder_start(struct holder *holder, const struct hold_request *request)
 	pthread_attr_destroy(&attributes);
 	if (error) {
 		pthread_mutex_lock(&holder->lock);
-		for (struct hold **link = &holder->holds; *link; link = &(*link)->next) {
-			if (*link == hold) {
-				*link = hold->next;
-				break;
-			}
-		}
+		unlink_hold(holder, hold);
 		pthread_mutex_unlock(&holder->lock);
 		free(hold);
 	}
 	return error == 0;
 }
 
+/* A signal that comes just before the thread begins to wait is lost, so it is sent until the thread has noticed. */
 void holder_cancel(struct holder *holder, pid_t tid)
 {
 	pthread_mutex_lock(&holder->lock);
@@ -337,11 +345,18 @@ void holder_cancel(struct holder *holder, pid_t tid)
 			if (hold->request.tid == tid) {
 				__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
 				is_there = true;
+				if (hold->is_running)
+					pthread_kill(hold->thread, CANCEL_SIGNAL);
 			}
 		}
 		if (!is_there)
 			break;
-		pthread_cond_wait(&holder->changed, &holder->lock);
+		struct timespec until;
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += CANCEL_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_clockwait(&holder->changed, &holder->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&holder->lock);
 }
@@ -356,7 +371,6 @@ bool holder_take(struct holder *holder, struct hold_result *result)
 			holder->last = &holder->first;
 		*result = queued->result;
 	}
-	holder->doorbell_seen = holder->doorbell;
 	pthread_mutex_unlock(&holder->lock);
 	free(queued);
 	return queued != NULL;
@@ -368,14 +382,4 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
-}
-
-uint32_t *holder_doorbell(struct holder *holder)
-{
-	return &holder->doorbell;
-}
-
-uint32_t holder_doorbell_seen(struct holder *holder)
-{
-	return holder->doorbell_seen;
 }

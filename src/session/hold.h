@@ -14,6 +14,7 @@
 #include "session/clock.h"
 #include "session/hook_cache.h"
 #include "session/options.h"
+#include "session/watch.h"
 
 struct holder;
 
@@ -34,6 +35,7 @@ struct hold_result {
 	enum hold_kind kind;
 	pid_t pid;
 	bool has_executed;
+	uint64_t start_ticks;         /**< of the new image */
 	uint32_t parent, exec_generation, number;
 	struct region region;
 	struct inject inject;
@@ -41,7 +43,9 @@ struct hold_result {
 	struct diag diag;
 };
 
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock);
+/** doorbell: rung with each result. */
+struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
+			  struct doorbell *doorbell);
 
 /** Begin; false when it cannot (the caller lets the process go on). */
 bool holder_start(struct holder *holder, const struct hold_request *request);
@@ -54,9 +58,5 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
-
-/** A private futex word that changes with each result, and its value at the last holder_take(). */
-uint32_t *holder_doorbell(struct holder *holder);
-uint32_t holder_doorbell_seen(struct holder *holder);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/hook_cache.h"
+#include "session/watch.h"
 
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SEARCH_ROUNDS = 3 };
@@ -74,6 +76,10 @@ struct logger {
 	struct target *targets;
 	struct told *told;
 	struct session_clock clock;
+	bool is_clock_set;            /* in the trace */
+	struct doorbell doorbell;
+	uint32_t doorbell_seen;
+	int watch;
 	struct hook_cache *hooks;
 	struct holder *holder;
 	pid_t command_pid;
@@ -95,7 +101,7 @@ static uint64_t now_ns(void)
 static void note(struct logger *logger, const char *text)
 {
 	struct control_message message = {.kind = CONTROL_NOTE};
-	snprintf(message.text, sizeof(message.text), "%s", text);
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	if (logger->has_controller)
 		control_send(logger->control, &message);
 }
@@ -137,10 +143,11 @@ static void robust_begin(struct logger *logger)
 
 /* ---- targets ---- */
 
-static void member_begin(struct target *target, uint32_t index, pid_t pid)
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid)
 {
 	struct member *member = &target->member[index];
 	*member = (struct member){.pidfd = (int)syscall(SYS_pidfd_open, pid, 0), .pid = pid, .state = 1};
+	watch_add(logger->watch, member->pidfd);
 	target->alive++;
 	if (index >= target->member_count)
 		target->member_count = index + 1;
@@ -148,7 +155,7 @@ static void member_begin(struct target *target, uint32_t index, pid_t pid)
 
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
-	char name[64], text[6000];
+	char name[64], text[4096 + 4000 + 256];
 	snprintf(name, sizeof(name), "region.%u.info", number);
 	snprintf(text, sizeof(text), "pid=%u\nparent=%u\nexec_generation=%u\nimage=%s\ncommand=%.4000s\nstart_ticks=%llu\nprocess=%u\n", image->pid,
 		 image->parent, image->exec_generation, image->image, image->command, (unsigned long long)image->start_ticks,
@@ -177,7 +184,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
-	member_begin(target, 0, result->pid);
+	member_begin(logger, target, 0, result->pid);
 	info_write(logger, target, &image, result->number);
 }
 
@@ -206,7 +213,7 @@ static void target_remove(struct logger *logger, struct target *target)
 	free(target);
 }
 
-static void member_end(struct target *target, uint32_t index, uint8_t end, int32_t status)
+static void member_end(struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
 {
 	struct member *member = &target->member[index];
 	if (member->state != 1)
@@ -221,11 +228,11 @@ static void member_end(struct target *target, uint32_t index, uint8_t end, int32
 		free(member->inject);
 		member->inject = NULL;
 	}
-	drain_end_process(target->drain, index, end, status, inject_ticks());
+	drain_end_process(target->drain, index, end, status, ticks);
 }
 
 /* Forked processes have found themselves in the region. */
-static void members_find(struct target *target)
+static void members_find(const struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
 		struct region_process *process = region_process(&target->region, i);
@@ -236,7 +243,7 @@ static void members_find(struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].pid == (pid_t)process->pid)
 			continue;
-		member_begin(target, i, (pid_t)process->pid);
+		member_begin(logger, target, i, (pid_t)process->pid);
 	}
 }
 
@@ -280,13 +287,13 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 		int status;
 		if (status_of(logger, member, &status)) {
 			if (WIFSIGNALED(status))
-				member_end(target, i, TRACE_END_SIGNAL, WTERMSIG(status));
+				member_end(target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
 			else
-				member_end(target, i, TRACE_END_EXIT, WEXITSTATUS(status));
+				member_end(target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
 		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
-			member_end(target, i, TRACE_END_UNKNOWN, 0);
+			member_end(target, i, TRACE_END_UNKNOWN, 0, inject_ticks());
 		}
 	}
 }
@@ -339,7 +346,7 @@ static uint32_t member_of_pid(const struct target *target, pid_t pid)
 	return UINT32_MAX;
 }
 
-static void mail_loaded(struct target *target, struct region_mail *mail)
+static void mail_loaded(const struct logger *logger, struct target *target, struct region_mail *mail)
 {
 	pid_t pid = (pid_t)mail->pid;
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
@@ -347,7 +354,7 @@ static void mail_loaded(struct target *target, struct region_mail *mail)
 		inject_refresh(&target->inject, pid, 0, inject_ticks());
 		return;
 	}
-	members_find(target);
+	members_find(logger, target);
 	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].pid != pid)
 		return;
 	struct member *member = &target->member[index];
@@ -388,7 +395,7 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 	pid_t pid = (pid_t)mail->pid;
 	struct hold_request request = {.pid = pid, .tid = (pid_t)mail->tid, .directory = (int)mail->value[1], .mail = mail,
 				       .region_inode_path = target->region_path};
-	members_find(target);
+	members_find(logger, target);
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !process_has_region(target, pid)) {
 		mail_answer(mail);
@@ -409,7 +416,7 @@ static bool mails_check(struct logger *logger, struct target *target)
 			continue;
 		switch (mail->kind) {
 		case MAIL_LOADED:
-			mail_loaded(target, mail);
+			mail_loaded(logger, target, mail);
 			mail_answer(mail);
 			has_any = true;
 			break;
@@ -434,13 +441,14 @@ static bool mails_check(struct logger *logger, struct target *target)
 
 /* ---- what held processes became ---- */
 
-/* The image that pid was is over. */
-static void image_over(struct logger *logger, pid_t pid)
+/* The image that pid was is over since the time at which its successor begins. */
+static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
+		members_find(logger, target);
 		uint32_t index = member_of_pid(target, pid);
 		if (index != UINT32_MAX)
-			member_end(target, index, TRACE_END_EXEC, 0);
+			member_end(target, index, TRACE_END_EXEC, 0, ticks);
 		/* Its mail dies with it. */
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &target->region.header->mail[i];
@@ -455,7 +463,7 @@ static void untraced_add(struct logger *logger, const struct hold_result *result
 	char command[2048], text[4096];
 	proc_command(result->pid, command, sizeof(command));
 	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-					.exec_generation = result->exec_generation, .start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX,
+					.exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks, .end_ns = INT64_MAX,
 					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
 	writer_add_process(logger->writer, &process);
 	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
@@ -472,7 +480,7 @@ static bool results_check(struct logger *logger)
 		if (result.kind == HOLD_FAILED)
 			continue;
 		if (result.has_executed)
-			image_over(logger, result.pid);
+			image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused) {
@@ -550,8 +558,7 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 		uint32_t *word = &target->region.header->doorbell;
 		waiters[count++] = (struct futex_waitv){.val = target->doorbell_seen, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
 	}
-	uint32_t *own = holder_doorbell(logger->holder);
-	waiters[count++] = (struct futex_waitv){.val = holder_doorbell_seen(logger->holder), .uaddr = (uintptr_t)own,
+	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -584,11 +591,33 @@ static void coarse_clock_raise(struct region_header *header)
 		;
 }
 
+static void session_write(struct logger *logger);
+
+/* The trace's first block carries the rate: measured as long as there is time, that is until a thread has filled a buffer. */
+static void clock_settle(struct logger *logger, bool is_urgent)
+{
+	if (logger->is_clock_set || !(is_urgent || session_clock_is_due(&logger->clock)))
+		return;
+	session_clock_settle(&logger->clock);
+	writer_set_clock(logger->writer, &logger->clock.writer);
+	session_write(logger);
+	logger->is_clock_set = true;
+}
+
+static bool has_full_buffer(const struct region *region)
+{
+	for (uint32_t i = 0; i < region->buffer_ready; i++)
+		if (__atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FULL)
+			return true;
+	return false;
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target);
-	members_find(target);
+	members_find(logger, target);
+	clock_settle(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
 	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
 	region_grow(&target->region);
@@ -603,60 +632,45 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	return has_any;
 }
 
-/* Somebody who forked and has not called the heap since is in no list, but has a region mapped. */
-static bool somebody_unknown_lives(const struct logger *logger)
+/* A forked process that has not called the heap yet is in no list, but may still write into the region. */
+static bool target_is_over(const struct target *target)
 {
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (proc_count_mapping(target->region_path, target->region.fd) > target->alive)
-			return true;
-	return false;
+	return target->alive == 0 && !proc_is_in_use(target->region_path, target->region.fd);
 }
 
 static bool everybody_is_gone(struct logger *logger)
 {
 	if (!logger->is_command_over || holder_is_busy(logger->holder))
 		return false;
-	if (logger->options->until_exit)
-		return true;
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (target->alive)
-			return false;
-	return !somebody_unknown_lives(logger);
+	return logger->options->until_exit || !logger->targets;
 }
 
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
-	uint64_t searched_ns = 0;
+	logger->flushed_ns = now_ns();
 	for (;;) {
 		uint64_t now = now_ns();
 		bool flush = now - logger->flushed_ns > FLUSH_NS;
+		/* What rings from here on is looked at in the next round. */
+		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = control_check(logger) | results_check(logger);
 		struct target *next;
 		for (struct target *target = logger->targets; target; target = next) {
 			next = target->next;
 			has_any |= target_serve(logger, target, flush, now);
-			/* Kept until all have ended: a forked process that has not called the heap yet may still write into it. */
-			if (target->alive == 0 && proc_count_mapping(target->region_path, target->region.fd) == 0 &&
-			    !holder_is_busy(logger->holder))
+			/* A holder may still answer a mail that lies in it. */
+			if (!holder_is_busy(logger->holder) && target_is_over(target))
 				target_remove(logger, target);
 		}
 		if (flush) {
+			clock_settle(logger, true);
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
 		}
-		if (logger->options->until_exit && everybody_is_gone(logger))
+		if (everybody_is_gone(logger))
 			return;
-		if (has_any) {
-			quiet = 0;
-		} else {
-			quiet++;
-			if (logger->is_command_over && now - searched_ns > 20000000) {
-				searched_ns = now;
-				if (everybody_is_gone(logger))
-					return;
-			}
-		}
+		quiet = has_any ? 0 : quiet + 1;
 		wait_for_work(logger, quiet < BUSY_ROUNDS ? BUSY_MS : IDLE_MS);
 	}
 }
@@ -706,6 +720,7 @@ static void options_write(struct logger *logger)
 static int logger_begin(struct logger *logger)
 {
 	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes};
+	session_clock_read(&logger->clock);
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)
 		return error;
@@ -714,13 +729,13 @@ static int logger_begin(struct logger *logger)
 		session_directory_remove(logger->directory);
 		return error;
 	}
-	session_clock_read(&logger->clock);
-	writer_set_clock(logger->writer, &logger->clock.writer);
 	options_write(logger);
 	session_write(logger);
 	logger->drain = drain_new(logger->writer);
 	logger->hooks = hook_cache_new();
-	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock);
+	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
+	logger->watch = watch_begin(&logger->doorbell);
+	watch_add(logger->watch, logger->control);
 	robust_begin(logger);
 	return 0;
 }
@@ -744,7 +759,7 @@ static void detach_all(struct logger *logger)
 			proc_command(target->member[i].pid, command, sizeof(command));
 			snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced", (int)target->member[i].pid, command);
 			note(logger, text);
-			member_end(target, i, TRACE_END_DETACHED, 0);
+			member_end(target, i, TRACE_END_DETACHED, 0, inject_ticks());
 		}
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}
@@ -752,6 +767,7 @@ static void detach_all(struct logger *logger)
 
 static void logger_end(struct logger *logger)
 {
+	clock_settle(logger, true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
@@ -784,7 +800,7 @@ static void logger_isolate(int control)
 {
 	setsid();
 	prctl(PR_SET_NAME, "xheap-logger");
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ};
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ, SIGIO};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigset_t none;
@@ -794,9 +810,10 @@ static void logger_isolate(int control)
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		if (fd != control)
 			dup2(null, fd);
-	for (int fd = 3; fd < 1024; fd++)
-		if (fd != control && fd != null)
-			close(fd);
+	/* Whatever else was open: no pipe may seem in use because of us. */
+	if (control > 3)
+		close_range(3, (unsigned)control - 1, 0);
+	close_range((unsigned)control + 1, UINT_MAX, 0);
 }
 
 int logger_run(const struct session_options *options, int control)
