@@ -391,13 +391,17 @@ static void format_size(char *text, size_t size, uint64_t bytes)
 	snprintf(text, size, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-static void print_summary(const struct record *record)
+static void print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
 	char size[32], peak[32];
 	const char *shown = record->output ? record->output : strrchr(record->trace_path, '/') + 1;
 	if (!record->has_summary) {
-		fprintf(stderr, "xheap: the logger has died; what it recorded is safe: xheap recover\n");
+		if (WIFSIGNALED(logger_status))
+			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status), strsignal(WTERMSIG(logger_status)));
+		else
+			fprintf(stderr, "xheap: the logger ended with status %d", WEXITSTATUS(logger_status));
+		fprintf(stderr, "; what it recorded is safe: xheap recover %s\n", shown);
 		return;
 	}
 	if (record->is_quiet)
@@ -517,8 +521,9 @@ static int run(struct record *record)
 	int status = job_wait(record->command_pid);
 	tell(record, CONTROL_STATUS, status);
 	wait_for_summary(record);
-	waitpid(record->logger_pid, NULL, 0);
-	print_summary(record);
+	int logger_status = 0;
+	waitpid(record->logger_pid, &logger_status, 0);
+	print_summary(record, logger_status);
 	return exit_status(status);
 }
 
