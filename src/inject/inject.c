@@ -381,6 +381,10 @@ static void region_prepare_recorder(struct inject *inject, const struct remote *
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
 	RECORDER_WRITE(inject, text_low, inject->text);
 	RECORDER_WRITE(inject, text_high, code_end);
+	if (inject->island_count > 1) {
+		RECORDER_WRITE(inject, island_low, inject->island[1].low);
+		RECORDER_WRITE(inject, island_high, inject->island[1].high);
+	}
 	RECORDER_WRITE(inject, stack_start, remote->registers.rsp);
 	uint64_t stack_high = 0;
 	for (int i = 0; i < count; i++)

@@ -563,16 +563,24 @@ static int is_hook_calling(const struct recorder *recorder, struct bounds *bound
 	return 0;
 }
 
+static int is_ours(const struct recorder *recorder, uint64_t pc)
+{
+	return pc - recorder->text_low < recorder->text_high - recorder->text_low ||
+	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
+}
+
 uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
 		       int *is_live, int *is_nested_signal)
 {
 	struct recorder *recorder = thread->recorder;
 	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
 	uint32_t count = 0;
+	int has_passed = 0;
 	*is_live = *is_nested_signal = 0;
 	while (count + 1 < max) {
-		if (walk.at.pc - recorder->text_low < recorder->text_high - recorder->text_low) {
-			/* The outer hook's own frame: no tables, but it keeps a frame pointer. */
+		if (is_ours(recorder, walk.at.pc)) {
+			/* The outer hook's own frame, or moved instructions that it runs: no tables, but it keeps a frame pointer. */
+			has_passed = 1;
 			if (walk.at.bp == guard) {
 				*is_live = 1;
 				*is_nested_signal = (int)walk.crossed_signal;
@@ -590,12 +598,12 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 		if (!step(thread, &walk, row, 0))
 			break;
 	}
-	if (!walk.is_complete) {
+	if (!walk.is_complete)
 		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-		if (!*is_live && start.sp < guard && is_hook_calling(recorder, &walk.bounds, guard, start.sp)) {
-			*is_live = 1;
-			*is_nested_signal = (int)walk.crossed_signal;
-		}
+	if (!*is_live && (has_passed || !walk.is_complete) && start.sp < guard &&
+	    is_hook_calling(recorder, &walk.bounds, guard, start.sp)) {
+		*is_live = 1;
+		*is_nested_signal = (int)walk.crossed_signal;
 	}
 	return count;
 }

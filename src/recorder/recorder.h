@@ -161,6 +161,7 @@ struct recorder {
 	struct region_header *region;
 	struct wiped *wiped;
 	uint64_t text_low, text_high; /**< the recorder's code and island */
+	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */
 	uint64_t stack_high;          /**< end of the main thread's stack at its start */
 	uint64_t stack_start;         /**< its stack pointer at the program's first instruction */
 	uint64_t main_fs_base;        /**< 0 until the first thread is seen */
