@@ -141,6 +141,22 @@ static void robust_begin(struct logger *logger)
 	syscall(SYS_set_robust_list, &logger->robust, sizeof(logger->robust));
 }
 
+/* ---- the clock ---- */
+
+static void session_write(struct logger *logger);
+
+/* The trace's first block carries the rate: measured as long as there is time, that is until a thread has
+ * filled a buffer or ended. */
+static void clock_settle(struct logger *logger, bool is_urgent)
+{
+	if (logger->is_clock_set || !(is_urgent || session_clock_is_due(&logger->clock)))
+		return;
+	session_clock_settle(&logger->clock);
+	writer_set_clock(logger->writer, &logger->clock.writer);
+	session_write(logger);
+	logger->is_clock_set = true;
+}
+
 /* ---- targets ---- */
 
 static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid)
@@ -195,6 +211,7 @@ static void target_remove(struct logger *logger, struct target *target)
 		link = &(*link)->next;
 	robust_remove(logger, &target->region);
 	*link = target->next;
+	clock_settle(logger, true);
 	drain_remove(target->drain, &logger->error, &logger->diag);
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		if (target->member[i].state && target->member[i].pidfd >= 0)
@@ -213,7 +230,7 @@ static void target_remove(struct logger *logger, struct target *target)
 	free(target);
 }
 
-static void member_end(struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
+static void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
 {
 	struct member *member = &target->member[index];
 	if (member->state != 1)
@@ -228,6 +245,7 @@ static void member_end(struct target *target, uint32_t index, uint8_t end, int32
 		free(member->inject);
 		member->inject = NULL;
 	}
+	clock_settle(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
 }
 
@@ -287,13 +305,13 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 		int status;
 		if (status_of(logger, member, &status)) {
 			if (WIFSIGNALED(status))
-				member_end(target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
+				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
 			else
-				member_end(target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
+				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
 		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
-			member_end(target, i, TRACE_END_UNKNOWN, 0, inject_ticks());
+			member_end(logger, target, i, TRACE_END_UNKNOWN, 0, inject_ticks());
 		}
 	}
 }
@@ -448,7 +466,7 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 		members_find(logger, target);
 		uint32_t index = member_of_pid(target, pid);
 		if (index != UINT32_MAX)
-			member_end(target, index, TRACE_END_EXEC, 0, ticks);
+			member_end(logger, target, index, TRACE_END_EXEC, 0, ticks);
 		/* Its mail dies with it. */
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &target->region.header->mail[i];
@@ -589,19 +607,6 @@ static void coarse_clock_raise(struct region_header *header)
 	uint64_t now = inject_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
 	while (old < now && !__atomic_compare_exchange_n(&header->coarse_ticks, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-}
-
-static void session_write(struct logger *logger);
-
-/* The trace's first block carries the rate: measured as long as there is time, that is until a thread has filled a buffer. */
-static void clock_settle(struct logger *logger, bool is_urgent)
-{
-	if (logger->is_clock_set || !(is_urgent || session_clock_is_due(&logger->clock)))
-		return;
-	session_clock_settle(&logger->clock);
-	writer_set_clock(logger->writer, &logger->clock.writer);
-	session_write(logger);
-	logger->is_clock_set = true;
 }
 
 static bool has_full_buffer(const struct region *region)
@@ -759,7 +764,7 @@ static void detach_all(struct logger *logger)
 			proc_command(target->member[i].pid, command, sizeof(command));
 			snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced", (int)target->member[i].pid, command);
 			note(logger, text);
-			member_end(target, i, TRACE_END_DETACHED, 0, inject_ticks());
+			member_end(logger, target, i, TRACE_END_DETACHED, 0, inject_ticks());
 		}
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}
