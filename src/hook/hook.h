@@ -78,4 +78,8 @@ int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t d
  *  Follows "#!" lines. path is opened relative to directory descriptor dirfd (AT_FDCWD: here). */
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag);
 
+/** The same as a process sees it: root is its root directory, which absolute paths and links mean; -1: ours. An empty path means
+ *  dirfd itself. */
+int hook_inspect_executable_in(int root, int dirfd, const char *path, struct diag *diag);
+
 #endif

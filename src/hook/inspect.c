@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -18,6 +21,7 @@ enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_B
 
 /* One step of the way from the named file to the program that is run in the end. */
 struct inspection {
+	int root;                /* of the process; -1: ours */
 	int fd;
 	struct stat status;
 	uint8_t *data;           /* the first bytes of the file; all of them where a symbol table is wanted */
@@ -71,21 +75,46 @@ static const char *privilege_gained(const struct inspection *inspection)
 	return NULL;
 }
 
-/* The kernel needs to execute the file, we to read it. */
-static int open_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
+/* A descriptor of what path names, not yet open. */
+static int find_file(int root, int dirfd, const char *path)
 {
-	if (fstatat(dirfd, path, &inspection->status, 0) != 0)
-		return diag_errno(diag, "cannot be found");
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	if (path[0] == 0)
+		return fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+	if (root < 0 || path[0] != '/')
+		return openat(dirfd, path, O_PATH | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	/* A link of /proc that is none by name, or a kernel that cannot be asked so. */
+	return fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == ELOOP) ? openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC) : fd;
+}
+
+/* The kernel needs to execute the file, we to read it. found: a descriptor of it. */
+static int open_found(struct inspection *inspection, int found, struct diag *diag)
+{
+	char again[40];
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	if (fstat(found, &inspection->status) != 0)
+		return diag_errno(diag, "cannot be looked at");
 	const char *unfit = unfit_type(inspection->status.st_mode);
 	if (unfit)
 		return diag_fail(diag, EACCES, "%s", unfit);
-	if (faccessat(dirfd, path, X_OK, AT_EACCESS) != 0)
+	if (faccessat(AT_FDCWD, again, X_OK, AT_EACCESS) != 0)
 		return diag_errno(diag, "not executable");
-	inspection->fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	inspection->fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (inspection->fd < 0)
 		return diag_errno(diag, "cannot be read, so its allocator cannot be found");
-	if (fstat(inspection->fd, &inspection->status) != 0)
-		return diag_errno(diag, "cannot be looked at");
+	return 0;
+}
+
+static int open_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
+{
+	int found = find_file(inspection->root, dirfd, path);
+	if (found < 0)
+		return diag_errno(diag, "cannot be found");
+	int error = open_found(inspection, found, diag);
+	close(found);
+	if (error)
+		return error;
 	const char *gained = privilege_gained(inspection);
 	return gained ? diag_fail(diag, EPERM, "%s", gained) : 0;
 }
@@ -131,17 +160,20 @@ static int inspect_static(struct inspection *inspection, struct diag *diag)
 	return error;
 }
 
-static int inspect_loader(const struct elf *elf, struct diag *diag)
+static int inspect_loader(const struct inspection *inspection, const struct elf *elf, struct diag *diag)
 {
-	char path[4096];
+	char path[4096], again[40];
 	const char *bytes = elf_at_offset(elf, elf->interpreter, elf->interpreter_bytes);
 	if (!bytes || elf->interpreter_bytes == 0 || elf->interpreter_bytes >= sizeof(path))
 		return diag_fail(diag, ENOEXEC, "a damaged ELF file: the name of its loader is cut");
 	memcpy(path, bytes, elf->interpreter_bytes);
 	path[elf->interpreter_bytes] = 0;
-	if (access(path, X_OK) != 0)
-		return diag_errno(diag, "its loader %s", path);
-	return 0;
+	int found = find_file(inspection->root, AT_FDCWD, path);
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	int error = found < 0 || access(again, X_OK) != 0 ? diag_errno(diag, "its loader %s", path) : 0;
+	if (found >= 0)
+		close(found);
+	return error;
 }
 
 static int inspect_elf(struct inspection *inspection, struct diag *diag)
@@ -150,7 +182,7 @@ static int inspect_elf(struct inspection *inspection, struct diag *diag)
 	int error = elf_open(&elf, inspection->data, inspection->size, diag);
 	if (error)
 		return error;
-	return elf.has_interpreter ? inspect_loader(&elf, diag) : inspect_static(inspection, diag);
+	return elf.has_interpreter ? inspect_loader(inspection, &elf, diag) : inspect_static(inspection, diag);
 }
 
 /* Look at one file. 1: it is a script, and inspection->interpreter the next file to look at. */
@@ -171,11 +203,16 @@ static int inspect_file(struct inspection *inspection, int dirfd, const char *pa
 
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
 {
+	return hook_inspect_executable_in(-1, dirfd, path, diag);
+}
+
+int hook_inspect_executable_in(int root, int dirfd, const char *path, struct diag *diag)
+{
 	struct diag why = {""};
 	char interpreter[SCRIPT_LINE_MAX + 1] = "";
 	int result = 1;
 	for (int depth = 0; result == 1; depth++) {
-		struct inspection inspection = {.fd = -1};
+		struct inspection inspection = {.root = root, .fd = -1};
 		if (depth > SCRIPT_DEPTH_MAX)
 			result = diag_fail(&why, ELOOP, "too many scripts that are interpreters of scripts");
 		else

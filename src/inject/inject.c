@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -330,7 +331,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		return;
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
 	bool is_main = inject->image_count == 0;
-	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map->path, map->inode, is_main) : NULL;
+	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)
 		tell_code(&row, map, end);
 	uint32_t index = region_add_image(inject->region, &row);
@@ -341,6 +342,8 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	inject->image[inject->image_count] = (struct inject_image){row.base, row.end, row.bias, map->inode, index, true};
 	if (hooks)
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
+	else if (map->inode)
+		refuse(inject, "all functions", map->path, "the file cannot be read");
 	inject->image_count++;
 }
 
@@ -433,15 +436,39 @@ static bool mapping_failed(int64_t result)
 	return result < 0 && result > -4096;
 }
 
-/* The region's file, mapped in the target. */
+/* Whether the target's descriptor is the region: a path may lead elsewhere in another mount namespace. */
+static bool is_region(const struct inject *inject, int64_t fd)
+{
+	char path[64];
+	struct stat there, here;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->pid, (int)fd);
+	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+/* The region's file, opened by the target itself. place: room for the path. */
+static int64_t open_region(struct inject *inject, struct remote *remote, uint64_t place, const char *path)
+{
+	if (!remote_write(remote->memory, place, path, strlen(path) + 1))
+		return -EFAULT;
+	int64_t fd = remote_call(remote, SYS_openat, (uint64_t)AT_FDCWD, place, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	if (fd >= 0 && !is_region(inject, fd)) {
+		remote_call(remote, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+		return -ENOENT;
+	}
+	return fd;
+}
+
+/* Mapped in the target, which keeps no descriptor. */
 static int64_t map_region(struct inject *inject, struct remote *remote, const char *path)
 {
 	uint64_t place = (remote->registers.rsp - 2048) & ~15ull;
-	char saved[512], text[512];
-	snprintf(text, sizeof(text), "%s", path);
-	if (!remote_read(remote->memory, place, saved, sizeof(saved)) || !remote_write(remote->memory, place, text, sizeof(text)))
+	char saved[REMOTE_PLACE_BYTES];
+	if (strlen(path) >= sizeof(saved) || !remote_read(remote->memory, place, saved, sizeof(saved)))
 		return -EFAULT;
-	int64_t fd = remote_call(remote, SYS_openat, (uint64_t)AT_FDCWD, place, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	int64_t fd = open_region(inject, remote, place, path);
+	/* Behind another root, or as another user: then it is handed over. */
+	if (fd < 0)
+		fd = remote_pass(remote, place, inject->region->fd);
 	remote_write(remote->memory, place, saved, sizeof(saved));
 	if (fd < 0)
 		return fd;
@@ -504,15 +531,15 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 }
 
 /* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
-static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, const char *path)
+static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count)
 {
-	char rooted[600];
+	char executable[64];
 	uint64_t size = 0;
 	if (inject->image_count == 0)
 		return;
 	struct region_image *row = region_image(inject->region, inject->image[0].index);
-	snprintf(rooted, sizeof(rooted), "/proc/%d/root%s", (int)inject->pid, path);
-	int fd = row->eh_frame_header ? -1 : open(rooted, O_RDONLY | O_CLOEXEC);
+	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
+	int fd = row->eh_frame_header ? -1 : open(executable, O_RDONLY | O_CLOEXEC);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
@@ -573,15 +600,13 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	region_prepare_recorder(inject, &remote, maps, count, inject->island[0].high);
 	/* Now only the executable, its loader and the vdso are there; a static program's allocator is patched at once. */
 	inject_refresh(inject, pid, 0, inject_ticks());
-	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map->path, loader_map->inode, inject->is_static);
+	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map, inject->is_static);
 	if (hooks && hooks->is_loader)
 		find_loader_state(inject, hooks, loader_map->low);
 	if (inject->is_static) {
 		free(maps);
 		count = proc_read_maps(pid, &maps);
-		main_map = map_at(maps, count, headers);
-		if (main_map)
-			add_tables(inject, &remote, maps, count, main_map->path);
+		add_tables(inject, &remote, maps, count);
 	}
 	leave_out_of_cores(inject, &remote);
 	images_push(inject);

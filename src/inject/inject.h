@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "hook/hook.h"
+#include "os/proc.h"
 #include "region/region.h"
 
 enum { INJECT_ISLAND_MAX = 8 };
@@ -41,7 +42,7 @@ struct inject {
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
 	uint32_t refused;             /**< functions that could not be patched */
 	char refusal[384];            /**< the last one, and why */
-	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const char *path, uint64_t inode, bool is_main); /**< cached by the caller */
+	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const struct proc_map *map, bool is_main); /**< cached by the caller */
 	void *cookie;
 };
 

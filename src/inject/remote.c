@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +101,81 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	if (step(remote) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
 	return (int64_t)registers.rax;
+}
+
+/* Send a descriptor of the same file into `to`. */
+static int send_descriptor(int to, int fd)
+{
+	/* With an open file of its own in the target, the file's use there can be told from ours. */
+	char path[40], byte = 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int again = open(path, O_RDWR | O_CLOEXEC);
+	if (again < 0)
+		return -errno;
+	union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {.header = {
+		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.bytes)};
+	memcpy(CMSG_DATA(&control.header), &again, sizeof(again));
+	int error = sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	close(again);
+	return error;
+}
+
+/* Its end of the pair, reached from here. */
+static int send_over(const struct remote *remote, int socket, int fd)
+{
+	int process = (int)syscall(SYS_pidfd_open, remote->pid, 0);
+	int here = process >= 0 ? (int)syscall(SYS_pidfd_getfd, process, socket, 0) : -1;
+	int error = here >= 0 ? send_descriptor(here, fd) : -errno;
+	if (here >= 0)
+		close(here);
+	if (process >= 0)
+		close(process);
+	return error;
+}
+
+/* What it calls recvmsg with, and where the answer lies. */
+struct inbox {
+	struct msghdr message;
+	struct iovec data;
+	union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control;
+	char byte;
+};
+_Static_assert(sizeof(struct inbox) <= REMOTE_PLACE_BYTES, "it fits");
+
+static int64_t receive(struct remote *remote, uint64_t place, int socket)
+{
+	struct inbox inbox = {.message = {.msg_iov = (struct iovec *)(place + offsetof(struct inbox, data)), .msg_iovlen = 1,
+					  .msg_control = (void *)(place + offsetof(struct inbox, control)),
+					  .msg_controllen = sizeof(inbox.control.bytes)},
+			      .data = {(void *)(place + offsetof(struct inbox, byte)), 1}};
+	if (!remote_write(remote->memory, place, &inbox, sizeof(inbox)))
+		return -EFAULT;
+	int64_t got = remote_call(remote, SYS_recvmsg, (uint64_t)socket, place, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0, 0, 0);
+	if (got < 0)
+		return got;
+	int fd = -EBADF;
+	if (remote_read(remote->memory, place, &inbox, sizeof(inbox)) && inbox.control.header.cmsg_len == CMSG_LEN(sizeof(int)) &&
+	    inbox.control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&inbox.control.header), sizeof(fd));
+	return fd;
+}
+
+int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
+{
+	int pair[2];
+	int64_t result = remote_call(remote, SYS_socketpair, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, place, 0, 0);
+	if (result < 0)
+		return result;
+	if (!remote_read(remote->memory, place, pair, sizeof(pair)))
+		return -EFAULT;
+	result = send_over(remote, pair[0], fd);
+	if (result == 0)
+		result = receive(remote, place, pair[1]);
+	remote_call(remote, SYS_close, (uint64_t)pair[0], 0, 0, 0, 0, 0);
+	remote_call(remote, SYS_close, (uint64_t)pair[1], 0, 0, 0, 0, 0);
+	return result;
 }
 
 void remote_end(struct remote *remote)

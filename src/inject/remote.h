@@ -10,6 +10,8 @@
 
 #include "base/diag.h"
 
+enum { REMOTE_PLACE_BYTES = 512 };
+
 /** A process that this thread traces and that is stopped. */
 struct remote {
 	pid_t pid;
@@ -24,6 +26,12 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
 /** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+
+/**
+ * Give it a descriptor of the file that is open here as fd, opened anew, without a path: over a pair of sockets that it makes and
+ * closes. place: REMOTE_PLACE_BYTES of its memory to use. The descriptor's number there, or a negative errno.
+ */
+int64_t remote_pass(struct remote *remote, uint64_t place, int fd);
 
 /** Give its registers back and close. */
 void remote_end(struct remote *remote);

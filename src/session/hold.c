@@ -93,21 +93,23 @@ static void answer(struct hold *hold, int error, const char *text)
 /* The file that is about to be executed, as the process sees it. */
 static int inspect(const struct hold_request *request, struct diag *diag)
 {
-	char path[1200];
-	if (request->path[0] == '/')
-		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)request->pid, request->path);
+	static const char self[] = "/proc/self/";
+	char path[64];
+	bool is_self = strncmp(request->path, self, strlen(self)) == 0;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)request->pid);
+	int root = open(path, O_PATH | O_CLOEXEC);
+	if (is_self)
+		snprintf(path, sizeof(path), "/proc/%d", (int)request->pid);
 	else if (request->directory == AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/cwd/%s", (int)request->pid, request->path);
-	else if (request->path[0])
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d/%s", (int)request->pid, request->directory, request->path);
+		snprintf(path, sizeof(path), "/proc/%d/cwd", (int)request->pid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)request->pid, request->directory);
-	struct diag found = {""};
-	int error = hook_inspect_executable(AT_FDCWD, path, &found);
-	/* The user knows the file by the name that the process gave. */
-	const char *why = strstr(found.text, path);
-	if (error)
-		diag_fail(diag, error, "cannot trace %s%s", request->path, why ? why + strlen(path) : "");
+	int directory = open(path, O_PATH | O_CLOEXEC);
+	int error = hook_inspect_executable_in(root, directory, request->path + (is_self ? strlen(self) : 0), diag);
+	if (directory >= 0)
+		close(directory);
+	if (root >= 0)
+		close(root);
 	return error;
 }
 

@@ -2,6 +2,7 @@
 #include "session/hook_cache.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,26 +70,48 @@ static struct entry *find(struct hook_cache *cache, const struct stat *status, b
 	return NULL;
 }
 
-struct hook_image *hook_cache_find(void *cookie, pid_t pid, const char *path, uint64_t inode, bool is_main)
+/* Open the mapped file if path names it still: the inode tells; 0: any file. */
+static int open_same(const char *path, uint64_t inode, struct stat *status)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode) || (inode && status->st_ino != inode))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* The maps give a path as we see it, where we can; of another mount namespace, as those inside see it; and where neither leads
+ * there (chroot in such a one, a file that was replaced), the kernel opens it for those who are privileged. A file system may show
+ * other inodes in maps than in files: what lies at the path is taken then, and each patch compares the bytes that it replaces. */
+static int open_mapped(pid_t pid, const struct proc_map *map, struct stat *status)
+{
+	char inside[1024], by_place[1024];
+	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
+	snprintf(by_place, sizeof(by_place), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->low, map->high);
+	const struct { const char *path; uint64_t inode; } ways[] = {
+		{map->path, map->inode}, {inside, map->inode}, {by_place, map->inode}, {inside, 0},
+	};
+	int fd = -1;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && fd < 0; i++)
+		fd = open_same(ways[i].path, ways[i].inode, status);
+	return fd;
+}
+
+struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_map *map, bool is_main)
 {
 	struct hook_cache *cache = cookie;
-	char rooted[1024];
 	struct stat status;
-	(void)inode;
-	snprintf(rooted, sizeof(rooted), "/proc/%d/root%s", (int)pid, path);
-	int fd = open(rooted, O_RDONLY | O_CLOEXEC);
+	int fd = open_mapped(pid, map, &status);
 	if (fd < 0)
 		return NULL;
-	struct entry *entry = NULL;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-		pthread_mutex_lock(&cache->lock);
-		entry = find(cache, &status, is_main);
-		if (!entry && (entry = entry_read(fd, &status, is_main))) {
-			entry->next = cache->entries;
-			cache->entries = entry;
-		}
-		pthread_mutex_unlock(&cache->lock);
+	pthread_mutex_lock(&cache->lock);
+	struct entry *entry = find(cache, &status, is_main);
+	if (!entry && (entry = entry_read(fd, &status, is_main))) {
+		entry->next = cache->entries;
+		cache->entries = entry;
 	}
+	pthread_mutex_unlock(&cache->lock);
 	close(fd);
 	return entry && entry->is_good ? &entry->image : NULL;
 }

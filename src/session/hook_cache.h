@@ -8,13 +8,14 @@
 #include <sys/types.h>
 
 #include "hook/hook.h"
+#include "os/proc.h"
 
 struct hook_cache;
 
 struct hook_cache *hook_cache_new(void);
 void hook_cache_free(struct hook_cache *cache);
 
-/** The file as pid sees it at path. NULL when it cannot be read. Valid as long as the cache. */
-struct hook_image *hook_cache_find(void *cache, pid_t pid, const char *path, uint64_t inode, bool is_main);
+/** The file that pid has mapped. NULL when it cannot be read. Valid as long as the cache. */
+struct hook_image *hook_cache_find(void *cache, pid_t pid, const struct proc_map *map, bool is_main);
 
 #endif
