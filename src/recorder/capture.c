@@ -578,13 +578,14 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 	int has_passed = 0;
 	*is_live = *is_nested_signal = 0;
 	while (count + 1 < max) {
+		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead past the hook itself. */
+		if (walk.at.sp < guard && (*is_live || walk.at.bp == guard)) {
+			*is_live = 1;
+			*is_nested_signal = (int)walk.crossed_signal;
+		}
 		if (is_ours(recorder, walk.at.pc)) {
-			/* The outer hook's own frame, or moved instructions that it runs: no tables, but it keeps a frame pointer. */
+			/* A hook's own frame, or moved instructions that it runs: no tables, but it keeps a frame pointer. */
 			has_passed = 1;
-			if (walk.at.bp == guard) {
-				*is_live = 1;
-				*is_nested_signal = (int)walk.crossed_signal;
-			}
 			if (!bounds_allow(&walk.bounds, walk.at.bp) || !bounds_allow(&walk.bounds, walk.at.bp + 8))
 				break;
 			uint64_t bp = walk.at.bp;
