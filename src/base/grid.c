@@ -23,7 +23,12 @@ void grid_row(struct grid *grid)
 void grid_cell(struct grid *grid, const char *text)
 {
 	assert(grid->filled < grid->columns);
-	grid->cells[(grid->row_count - 1) * grid->columns + grid->filled++] = arena_text(&grid->arena, text);
+	char *copy = arena_text(&grid->arena, text);
+	/* A cell is one line, and no text of a traced program steers the terminal. */
+	for (char *at = copy; at && *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = ' ';
+	grid->cells[(grid->row_count - 1) * grid->columns + grid->filled++] = copy;
 }
 
 void grid_detail(struct grid *grid, const char *lines)

@@ -25,7 +25,7 @@ void grid_columns(struct grid *grid, unsigned columns, const char *const *titles
 /** Begin a row. */
 void grid_row(struct grid *grid);
 
-/** The row's next cell; the text is copied. */
+/** The row's next cell; the text is copied, control characters as spaces. */
 void grid_cell(struct grid *grid, const char *text);
 
 /** Lines to print beneath the row, each with its line feed; copied. */
