@@ -394,10 +394,12 @@ static void region_prepare_recorder(struct inject *inject, const struct remote *
 		if (maps[i].low <= remote->registers.rsp && remote->registers.rsp < maps[i].high)
 			stack_high = maps[i].high;
 	RECORDER_WRITE(inject, stack_high, stack_high);
-	RECORDER_WRITE(inject, process_zero_pid, (uint32_t)inject->pid);
-	RECORDER_WRITE(inject, process_zero_tid, (uint32_t)inject->pid);
+	/* As it sees itself. */
+	uint32_t inner = (uint32_t)proc_inner_id(inject->pid, inject->pid);
+	RECORDER_WRITE(inject, process_zero_pid, inner);
+	RECORDER_WRITE(inject, process_zero_tid, inner);
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
-	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = (uint32_t)inject->pid};
+	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = inner};
 	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
 	struct region_process *process = region_process(inject->region, 0);
 	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = UINT32_MAX, .start_ticks = inject_ticks()};

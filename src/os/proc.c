@@ -142,6 +142,15 @@ uint64_t proc_start_time(pid_t pid)
 	return value;
 }
 
+bool proc_has_ended(pid_t pid)
+{
+	size_t size;
+	char *text = read_whole(pid, "stat", &size), *at = text ? strrchr(text, ')') : NULL;
+	bool has = at && (at[2] == 'Z' || at[2] == 'X');
+	free(text);
+	return has;
+}
+
 bool proc_thread_exists(pid_t pid, pid_t tid)
 {
 	char path[64];
@@ -155,6 +164,60 @@ uint64_t proc_pid_namespace(pid_t pid)
 	struct stat status;
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
 	return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+pid_t proc_inner_id(pid_t pid, pid_t tid)
+{
+	char name[64];
+	size_t size;
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	char *text = read_whole(pid, name, &size);
+	char *line = text ? strstr(text, "\nNSpid:") : NULL;
+	pid_t inner = text ? tid : 0;
+	if (line) {
+		/* From our namespace inwards. */
+		line++;
+		line[strcspn(line, "\n")] = 0;
+		inner = (pid_t)atoi(strrchr(line, '\t') + 1);
+	}
+	free(text);
+	return inner;
+}
+
+/* A directory's entries that are numbers. */
+static pid_t search_numbers(const char *path, bool (*visit)(void *cookie, pid_t id), void *cookie)
+{
+	DIR *directory = opendir(path);
+	pid_t found = 0;
+	for (struct dirent *entry; directory && !found && (entry = readdir(directory));) {
+		pid_t id = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
+		if (id && visit(cookie, id))
+			found = id;
+	}
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
+pid_t proc_search(bool (*visit)(void *cookie, pid_t pid), void *cookie)
+{
+	return search_numbers("/proc", visit, cookie);
+}
+
+struct wanted_thread { pid_t pid, inner; };
+
+static bool is_wanted_thread(void *cookie, pid_t tid)
+{
+	const struct wanted_thread *wanted = cookie;
+	return proc_inner_id(wanted->pid, tid) == wanted->inner;
+}
+
+pid_t proc_outer_thread(pid_t pid, pid_t inner)
+{
+	char path[64];
+	struct wanted_thread wanted = {pid, inner};
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return search_numbers(path, is_wanted_thread, &wanted);
 }
 
 bool proc_environment_has(pid_t pid, const char *name, const char *text)
@@ -185,24 +248,23 @@ static bool maps_mention(pid_t pid, const char *path, uint64_t inode)
 	return has;
 }
 
+struct counted { const char *path; uint64_t inode; uint32_t count; };
+
+static bool count_mapping(void *cookie, pid_t pid)
+{
+	struct counted *counted = cookie;
+	counted->count += pid != getpid() && maps_mention(pid, counted->path, counted->inode);
+	return false;
+}
+
 uint32_t proc_count_mapping(const char *path, int fd)
 {
 	struct stat status;
-	DIR *directory = opendir("/proc");
-	uint32_t count = 0;
-	struct dirent *entry;
-	if (!directory || fstat(fd, &status) != 0) {
-		if (directory)
-			closedir(directory);
+	if (fstat(fd, &status) != 0)
 		return 0;
-	}
-	while ((entry = readdir(directory))) {
-		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
-		if (pid && pid != getpid() && maps_mention(pid, path, status.st_ino))
-			count++;
-	}
-	closedir(directory);
-	return count;
+	struct counted counted = {path, status.st_ino, 0};
+	proc_search(count_mapping, &counted);
+	return counted.count;
 }
 
 bool proc_is_in_use(const char *path, int fd)

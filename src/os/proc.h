@@ -34,6 +34,9 @@ int64_t proc_status_value(pid_t pid, const char *name);
 /** Field 22 of /proc/PID/stat (start time in clock ticks since boot), 0 when gone: tells a reused pid. */
 uint64_t proc_start_time(pid_t pid);
 
+/** Whether pid has ended and only waits for its parent. */
+bool proc_has_ended(pid_t pid);
+
 /** Whether the thread tid is still one of pid. */
 bool proc_thread_exists(pid_t pid, pid_t tid);
 
@@ -42,6 +45,15 @@ uint64_t proc_pid_namespace(pid_t pid);
 
 /** Whether any process has the file, open here as fd for reading and writing, and only once, open or mapped besides. path: the file. */
 bool proc_is_in_use(const char *path, int fd);
+
+/** A thread's id as its own, innermost pid namespace has it; 0 when it is gone. A process's is that of its first thread. */
+pid_t proc_inner_id(pid_t pid, pid_t tid);
+
+/** The thread of pid that calls itself inner; 0: none. */
+pid_t proc_outer_thread(pid_t pid, pid_t inner);
+
+/** Call visit for each process, until it returns true; that process, else 0. */
+pid_t proc_search(bool (*visit)(void *cookie, pid_t pid), void *cookie);
 
 /** How many processes have the file `path`, open here as fd, mapped; those that we may not look into are not counted. */
 uint32_t proc_count_mapping(const char *path, int fd);

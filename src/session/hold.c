@@ -338,13 +338,13 @@ bool holder_start(struct holder *holder, const struct hold_request *request)
 }
 
 /* A signal that comes just before the thread begins to wait is lost, so it is sent until the thread has noticed. */
-void holder_cancel(struct holder *holder, pid_t tid)
+void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t command)
 {
 	pthread_mutex_lock(&holder->lock);
 	for (;;) {
 		bool is_there = false;
 		for (struct hold *hold = holder->holds; hold; hold = hold->next) {
-			if (hold->request.tid == tid) {
+			if (hold->request.mail == mail && (mail || hold->request.pid == command)) {
 				__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
 				is_there = true;
 				if (hold->is_running)

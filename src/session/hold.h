@@ -50,8 +50,8 @@ struct holder *holder_new(const struct session_options *options, const char *dir
 /** Begin; false when it cannot (the caller lets the process go on). */
 bool holder_start(struct holder *holder, const struct hold_request *request);
 
-/** The exec of tid has failed: let go. Returns when nothing holds it any more. */
-void holder_cancel(struct holder *holder, pid_t tid);
+/** The exec that mail (or for the command, NULL, its process) announced has failed: let go. Returns when nothing holds it any more. */
+void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t command);
 
 /** The next result, false when there is none now. */
 bool holder_take(struct holder *holder, struct hold_result *result);

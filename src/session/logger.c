@@ -41,7 +41,10 @@ enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP
 /* A process of a target. */
 struct member {
 	int pidfd;
-	pid_t pid;                    /* in our namespace */
+	pid_t pid;                    /* in our namespace; 0: was gone before we saw it */
+	pid_t inner;                  /* in its own */
+	bool is_foreign;              /* which is another */
+	uint64_t start_ticks;         /* with the place in the region, this tells one process from another */
 	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
 	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
 	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
@@ -54,7 +57,6 @@ struct target {
 	struct inject inject;
 	struct drain_region *drain;
 	char region_path[512];
-	uint64_t pid_namespace;
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	struct member member[REGION_PROCESS_MAX];
@@ -159,10 +161,11 @@ static void clock_settle(struct logger *logger, bool is_urgent)
 
 /* ---- targets ---- */
 
-static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid)
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.pidfd = (int)syscall(SYS_pidfd_open, pid, 0), .pid = pid, .state = 1};
+	*member = (struct member){.pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .pid = pid, .inner = inner, .state = 1,
+				  .is_foreign = pid && proc_pid_namespace(pid) != proc_pid_namespace(getpid())};
 	watch_add(logger->watch, member->pidfd);
 	target->alive++;
 	if (index >= target->member_count)
@@ -190,7 +193,6 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->inject.region = &target->region;
 	target->parent = result->parent;
 	target->exec_generation = result->exec_generation;
-	target->pid_namespace = proc_pid_namespace(result->pid);
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
 	proc_command(result->pid, command, sizeof(command));
@@ -200,7 +202,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
-	member_begin(logger, target, 0, result->pid);
+	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 }
 
@@ -249,6 +251,43 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 	drain_end_process(target->drain, index, end, status, ticks);
 }
 
+/* Whether pid has the region mapped: what a mail says is not believed. */
+static bool process_has_region(const struct target *target, pid_t pid)
+{
+	struct stat status;
+	struct proc_map *maps;
+	if (fstat(target->region.fd, &status) != 0)
+		return false;
+	int count = pid ? proc_read_maps(pid, &maps) : (maps = NULL, 0);
+	bool has = false;
+	for (int i = 0; i < count && !has; i++)
+		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, target->region_path, strlen(target->region_path)) == 0;
+	free(maps);
+	return has;
+}
+
+/* A process that has ended has no memory any more; its parent may have. */
+static bool is_of_target(const struct target *target, pid_t pid)
+{
+	return process_has_region(target, pid) ||
+	       (proc_has_ended(pid) && process_has_region(target, (pid_t)proc_status_value(pid, "PPid")));
+}
+
+struct inner_process { const struct target *target; pid_t inner; };
+
+static bool is_inner_process(void *cookie, pid_t pid)
+{
+	const struct inner_process *wanted = cookie;
+	return proc_inner_id(pid, pid) == wanted->inner && is_of_target(wanted->target, pid);
+}
+
+/* Our pid of a process of the target that calls itself inner; 0: it is gone. */
+static pid_t process_outside(const struct target *target, pid_t inner)
+{
+	struct inner_process wanted = {target, inner};
+	return is_inner_process(&wanted, inner) ? inner : proc_search(is_inner_process, &wanted);
+}
+
 /* Forked processes have found themselves in the region. */
 static void members_find(const struct logger *logger, struct target *target)
 {
@@ -259,9 +298,14 @@ static void members_find(const struct logger *logger, struct target *target)
 			break;
 		if (state != PROCESS_LIVE || target->member[i].state == 1)
 			continue;
-		if (target->member[i].state == 2 && target->member[i].pid == (pid_t)process->pid)
+		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		member_begin(logger, target, i, (pid_t)process->pid);
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner);
+		member_begin(logger, target, i, pid, inner);
+		target->member[i].start_ticks = process->start_ticks;
+		/* For the trace, and for whoever recovers it. */
+		if (pid)
+			process->pid = (uint32_t)pid;
 	}
 }
 
@@ -316,10 +360,15 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 	}
 }
 
+static bool thread_lives(const struct member *member, pid_t tid)
+{
+	return member->is_foreign ? proc_outer_thread(member->pid, tid) != 0 : proc_thread_exists(member->pid, tid);
+}
+
 /* Slots of threads that are gone, so that others can have them. */
 static void threads_reap(struct target *target, uint64_t now)
 {
-	if (now - target->reaped_ns < REAP_NS || target->pid_namespace != proc_pid_namespace(getpid()))
+	if (now - target->reaped_ns < REAP_NS)
 		return;
 	target->reaped_ns = now;
 	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
@@ -328,7 +377,7 @@ static void threads_reap(struct target *target, uint64_t now)
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || process >= target->member_count ||
 		    target->member[process].state != 1)
 			continue;
-		if (!proc_thread_exists(target->member[process].pid, (pid_t)tid) && slot->tid == tid)
+		if (!thread_lives(&target->member[process], (pid_t)tid) && slot->tid == tid)
 			drain_end_thread(target->drain, i);
 	}
 }
@@ -341,21 +390,6 @@ static void mail_answer(struct region_mail *mail)
 	syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Whether pid has the region mapped: what a mail says is not believed. */
-static bool process_has_region(const struct target *target, pid_t pid)
-{
-	struct stat status;
-	struct proc_map *maps;
-	if (fstat(target->region.fd, &status) != 0)
-		return false;
-	int count = proc_read_maps(pid, &maps);
-	bool has = false;
-	for (int i = 0; i < count && !has; i++)
-		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, target->region_path, strlen(target->region_path)) == 0;
-	free(maps);
-	return has;
-}
-
 static uint32_t member_of_pid(const struct target *target, pid_t pid)
 {
 	for (uint32_t i = 0; i < target->member_count; i++)
@@ -366,16 +400,16 @@ static uint32_t member_of_pid(const struct target *target, pid_t pid)
 
 static void mail_loaded(const struct logger *logger, struct target *target, struct region_mail *mail)
 {
-	pid_t pid = (pid_t)mail->pid;
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
-	if (index == 0 && pid == target->inject.pid) {
+	members_find(logger, target);
+	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].inner != (pid_t)mail->pid)
+		return;
+	struct member *member = &target->member[index];
+	pid_t pid = member->pid;
+	if (index == 0) {
 		inject_refresh(&target->inject, pid, 0, inject_ticks());
 		return;
 	}
-	members_find(logger, target);
-	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].pid != pid)
-		return;
-	struct member *member = &target->member[index];
 	if (!member->inject) {
 		char path[64];
 		struct inject *inject = calloc(1, sizeof(*inject));
@@ -390,6 +424,22 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 		member->inject = inject;
 	}
 	inject_refresh(member->inject, pid, index, inject_ticks());
+}
+
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. */
+static pid_t mail_sender(const struct target *target, const struct region_mail *mail)
+{
+	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
+	if (member && member->state == 1 && member->inner == (pid_t)mail->pid)
+		return process_has_region(target, member->pid) ? member->pid : 0;
+	return process_outside(target, (pid_t)mail->pid);
+}
+
+static pid_t sending_thread(pid_t pid, pid_t inner)
+{
+	if (!pid || proc_inner_id(pid, inner) == inner)
+		return pid ? inner : 0;
+	return proc_outer_thread(pid, inner);
 }
 
 /* Trace ids for the image that pid is about to become. */
@@ -410,12 +460,12 @@ static void exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 
 static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
 {
-	pid_t pid = (pid_t)mail->pid;
-	struct hold_request request = {.pid = pid, .tid = (pid_t)mail->tid, .directory = (int)mail->value[1], .mail = mail,
-				       .region_inode_path = target->region_path};
 	members_find(logger, target);
+	pid_t pid = mail_sender(target, mail);
+	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .directory = (int)mail->value[1], .mail = mail,
+				       .region_inode_path = target->region_path};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !process_has_region(target, pid)) {
+	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !pid || !request.tid) {
 		mail_answer(mail);
 		return;
 	}
@@ -446,7 +496,7 @@ static bool mails_check(struct logger *logger, struct target *target)
 			break;
 		case MAIL_EXEC_FAILED:
 			mail->kind = MAIL_NONE;
-			holder_cancel(logger->holder, (pid_t)mail->tid);
+			holder_cancel(logger->holder, mail, 0);
 			mail_answer(mail);
 			has_any = true;
 			break;
@@ -462,6 +512,7 @@ static bool mails_check(struct logger *logger, struct target *target)
 /* The image that pid was is over since the time at which its successor begins. */
 static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
+	uint32_t inner = (uint32_t)proc_inner_id(pid, pid);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		members_find(logger, target);
 		uint32_t index = member_of_pid(target, pid);
@@ -470,7 +521,7 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 		/* Its mail dies with it. */
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &target->region.header->mail[i];
-			if (mail->pid == (uint32_t)pid && mail->state != MAIL_FREE && mail->state != MAIL_CLAIMED)
+			if (mail->pid == inner && mail->state != MAIL_FREE && mail->state != MAIL_CLAIMED)
 				__atomic_store_n(&mail->state, MAIL_FREE, __ATOMIC_RELEASE);
 		}
 	}
@@ -528,7 +579,7 @@ static void control_handle(struct logger *logger, const struct control_message *
 		break;
 	}
 	case CONTROL_EXEC_FAILED:
-		holder_cancel(logger->holder, message->pid);
+		holder_cancel(logger->holder, NULL, message->pid);
 		logger->is_command_over = true;
 		break;
 	case CONTROL_STATUS: {
