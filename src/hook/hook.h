@@ -17,7 +17,7 @@ enum { HOOK_PATCH_BYTES = 5, HOOK_DISPLACED_MAX = 24, HOOK_RELOCATED_MAX = 160, 
 
 /** What else than heap functions the recorder hooks. Values continue enum heap_function. */
 enum hook_extra { HOOK_LOADER = FUNCTION_COUNT /**< _dl_debug_state */, HOOK_EXECVE, HOOK_EXECVEAT, HOOK_PRCTL, HOOK_SYSCALL, HOOK_FEXECVE,
-		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_FUNCTION_COUNT };
+		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_EXIT, HOOK_FUNCTION_COUNT };
 
 /** A function to hook. Several names of one address are one target; the first name that decides the kind is kept. */
 struct hook_target {

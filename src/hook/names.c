@@ -127,6 +127,8 @@ static const struct hook_name names[] = {
 	SYSTEM("prctl", PRCTL),
 	SYSTEM("__prctl", PRCTL),
 	SYSTEM("syscall", SYSCALL),
+	SYSTEM("_exit", EXIT),
+	SYSTEM("_Exit", EXIT),
 	SYSTEM("_dl_find_object", FIND_OBJECT),
 	SYSTEM("dl_iterate_phdr", ITERATE_PHDR),
 	SYSTEM("__dl_iterate_phdr", ITERATE_PHDR),

@@ -37,6 +37,7 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[HOOK_FEXECVE] = "hook_fexecve",
 	[HOOK_FIND_OBJECT] = "hook_find_object",
 	[HOOK_ITERATE_PHDR] = "hook_iterate_phdr",
+	[HOOK_EXIT] = "hook_exit",
 };
 
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)

@@ -200,3 +200,17 @@ HOOK hook_fexecve(uint64_t fd, uint64_t argv, uint64_t envp, uint64_t d, const s
 	exec_failed(context->recorder, mail);
 	return result;
 }
+
+/* _exit(status): left in the region, for kernels and moments in which nobody else can tell how a process ended. */
+HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct hook_context *context)
+{
+	struct recorder *recorder = context->recorder;
+	struct region_header *region = recorder->region;
+	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
+	/* A vfork child has its parent's memory, but ends alone. */
+	if (process < region->process_max && !region->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
+		struct region_process *row = (struct region_process *)((uint8_t *)region + region->process_offset) + process;
+		STORE_RELEASE(&row->exit_told, (uint64_t)pid << 32 | 0x100 | (status & 0xff));
+	}
+	return ((any_call *)context->original)(status, b, c, d, 0);
+}

@@ -183,7 +183,8 @@ struct region_process {
 	uint32_t parent;              /**< index of the process it was forked from; UINT32_MAX for the first */
 	uint32_t flags;
 	uint64_t start_ticks;
-	uint64_t reserved[5];
+	uint64_t exit_told;           /**< its pid as it sees it << 32 | 0x100 | exit status, when it is about to exit; else another value */
+	uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct region_process) == 64, "layout");
 

@@ -331,12 +331,28 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 	return false;
 }
 
+/* What it said itself, just before. */
+static bool exit_told(const struct target *target, uint32_t index, int *status)
+{
+	uint64_t told = __atomic_load_n(&region_process(&target->region, index)->exit_told, __ATOMIC_ACQUIRE);
+	*status = (int)(told & 0xff);
+	return told >> 8 == ((uint64_t)target->member[index].inner << 24 | 1);
+}
+
 static bool member_has_ended(const struct member *member)
 {
 	if (member->pidfd < 0)
 		return true;
 	struct pollfd descriptor = {.fd = member->pidfd, .events = POLLIN};
 	return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & (POLLIN | POLLHUP));
+}
+
+/* The kernel does not say how (before Linux 6.15), or it was gone before we looked: its own word, or none. */
+static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
+{
+	int status;
+	bool is_told = exit_told(target, index, &status);
+	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, inject_ticks());
 }
 
 /* Processes that have ended; their status may come a little later, from the command or the kernel. */
@@ -352,10 +368,12 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
 			else
 				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
+		} else if (member->pidfd < 0) {
+			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
 		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
-			member_end(logger, target, i, TRACE_END_UNKNOWN, 0, inject_ticks());
+			member_end_unseen(logger, target, i);
 		}
 	}
 }
