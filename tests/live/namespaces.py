@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Targets in other namespaces: with pids of their own, other mounts, another root, another user. Each must be traced, whole, by the
+pid that we see, and go on as it would alone."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
+XHEAP = os.environ["XHEAP"]
+PROGRAMS = BUILD / "tests/live"
+TRACE = os.path.abspath("namespaces.xht")
+OUTER = ["unshare", "--user", "--map-root-user"]
+SKIP = 77
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(what, condition):
+    if not condition:
+        raise Failure(what)
+
+
+def record(*command):
+    if os.path.exists(TRACE):
+        os.unlink(TRACE)
+    return subprocess.run([XHEAP, "record", "-o", TRACE, "--", *map(str, command)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def rows(what):
+    done = subprocess.run([XHEAP, "dump", TRACE, what, "--format", "json"], stdout=subprocess.PIPE, check=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def events_by_image():
+    images = {row["process"]: os.path.basename(row["image"]) for row in rows("--processes")}
+    counts = {}
+    for row in rows("--events"):
+        image = images[row["process"]]
+        counts[image] = counts.get(image, 0) + 1
+    return counts
+
+
+def check(done, output, images):
+    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == output)
+    expect(f"something ran untraced: {done.stderr}", "untraced" not in done.stderr and "hooked" not in done.stderr)
+    counts = events_by_image()
+    for image in images:
+        expect(f"no events of {image}: {counts}", counts.get(image, 0) > 0)
+    for row in rows("--processes"):
+        expect(f"end not known: {row}", row["end"] in ("exit", "exec", "signal"))
+    return counts
+
+
+def test_pids():
+    """The children of a shell that is number 1, and one that it kills."""
+    done = record(*OUTER, "--pid", "--fork", "--mount-proc", "sh", "-c",
+                  f"{PROGRAMS}/churn; ({PROGRAMS}/churn); sh -c 'kill -9 $$'; echo $$")
+    check(done, "ok\nok\n1\n", [os.path.basename(os.path.realpath("/bin/sh")), "churn"])
+    processes = rows("--processes")
+    expect(f"pids are not ours: {processes}", all(row["pid"] > 1 for row in processes))
+    expect(f"nobody was killed: {processes}", any(row["end"] == "signal" and row["status"] == 9 for row in processes))
+    images = {(row["pid"], row["exec_generation"]): row for row in processes}
+    for (pid, generation), row in images.items():
+        before = images.get((pid, generation - 1))
+        if before and before["end"] == "exec":
+            expect(f"an image ends after its successor begins: {before} {row}", before["end_ns"] <= row["start_ns"])
+
+
+def test_threads():
+    """More threads, one after the other, than there are places: those of dead ones must come free."""
+    done = record(*OUTER, "--pid", "--fork", "--mount-proc", PROGRAMS / "threads", "short", "3000")
+    check(done, done.stdout, ["threads"])
+    expect(f"calls found no room: {done.stderr}", "found no room" not in done.stderr)
+
+
+def test_mounts():
+    """Where regions lie, something else lies there."""
+    done = record(*OUTER, "--mount", "sh", "-c", f"mount -t tmpfs none /dev/shm && {PROGRAMS}/churn")
+    check(done, "ok\n", ["churn"])
+
+
+def libraries(program):
+    words = subprocess.run(["ldd", program], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    return [word for word in words if word.startswith("/")]
+
+
+def test_root():
+    """Behind another root, without /proc and without the region's path; links there mean what they mean inside."""
+    root = pathlib.Path("root")
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "bin").symlink_to("/usr/bin")
+    for program in ("/bin/sh", PROGRAMS / "churn"):
+        shutil.copy(program, root / "usr/bin" / pathlib.Path(program).name)
+        for library in libraries(program):
+            (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, root / library[1:])
+    done = record(*OUTER, "chroot", root, "/bin/sh", "-c", "/bin/churn; :")
+    check(done, "ok\n", ["sh", "churn"])
+
+
+def test_descriptors():
+    """None of ours stays open, also when the region had to be handed over."""
+    script = "exec python3 -c 'import os; print(sorted(map(int, os.listdir(\"/proc/self/fd\")))[:-1])'"
+    command = [*OUTER, "--mount", "sh", "-c", f"mount -t tmpfs none /dev/shm && {script}"]
+    alone = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+    done = record(*command)
+    expect(f"{done.stdout!r}, alone {alone.stdout!r}\n{done.stderr}", done.stdout == alone.stdout)
+
+
+def main():
+    allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if allowed.returncode:
+        print(f"no namespaces here: {allowed.stderr.strip()}")
+        return SKIP
+    failed = 0
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            try:
+                test()
+            except Failure as failure:
+                failed += 1
+                print(f"{name}: {failure}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
