@@ -170,6 +170,9 @@ static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 	struct unwind_tables tables = {0, 0, 0, 0};
 	uint32_t image = image_of(recorder, pc - 1, &tables);
 	uint64_t row = image == UINT32_MAX ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
+	/* No call returns to the first byte of a function: a coroutine's stack was made so (makecontext), and begins here. */
+	if (image != UINT32_MAX && row_kind(row) == ROW_POINTERS && row_kind(unwind_row(&tables, pc)) != ROW_POINTERS)
+		row = row_make(ROW_END, ROW_BP_SAME, 0, 0);
 	uint32_t id = pc_add(recorder, pc, image);
 	uint64_t packed = row | (uint64_t)id << ROW_ID_SHIFT;
 	if (claimed && id == PC_TRUNCATED) {
