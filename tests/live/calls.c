@@ -69,7 +69,7 @@ static char *number_append(char *at, uint64_t number)
 }
 
 /* stacks.c, where it is linked. */
-void call_stacks_open(const char *path) __attribute__((weak));
+void call_stacks_open(const char *path, uint64_t interval) __attribute__((weak));
 void call_stacks_log(uint64_t index) __attribute__((weak));
 
 static int log_create(const char *directory, uint64_t start_ns)
@@ -87,7 +87,7 @@ static int log_create(const char *directory, uint64_t start_ns)
 	strcpy(end, ".calls");
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd >= 0 && call_stacks_open && environment_get("CALL_STACKS", wanted, sizeof(wanted)))
-		call_stacks_open(path);
+		call_stacks_open(path, number_parse(wanted));
 	return fd;
 }
 

@@ -16,10 +16,12 @@ log       preload (default): the oracle library logs every call; self: the progr
           none: only outputs are compared
 order     how the log is compared with the trace: exact (default), contains, unordered, finished (compare.py)
 status    the exit status expected (default 0)
+unknown   frees of blocks that nobody had (default 0)
 unlogged  processes with events that the log cannot see (default 0)
 records   the most calls of a log (CALL_LOG_RECORDS)
 record    options for `xheap record`
-stacks    yes: the oracle unwinds each call, and every stack of the trace must be as it says (default no)
+stacks    yes: the oracle unwinds each call, and every stack of the trace must be as it says; a number: each so manieth call, where
+          all would take too long (SOAK=1 takes all); default no
 output    same (default): standard output and error are as untraced; any: they differ from run to run
 
 Three runs: untraced, untraced with the log (--untraced ends here: the log must hold by itself), traced with the log.
@@ -40,7 +42,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).reso
 XHEAP = pathlib.Path(os.environ.get("XHEAP", BUILD / "xheap"))
 PROGRAMS = BUILD / "tests/live"
 SKIP = 77
-DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unlogged": "0",
+DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unknown": "0", "unlogged": "0",
             "records": "", "record": "", "stacks": "no", "output": "same"}
 
 
@@ -116,8 +118,8 @@ class Check:
         settings = [f"CALL_LOG={logs}"]
         if self.row["records"]:
             settings.append(f"CALL_LOG_RECORDS={self.row['records']}")
-        if self.row["stacks"] == "yes":
-            settings.append("CALL_STACKS=1")
+        if self.row["stacks"] != "no":
+            settings.append(f"CALL_STACKS={1 if self.row['stacks'] == 'yes' or os.environ.get('SOAK') else self.row['stacks']}")
         if self.row["log"] == "preload":
             settings.append(f"LD_PRELOAD={PROGRAMS / 'oracle.so'}")
         return settings
@@ -159,7 +161,7 @@ class Check:
         self.expect_same(run, plain, "traced")
         self.expect_complete(trace)
         if self.row["log"] != "none":
-            self.compare(logs, self.dump(trace, "events"), self.dump(trace, "stacks") if self.row["stacks"] == "yes" else None)
+            self.compare(logs, self.dump(trace, "events"), self.dump(trace, "stacks") if self.row["stacks"] != "no" else None)
 
     def dump(self, trace, subject):
         path = self.directory / f"{subject}.csv"
@@ -173,12 +175,15 @@ class Check:
             raise Failure(f"{how}: {reason}\n{run.wrapper_errors}{run.stderr[-2000:]}")
 
     def expect_complete(self, trace):
-        info = json.loads(subprocess.run([XHEAP, "info", trace, "--format", "json"], stdout=subprocess.PIPE,
-                                         check=True).stdout)
-        for what in ("lost_events", "order_conflicts", "check_failures"):
-            if info.get(what, 0):
-                raise Failure(f"{what}: {info[what]}")
-        if not info.get("complete", False):
+        info, heap = (json.loads(subprocess.run([XHEAP, command, trace, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+                      for command in ("info", "heap"))
+        # What is not there would be no zero.
+        facts = {"lost_events": info["lost_events"], "gaps": len(info["gaps"]), "order_conflicts": heap["order_conflicts"],
+                 "unknown_frees": heap["unknown_frees"] - int(self.row["unknown"])}
+        for what, count in facts.items():
+            if count:
+                raise Failure(f"{what}: {count}")
+        if not info["complete"]:
             raise Failure("the trace says that it is not complete")
 
     def compare(self, logs, dump=None, stacks=None):

@@ -29,6 +29,7 @@ HEADER_BYTES, NAMES_AT, NAME_BYTES, NAMES = 4096, HEADER.size, 32, 64
 PATH_AT = NAMES_AT + NAME_BYTES * NAMES
 ENTERED, RETURNED = 1, 2
 LARGEST = (1 << 64) - 1
+CUT = (0, 0)
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
@@ -78,7 +79,7 @@ class Log:
 
 
 def read_log_stacks(path):
-    """Frames (hash of the image's name, offset), innermost first, by the call's index."""
+    """Frames (hash of the image's name, offset), innermost first, by the call's index; CUT where the unwinder had no table to go on."""
     stacks = {}
     if not os.path.exists(path):
         return stacks
@@ -86,7 +87,8 @@ def read_log_stacks(path):
         at, end = 8, 8 + struct.unpack_from("<Q", data)[0]
         while at < end:
             index, count = struct.unpack_from("<II", data, at)
-            stacks[index] = list(struct.iter_unpack("<QQ", data[at + 8:at + 8 + count * 16]))
+            is_cut, count = count >> 31, count & 0x7fffffff
+            stacks[index] = list(struct.iter_unpack("<QQ", data[at + 8:at + 8 + count * 16])) + [CUT] * is_cut
             at += 8 + count * 16
     return stacks
 
@@ -189,7 +191,7 @@ class Stacks:
     """The trace's stacks, and which image of the trace is which image of the log."""
 
     def __init__(self, path):
-        self.nodes, self.checked, self.truncated = {}, 0, 0
+        self.nodes, self.checked, self.truncated, self.cut = {}, 0, 0, 0
         self.images = {}  # of this process: the log knows the program itself by an empty name
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
@@ -213,6 +215,10 @@ class Stacks:
             traced.pop()
             logged = logged[:len(traced)]
         self.checked += 1
+        if logged and logged[-1] == CUT:
+            logged = logged[:-1]
+            self.cut += len(traced) > len(logged)
+            traced = traced[:len(logged)]
         if len(traced) != len(logged):
             return f"stack of {len(logged)} frames, in the trace {len(traced)}\n{self.show(logged, traced)}"
         for (image, offset), (path, place) in zip(logged, traced):
@@ -383,7 +389,10 @@ def main():
     for failure in failures[:20]:
         print(failure)
     if STACKS:
-        print(f"{STACKS.checked} stacks compared, {STACKS.truncated} of them truncated")
+        print(f"{STACKS.checked} stacks compared, {STACKS.truncated} of them truncated, {STACKS.cut} as far as there are tables")
+        if STACKS.checked == 0 or STACKS.truncated * 100 > STACKS.checked:
+            failures.append("stacks: too few to say anything")
+            print(failures[-1])
     print(f"{checked} processes, {events} calls, {len(failures)} differences")
     return 1 if failures else 0
 

@@ -18,6 +18,9 @@ COLUMNS = ("seq,time_ns,duration_ns,process,pid,tid,action,function,heap,address
            "result,stack_id").split(",")
 
 
+STACK_COLUMNS = ("stack_id", "parent_id", "image", "offset")
+
+
 def make_row(call, pid, tid):
     action = "Free" if call.ended and not call.begun and not call.failed else "ReAlloc" if call.ended else "Alloc"
     address = call.ended if action == "Free" else call.begun
@@ -31,13 +34,33 @@ def make_rows(log):
             for call in calls]
 
 
-def differs(logs, rows, order, scratch):
-    dump = scratch / "dump.csv"
-    with open(dump, "w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="")
+def make_nodes(log, rows):
+    """The log's stacks as a trace has them, and each row's among them."""
+    nodes, ids = [], {}
+    calls = [call for threads in log.processes.values() for calls in threads.values() for call in calls]
+    for call, row in zip(calls, rows):
+        node = 0
+        for image, offset in reversed(call.stack):
+            if (node, image, offset) not in ids:
+                ids[node, image, offset] = len(nodes) + 1
+                nodes.append({"stack_id": len(nodes) + 1, "parent_id": node, "image": f"image {image}", "offset": hex(offset)})
+            node = ids[node, image, offset]
+        row["stack_id"] = node
+    return nodes
+
+
+def write_rows(path, columns, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
         writer.writerows(rows)
-    command = [HERE / "compare.py", "--order", order, logs, dump]
+    return path
+
+
+def differs(logs, rows, order, scratch, nodes=()):
+    command = [HERE / "compare.py", "--order", order, logs, write_rows(scratch / "dump.csv", COLUMNS, rows)]
+    if nodes:
+        command[1:1] = ["--stacks", write_rows(scratch / "stacks.csv", STACK_COLUMNS, nodes)]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode
 
 
@@ -63,21 +86,68 @@ FAULTS = {
 }
 
 
+def truncate(rows, nodes):
+    """Every stack without its outermost frame, and marked so."""
+    for node in nodes:
+        if not node["parent_id"]:
+            node.update(image="", offset="")
+
+
+def node_of(rows, nodes, index):
+    return nodes[rows[index]["stack_id"] - 1]
+
+
+def exchange(rows, nodes):
+    other = next(row for row in rows if row["stack_id"] != rows[100]["stack_id"])
+    rows[100]["stack_id"], other["stack_id"] = other["stack_id"], rows[100]["stack_id"]
+
+
+STACK_FAULTS = {
+    "a frame has another place": lambda rows, nodes: node_of(rows, nodes, 90).update(offset="0x123"),
+    "a frame has another image": lambda rows, nodes: node_of(rows, nodes, 90).update(image="image 1"),
+    "the outer frames are missing": lambda rows, nodes: node_of(rows, nodes, 90).update(parent_id=0),
+    "the innermost frame is missing": lambda rows, nodes: rows[90].update(stack_id=node_of(rows, nodes, 90)["parent_id"]),
+    "a stack is missing": lambda rows, nodes: rows[90].update(stack_id=0),
+    "a call has the stack of another": exchange,
+    "hardly a stack is whole": truncate,
+}
+
+
+def run_logged(program, logs, **settings):
+    """Its log, and the rows of a trace that agrees with it."""
+    logs.mkdir()
+    subprocess.run([BUILD / "tests/live" / program, "3", "300"], env=dict(os.environ, CALL_LOG=str(logs), **settings),
+                   stdout=subprocess.DEVNULL, check=True)
+    log = compare.Log(next(logs.glob("*.calls")))
+    return log, make_rows(log)
+
+
+def check_stacks(scratch):
+    logs = scratch / "logs-of-stacks"
+    log, rows = run_logged("churn", logs, CALL_STACKS="1", LD_PRELOAD=str(BUILD / "tests/live/oracle.so"))
+    nodes = make_nodes(log, rows)
+    failed = ["stacks: finds faults where none are"] if differs(logs, rows, "exact", scratch, nodes) else []
+    for what, change in STACK_FAULTS.items():
+        changed = [dict(row) for row in rows], [dict(node) for node in nodes]
+        change(*changed)
+        if not differs(logs, changed[0], "exact", scratch, changed[1]):
+            failed.append(f"stacks: does not find that {what}")
+    return failed
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)
         logs = scratch / "logs"
-        logs.mkdir()
-        subprocess.run([BUILD / "tests/live/churn_wrapped", "3", "300"], env=dict(os.environ, CALL_LOG=str(logs)),
-                       stdout=subprocess.DEVNULL, check=True)
-        rows = make_rows(compare.Log(next(logs.glob("*.calls"))))
+        _, rows = run_logged("churn_wrapped", logs)
         failed = [f"{order}: finds faults where none are" for order in compare.ORDERS if differs(logs, rows, order, scratch)]
         for what, (change, orders) in FAULTS.items():
             changed = [dict(row) for row in rows]
             change(changed)
             failed += [f"{order}: does not find that {what}" for order in orders
                        if not differs(logs, changed, order, scratch)]
-    print("\n".join(failed) or f"{len(rows)} events, {len(FAULTS)} faults found")
+        failed += check_stacks(scratch)
+    print("\n".join(failed) or f"{len(rows)} events, {len(FAULTS) + len(STACK_FAULTS)} faults found")
     return 1 if failed else 0
 
 

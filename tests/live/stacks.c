@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle's stacks: with CALL_STACKS=1 each logged call is unwound by libgcc, frame by frame, without any memory of the
+ * The oracle's stacks: with CALL_STACKS=N each Nth logged call is unwound by libgcc, frame by frame, without any memory of the
  * last one, and written beside the log. A frame is an image, known by a hash of its path, and the offset of its return address.
  *
  *     PID-START.stacks    8 bytes used, then per call: its index (4 bytes), frame count (4), frames (hash 8, offset 8)
+ *
+ * The count's top bit says that the last frame's code has no unwind table: libgcc gave up there, and its callers are not known.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -27,9 +29,17 @@ struct frame {
 struct walk {
 	struct frame *frames; /* NULL: only count */
 	uint32_t count;
+	uintptr_t last;       /* pc of the outermost frame so far */
 };
 
+enum { NO_TABLE = 1u << 31 };
+
+/* Of libgcc: the table for an address, NULL without one. */
+struct dwarf_eh_bases { void *text, *data, *function; };
+extern const void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases *bases);
+
 static char *stacks;
+static uint64_t every;
 static struct dl_find_object ourselves;
 
 static uint64_t text_hash(const char *text)
@@ -66,11 +76,12 @@ static _Unwind_Reason_Code frame_add(struct _Unwind_Context *context, void *argu
 	if (walk->frames)
 		walk->frames[walk->count] = is_known ? frame_of(pc, &found) : (struct frame){0, pc};
 	walk->count++;
+	walk->last = pc;
 	return _URC_NO_REASON;
 }
 
 /** Called by calls.c when the log has been opened; path ends in ".calls". */
-void call_stacks_open(const char *path)
+void call_stacks_open(const char *path, uint64_t interval)
 {
 	char name[1300];
 	size_t length = strlen(path);
@@ -80,8 +91,9 @@ void call_stacks_open(const char *path)
 	memcpy(name, path, length - 5);
 	strcpy(name + length - 5, "stacks");
 	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
+	if (fd < 0 || !interval)
 		return;
+	every = interval;
 	if (!ftruncate(fd, (off_t)file_bytes)) {
 		char *bytes = mmap(NULL, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 		if (bytes != MAP_FAILED)
@@ -93,17 +105,19 @@ void call_stacks_open(const char *path)
 /** Called by calls.c for each call, in its thread. */
 void call_stacks_log(uint64_t index)
 {
-	struct walk walk = {NULL, 0};
+	struct walk walk = {NULL, 0, 0};
+	struct dwarf_eh_bases bases;
 
-	if (!stacks)
+	if (!stacks || index % every)
 		return;
 	_Unwind_Backtrace(frame_add, &walk);
 	size_t bytes = 8 + walk.count * sizeof(struct frame);
 	uint64_t at = __atomic_fetch_add((uint64_t *)stacks, bytes, __ATOMIC_RELAXED) + 8;
 	if (at + bytes > file_bytes)
 		return;
-	struct walk again = {(struct frame *)(stacks + at + 8), 0};
+	struct walk again = {(struct frame *)(stacks + at + 8), 0, 0};
 	_Unwind_Backtrace(frame_add, &again);
-	uint32_t head[2] = {(uint32_t)index, again.count};
+	bool is_cut = again.count && !_Unwind_Find_FDE((void *)(again.last - 1), &bases);
+	uint32_t head[2] = {(uint32_t)index, again.count | (is_cut ? NO_TABLE : 0)};
 	memcpy(stacks + at, head, 8);
 }
