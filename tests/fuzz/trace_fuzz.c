@@ -5,7 +5,7 @@
  * each file that it is given, cut and with bits flipped.
  *
  * Checksums would hide all that lies behind them, so they are mended first, and blocks put where they belong, so that bytes
- * can come and go. Bit 0 of the header's first reserved byte says that the file is to be taken as it is.
+ * can come and go. Bit 0 of the header's first reserved byte says that what is behind the header is to be taken as it is.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -67,18 +67,27 @@ static size_t mend_block(uint8_t *out, size_t at, const uint8_t *data, size_t si
 	return format_aligned(end);
 }
 
-/* Returns the size of what is in out. */
-static size_t mend(uint8_t *out, const uint8_t *data, size_t size)
+static void mend_header(uint8_t *out, const uint8_t *data)
 {
 	struct format_header header;
-	size_t segment = 0, at = sizeof(header);
 	memcpy(&header, data, sizeof(header));
 	header.magic = FORMAT_MAGIC;
 	header.version = FORMAT_VERSION;
 	header.header_bytes = sizeof(header);
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
 	memcpy(out, &header, sizeof(header));
-	for (size_t from = next_block(data, size, sizeof(header)), next; from < size; from = next) {
+}
+
+/* Returns the size of what is in out. */
+static size_t mend(uint8_t *out, const uint8_t *data, size_t size)
+{
+	size_t segment = 0, at = sizeof(struct format_header);
+	mend_header(out, data);
+	if (((const struct format_header *)out)->reserved[0] & AS_IT_IS) {
+		memcpy(out + at, data + at, size - at);
+		return size;
+	}
+	for (size_t from = next_block(data, size, at), next; from < size; from = next) {
 		next = next_block(data, size, from + 4);
 		if (next - from >= sizeof(struct format_block))
 			at = mend_block(out, at, data + from, next - from, &segment);
@@ -176,16 +185,15 @@ static void go_on(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t out[INPUT_MAX + 16];
+	static uint8_t out[INPUT_MAX + 16] __attribute__((aligned(8)));
 	static char path[64];
 	struct trace *trace;
 	struct diag diag = {""};
-	size_t flag = offsetof(struct format_header, reserved);
 	if (size > INPUT_MAX)
 		return 0;
 	if (!path[0])
 		snprintf(path, sizeof(path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
-	if (size >= sizeof(struct format_header) && !(data[flag] & AS_IT_IS))
+	if (size >= sizeof(struct format_header))
 		size = mend(out, data, size);
 	else if (size)
 		memcpy(out, data, size);
@@ -205,13 +213,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef XHEAP_LIBFUZZER
-enum { FLIP_ROUNDS = 400, CUTS = 200 };
+enum { FLIP_ROUNDS = 400, CUTS = 200, SMALL_BYTES = 4096 };
+
+/* A small one at every byte, with its own checksums. */
+static void try_cut(uint8_t *data, size_t size)
+{
+	size_t flag = offsetof(struct format_header, reserved);
+	for (size_t cut = 0; cut < size; cut += 1 + size / CUTS)
+		LLVMFuzzerTestOneInput(data, cut);
+	if (size <= flag || size > SMALL_BYTES)
+		return;
+	data[flag] |= AS_IT_IS;
+	for (size_t cut = 0; cut < size; cut++)
+		LLVMFuzzerTestOneInput(data, cut);
+	data[flag] &= (uint8_t)~AS_IT_IS;
+}
 
 static void try_damaged(uint8_t *data, size_t size)
 {
 	uint32_t random = (uint32_t)size;
-	for (size_t cut = 0; cut < size; cut += 1 + size / CUTS)
-		LLVMFuzzerTestOneInput(data, cut);
 	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
 		uint8_t old[8];
 		size_t at[8];
@@ -239,6 +259,7 @@ int main(int count, char **arguments)
 		size_t size = fread(data, 1, sizeof(data), file);
 		fclose(file);
 		LLVMFuzzerTestOneInput(data, size);
+		try_cut(data, size);
 		try_damaged(data, size);
 	}
 	return 0;
