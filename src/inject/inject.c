@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/remote.h"
@@ -24,9 +25,21 @@ extern const unsigned char recorder_elf[], recorder_elf_end[];
 
 enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 32 * 1024 };
 
+static enum region_clock clock_used = REGION_CLOCK_TSC;
+
+void inject_use_clock(enum region_clock clock)
+{
+	clock_used = clock;
+}
+
 uint64_t inject_ticks(void)
 {
 	uint32_t low, high;
+	struct timespec time;
+	if (clock_used == REGION_CLOCK_MONOTONIC_RAW) {
+		clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+		return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	}
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
 }

@@ -59,7 +59,10 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 
 void inject_fini(struct inject *inject);
 
-/** Ticks now, of the clock that recorders use. */
+/** The clock that recorders use; the processor's if nothing is said. Before there are threads. */
+void inject_use_clock(enum region_clock clock);
+
+/** Ticks now, of that clock. */
 uint64_t inject_ticks(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
-enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, OWNER_DIED = 0x40000000, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, AT_FDCWD = -100,
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, OWNER_DIED = 0x40000000, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
        X_OK = 1, MADVISE_DONTDUMP = 16, PR_SET_PTRACER = 0x59616d61, SIGNALS_SET = 2 };
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
@@ -18,9 +18,15 @@ static int logger_lives(const struct region_header *region)
 	return !(LOAD(&region->owner) & OWNER_DIED) && LOAD(&region->state) == 1;
 }
 
+static uint64_t now(const struct recorder *recorder)
+{
+	return clock_of(recorder->region, LOAD(&recorder->region->options));
+}
+
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
-	uint64_t limit = clock_ticks() + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	uint32_t rounds = 0; /* a count that nobody raises is no clock */
+	uint64_t limit = now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
 	do {
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &recorder->region->mail[i];
@@ -29,7 +35,7 @@ static struct region_mail *mail_claim(struct recorder *recorder)
 		}
 		int64_t time[2] = {0, SLICE_NS / 100};
 		sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
-	} while (clock_ticks() < limit && logger_lives(recorder->region));
+	} while (now(recorder) < limit && rounds++ < ROUNDS_MAX && logger_lives(recorder->region));
 	return 0;
 }
 
@@ -42,9 +48,10 @@ static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_POSTED);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
-	uint64_t limit = clock_ticks() + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	uint32_t rounds = 0;
+	uint64_t limit = now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
 	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
-		if (clock_ticks() > limit || !logger_lives(region))
+		if (now(recorder) > limit || rounds++ > ROUNDS_MAX || !logger_lives(region))
 			return 0;
 		int64_t time[2] = {0, SLICE_NS};
 		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);

@@ -104,7 +104,7 @@ enum region_option {
 	OPTION_STACK_REALLOC = 1u << 4,
 	OPTION_STACK_FREE = 1u << 5,
 	OPTION_CHECK = 1u << 6,           /**< compare every remembered stack with a full walk */
-	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp): ticks come from coarse_ticks */
+	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp), or no good: ticks come from the kernel or from coarse_ticks */
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
 

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "region/layout.h"
 #include "trace/writer.h"
 
 struct session_clock {
+	enum region_clock kind;
 	struct writer_clock writer;
 	uint64_t ticks_per_ms;
 	uint64_t first_ticks, first_ns; /**< one moment by both clocks */
@@ -17,7 +19,8 @@ struct session_clock {
 
 /**
  * Begin: the rate comes from the kernel where it tells (perf's mapped page). Elsewhere it is measured, and at first only roughly:
- * good for limits of time, not for a trace.
+ * good for limits of time, not for a trace. Where the processor's time stamp counter is not to be trusted, the kernel's clock is used
+ * instead, at the price of a system call for each reading; XHEAP_CLOCK=monotonic in the environment asks for that.
  */
 void session_clock_read(struct session_clock *clock);
 

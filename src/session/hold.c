@@ -202,8 +202,9 @@ static int make_region(struct hold *hold, struct hold_result *result)
 {
 	const struct session_options *options = hold->holder->options;
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
-				       .options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
-				       .clock = REGION_CLOCK_TSC, .start_ticks = inject_ticks()};
+				       .options = session_options_word(options) |
+				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
+				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
 	snprintf(result->region_path, sizeof(result->region_path), "%s/region.%u", hold->holder->directory, result->number);
