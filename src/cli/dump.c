@@ -525,6 +525,8 @@ static int dump_show(const struct dump_options *options, const char *path, const
 			    .column_count = subjects[options->subject].count, .format = options->format, .range = options->range,
 			    .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
+	if (!dump.row.dictionary->is_complete)
+		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
 	write_header(&dump);
 	int error = subjects[options->subject].run(&dump, &diag);
 	symbols_free(dump.symbols);
