@@ -446,11 +446,6 @@ static void leave_out_of_cores(struct inject *inject, struct remote *remote)
 	}
 }
 
-static bool mapping_failed(int64_t result)
-{
-	return result < 0 && result > -4096;
-}
-
 /* Whether the target's descriptor is the region: a path may lead elsewhere in another mount namespace. */
 static bool is_region(const struct inject *inject, int64_t fd)
 {
@@ -460,36 +455,64 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
-/* The region's file, opened by the target itself. place: room for the path. */
-static int64_t open_region(struct inject *inject, struct remote *remote, uint64_t place, const char *path)
+enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
+
+/* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at place. */
+static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place, int64_t results[REMOTE_BATCH_MAX])
 {
-	if (!remote_write(remote->memory, place, path, strlen(path) + 1))
-		return -EFAULT;
-	int64_t fd = remote_call(remote, SYS_openat, (uint64_t)AT_FDCWD, place, O_RDWR | O_CLOEXEC, 0, 0, 0);
-	if (fd >= 0 && !is_region(inject, fd)) {
-		remote_call(remote, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-		return -ENOENT;
-	}
-	return fd;
+	const uint64_t bytes = inject->region->bytes, data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
+	const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, both = PROT_READ | PROT_WRITE;
+	const struct inject_island *island = &inject->island[0];
+	const struct remote_step steps[CALL_COUNT] = {
+		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
+		[CALL_REGION] = {SYS_mmap, true, {{0, 0}, {bytes, 0}, {both, 0}, {MAP_SHARED, 0}, {0, CALL_OPEN + 1}}},
+		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
+		[CALL_WIPE] = {SYS_madvise, true, {{RECORDER_DATA_BYTES, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
+		{SYS_madvise, false, {{0, CALL_DATA + 1}, {data_bytes, 0}, {MADV_DONTDUMP, 0}}},
+		{SYS_madvise, false, {{0, CALL_REGION + 1}, {bytes, 0}, {MADV_DONTDUMP, 0}}},
+		{SYS_madvise, false, {{island[0].low, 0}, {island[0].high - island[0].low, 0}, {MADV_DONTDUMP, 0}}},
+		{SYS_madvise, false, {{island[1].low, 0}, {island[1].high - island[1].low, 0}, {MADV_DONTDUMP, 0}}},
+	};
+	return remote_batch(remote, island->low, steps, CALL_COUNT, results);
 }
 
-/* Mapped in the target, which keeps no descriptor. */
-static int64_t map_region(struct inject *inject, struct remote *remote, const char *path)
+static bool mapping_failed(int64_t result)
+{
+	return result < 0 && result > -4096;
+}
+
+/* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as map_at_once() left them. */
+static int map_passed_region(const struct inject *inject, struct remote *remote, uint64_t place, int64_t *results)
+{
+	if (results[CALL_OPEN] >= 0) {
+		remote_call(remote, SYS_munmap, (uint64_t)results[CALL_REGION], inject->region->bytes, 0, 0, 0, 0);
+		remote_call(remote, SYS_close, (uint64_t)results[CALL_OPEN], 0, 0, 0, 0, 0);
+	}
+	results[CALL_REGION] = results[CALL_OPEN] = remote_pass(remote, place, inject->region->fd);
+	if (results[CALL_OPEN] < 0)
+		return (int)results[CALL_OPEN];
+	results[CALL_REGION] = remote_call(remote, SYS_mmap, 0, inject->region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+					   (uint64_t)results[CALL_OPEN], 0);
+	if (!mapping_failed(results[CALL_REGION]))
+		remote_call(remote, SYS_madvise, (uint64_t)results[CALL_REGION], inject->region->bytes, MADV_DONTDUMP, 0, 0, 0);
+	return 0;
+}
+
+/* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
+static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
 	uint64_t place = (remote->registers.rsp - 2048) & ~15ull;
 	char saved[REMOTE_PLACE_BYTES];
-	if (strlen(path) >= sizeof(saved) || !remote_read(remote->memory, place, saved, sizeof(saved)))
+	if (strlen(path) >= sizeof(saved) || !remote_read(remote->memory, place, saved, sizeof(saved)) ||
+	    !remote_write(remote->memory, place, path, strlen(path) + 1))
 		return -EFAULT;
-	int64_t fd = open_region(inject, remote, place, path);
-	/* Behind another root, or as another user: then it is handed over. */
-	if (fd < 0)
-		fd = remote_pass(remote, place, inject->region->fd);
+	int error = map_at_once(inject, remote, place, results);
+	if (!error && (results[CALL_OPEN] < 0 || !is_region(inject, results[CALL_OPEN])))
+		error = map_passed_region(inject, remote, place, results);
 	remote_write(remote->memory, place, saved, sizeof(saved));
-	if (fd < 0)
-		return fd;
-	int64_t result = remote_call(remote, SYS_mmap, 0, inject->region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (uint64_t)fd, 0);
-	remote_call(remote, SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
-	return result;
+	if (!error)
+		remote_call(remote, SYS_close, (uint64_t)results[CALL_OPEN], 0, 0, 0, 0, 0);
+	return error;
 }
 
 static int64_t map_private(struct remote *remote, uint64_t hint, uint64_t bytes, int protection)
@@ -504,7 +527,6 @@ static int island_add(struct inject *inject, struct remote *remote, const struct
 	int64_t at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
 	if (mapping_failed(at))
 		return (int)at;
-	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
 	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
 	return 0;
 }
@@ -527,19 +549,21 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 		if (error)
 			refuse(inject, "functions", "the executable", "no free memory within reach");
 	}
-	int64_t region = map_region(inject, remote, region_path);
-	if (mapping_failed(region))
-		return diag_fail(diag, (int)-region, "cannot map the region into process %d: %s", (int)inject->pid, strerror((int)-region));
-	int64_t data = map_private(remote, 0, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, PROT_READ | PROT_WRITE);
-	if (mapping_failed(data))
-		return diag_fail(diag, (int)-data, "cannot map the recorder's memory into process %d: %s", (int)inject->pid, strerror((int)-data));
-	inject->region_address = (uint64_t)region;
-	inject->recorder = (uint64_t)data;
-	inject->wiped = (uint64_t)data + RECORDER_DATA_BYTES;
-	remote_call(remote, SYS_madvise, (uint64_t)region, inject->region->bytes, MADV_DONTDUMP, 0, 0, 0);
-	remote_call(remote, SYS_madvise, (uint64_t)data, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, MADV_DONTDUMP, 0, 0, 0);
-	if (remote_call(remote, SYS_madvise, inject->wiped, RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0) != 0)
+	int64_t results[REMOTE_BATCH_MAX];
+	error = map_memory(inject, remote, region_path, results);
+	if (!error && mapping_failed(results[CALL_REGION]))
+		error = (int)results[CALL_REGION];
+	if (error)
+		return diag_fail(diag, -error, "cannot map the region into process %d: %s", (int)inject->pid, strerror(-error));
+	if (mapping_failed(results[CALL_DATA])) {
+		error = (int)-results[CALL_DATA];
+		return diag_fail(diag, error, "cannot map the recorder's memory into process %d: %s", (int)inject->pid, strerror(error));
+	}
+	if (results[CALL_WIPE] != 0)
 		return diag_fail(diag, ENOTSUP, "this kernel has no MADV_WIPEONFORK");
+	inject->region_address = (uint64_t)results[CALL_REGION];
+	inject->recorder = (uint64_t)results[CALL_DATA];
+	inject->wiped = inject->recorder + RECORDER_DATA_BYTES;
 	if (!remote_write(remote->memory, inject->text, code, code_size))
 		return diag_fail(diag, EPERM, "cannot write the recorder into process %d", (int)inject->pid);
 	return 0;

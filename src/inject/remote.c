@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/remote.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,12 +42,13 @@ static uint64_t find_syscall(const struct remote *remote)
 	return 0;
 }
 
-/* Step over one instruction. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile stay pending by being sent again. */
-static int step(struct remote *remote)
+/* Go on until the trap that it runs into: by a step, over one instruction. 0, or -ESRCH when the process is gone. Signals that arrive
+ * meanwhile are sent again at the end. */
+static int go_on(struct remote *remote, enum __ptrace_request how)
 {
 	for (;;) {
 		int status;
-		if (ptrace(PTRACE_SINGLESTEP, remote->pid, 0, 0) != 0)
+		if (ptrace(how, remote->pid, 0, 0) != 0)
 			return -ESRCH;
 		pid_t got;
 		do
@@ -57,7 +59,7 @@ static int step(struct remote *remote)
 		if (WSTOPSIG(status) == SIGTRAP)
 			return 0;
 		if (status >> 16 == 0)
-			kill(remote->pid, WSTOPSIG(status));
+			remote->postponed |= 1ull << (WSTOPSIG(status) - 1);
 	}
 }
 
@@ -71,7 +73,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite what we set: go to where user code begins. */
-	if (step(remote) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
+	if (go_on(remote, PTRACE_SINGLESTEP) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
 		return error;
@@ -98,10 +100,94 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	registers.rip = remote->syscall_at;
 	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
-	if (step(remote) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+	if (go_on(remote, PTRACE_SINGLESTEP) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
 	return (int64_t)registers.rax;
 }
+
+/* ---- several calls at once ---- */
+
+/* Registers by their numbers: of a call's arguments, and those that a call leaves alone. */
+enum { RAX = 0, RBX = 3 };
+static const uint8_t argument_registers[6] = {7, 6, 2, 10, 8, 9};
+static const uint8_t kept_registers[REMOTE_KEPT_MAX] = {12, 13, 14, 15, RBX};
+
+struct program { unsigned char code[REMOTE_BATCH_BYTES]; size_t size; };
+
+static void put(struct program *program, const void *bytes, size_t size)
+{
+	memcpy(program->code + program->size, bytes, size);
+	program->size += size;
+}
+
+/* movabs $value, %to */
+static void put_constant(struct program *program, uint8_t to, uint64_t value)
+{
+	put(program, (uint8_t[]){0x48 | to >> 3, 0xb8 | (to & 7)}, 2);
+	put(program, &value, sizeof(value));
+}
+
+/* mov (0x89) or add (0x01) %from, %to */
+static void put_registers(struct program *program, uint8_t opcode, uint8_t from, uint8_t to)
+{
+	put(program, (uint8_t[]){0x48 | (from >> 3) << 2 | to >> 3, opcode, 0xc0 | (from & 7) << 3 | (to & 7)}, 3);
+}
+
+/* kept: the register of each call's result */
+static void put_step(struct program *program, const struct remote_step *step, const uint8_t *kept)
+{
+	for (int i = 0; i < 6; i++) {
+		const struct remote_argument *argument = &step->argument[i];
+		put_constant(program, argument_registers[i], argument->value);
+		if (argument->plus)
+			put_registers(program, 0x01, kept[argument->plus - 1], argument_registers[i]);
+	}
+	put_constant(program, RAX, (uint64_t)step->number);
+	put(program, "\x0f\x05", 2);
+}
+
+/* Room for a call with six arguments, each added to a result, and for keeping its own. */
+_Static_assert(REMOTE_BATCH_MAX * (6 * (10 + 3) + 10 + 2 + 3) + 1 <= REMOTE_BATCH_BYTES, "a batch fits");
+
+static int64_t register_value(const struct user_regs_struct *registers, uint8_t number)
+{
+	const unsigned long long values[] = {[RBX] = registers->rbx, [12] = registers->r12, [13] = registers->r13,
+					     [14] = registers->r14, [15] = registers->r15};
+	return (int64_t)values[number];
+}
+
+int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count, int64_t results[REMOTE_BATCH_MAX])
+{
+	struct program program = {.size = 0};
+	uint8_t kept[REMOTE_BATCH_MAX];
+	uint32_t kept_count = 0;
+	assert(count <= REMOTE_BATCH_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		put_step(&program, &steps[i], kept);
+		if (!steps[i].keep)
+			continue;
+		assert(kept_count < REMOTE_KEPT_MAX);
+		kept[i] = kept_registers[kept_count++];
+		put_registers(&program, 0x89, RAX, kept[i]);
+	}
+	put(&program, "\xcc", 1);
+	struct user_regs_struct registers = remote->registers;
+	registers.orig_rax = (unsigned long long)-1;
+	registers.rip = at;
+	if (!remote_write(remote->memory, at, program.code, program.size))
+		return -EFAULT;
+	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0 || go_on(remote, PTRACE_CONT) != 0 ||
+	    ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+		return -ESRCH;
+	if (registers.rip != at + program.size)
+		return -EFAULT;
+	for (uint32_t i = 0; i < count; i++)
+		if (steps[i].keep)
+			results[i] = register_value(&registers, kept[i]);
+	return 0;
+}
+
+/* ---- a descriptor ---- */
 
 /* Send a descriptor of the same file into `to`. */
 static int send_descriptor(int to, int fd)
@@ -181,5 +267,8 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 void remote_end(struct remote *remote)
 {
 	ptrace(PTRACE_SETREGS, remote->pid, 0, &remote->registers);
+	for (int signal = 1; signal <= 64; signal++)
+		if (remote->postponed >> (signal - 1) & 1)
+			kill(remote->pid, signal);
 	close(remote->memory);
 }

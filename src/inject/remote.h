@@ -18,6 +18,19 @@ struct remote {
 	int memory;                   /**< /proc/PID/mem */
 	struct user_regs_struct registers; /**< as found, given back by remote_end() */
 	uint64_t syscall_at;          /**< address of a syscall instruction in it */
+	uint64_t postponed;           /**< signals that came meanwhile, from bit 0; sent again by remote_end() */
+};
+
+/** An argument of a call in a batch: value, plus the result of call `plus` - 1 of the batch where that is not 0. */
+struct remote_argument { uint64_t value; uint32_t plus; };
+
+enum { REMOTE_BATCH_MAX = 12, REMOTE_BATCH_BYTES = 2048, REMOTE_KEPT_MAX = 5 };
+
+/** One of the calls of a batch. keep: its result is wanted, by the caller or by later calls (REMOTE_KEPT_MAX of a batch). */
+struct remote_step {
+	long number;
+	bool keep;
+	struct remote_argument argument[6];
 };
 
 /** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory, find a syscall
@@ -26,6 +39,10 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
 /** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+
+/** Make it call all of these one after the other, which costs two stops, not two for each. at: REMOTE_BATCH_BYTES of its executable
+ *  memory to use. results: of each that is kept. 0, or -ESRCH, -EFAULT: none of the results means anything. */
+int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count, int64_t results[REMOTE_BATCH_MAX]);
 
 /**
  * Give it a descriptor of the file that is open here as fd, opened anew, without a path: over a pair of sockets that it makes and

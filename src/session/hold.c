@@ -216,18 +216,21 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	return 0;
 }
 
+static void drop_region(struct hold_result *result)
+{
+	region_close(&result->region);
+	unlink(result->region_path);
+}
+
 /* pid stands at its exec: give it a region and the recorder. */
 static void inject_held(struct hold *hold, struct hold_result *result)
 {
 	result->kind = HOLD_UNTRACED;
-	if (make_region(hold, result) != 0)
-		return;
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
 	/* Other threads of the machine should not make the process stand longer than it must. */
 	if (inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag) != 0) {
-		region_close(&result->region);
-		unlink(result->region_path);
+		drop_region(result);
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
@@ -279,12 +282,19 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	answer(hold, 0, "");
+	/* While the process is busy with its exec. */
+	bool has_region = make_region(hold, result) == 0;
 	if (!wait_for_exec(hold)) {
 		result->kind = HOLD_FAILED;
+		if (has_region)
+			drop_region(result);
 		return;
 	}
 	result->has_executed = true;
-	inject_held(hold, result);
+	result->start_ticks = inject_ticks();
+	result->kind = HOLD_UNTRACED;
+	if (has_region)
+		inject_held(hold, result);
 }
 
 static void *hold_thread(void *argument)
