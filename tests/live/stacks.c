@@ -71,7 +71,8 @@ static _Unwind_Reason_Code frame_add(struct _Unwind_Context *context, void *argu
 	if (!pc || walk->count == FRAME_MAX)
 		return _URC_END_OF_STACK;
 	bool is_known = !_dl_find_object((void *)pc, &found);
-	if (is_known && found.dlfo_map_start == ourselves.dlfo_map_start)
+	/* Neither the oracle nor the recorder, which has no link map, is the program's. */
+	if (is_known && (found.dlfo_map_start == ourselves.dlfo_map_start || !found.dlfo_link_map))
 		return _URC_NO_REASON;
 	if (walk->frames)
 		walk->frames[walk->count] = is_known ? frame_of(pc, &found) : (struct frame){0, pc};
