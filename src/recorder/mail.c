@@ -75,6 +75,14 @@ static void list_end(struct recorder *recorder)
 	STORE_RELEASE(&recorder->image_sequence, recorder->image_sequence + 1);
 }
 
+/* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so, since reading it
+ * would cost more than the start of a short program. */
+static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
+{
+	if (LOAD(&recorder->region->pc_count) > PC_FIRST)
+		capture_forget(recorder, low, high);
+}
+
 /* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is here. */
 static void images_refresh(struct recorder *recorder)
 {
@@ -86,7 +94,7 @@ static void images_refresh(struct recorder *recorder)
 	for (uint32_t i = 0; i < recorder->image_count;) {
 		struct recorder_image *image = &recorder->image[i];
 		if (image->index < region->image_max && images[image->index].unload_ticks) {
-			capture_forget(recorder, image->base, image->end);
+			rows_forget(recorder, image->base, image->end);
 			*image = recorder->image[--recorder->image_count];
 			has_changed = 1;
 		} else {
@@ -98,7 +106,7 @@ static void images_refresh(struct recorder *recorder)
 		if (image->process != process || image->unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX)
 			continue;
 		/* Code without an image was there before, perhaps, and has rows. */
-		capture_forget(recorder, image->base, image->end);
+		rows_forget(recorder, image->base, image->end);
 		recorder->image[recorder->image_count++] = (struct recorder_image){
 			image->base, image->end, image->eh_frame_header, image->eh_frame_header_bytes, recorder->image_seen, 0};
 		has_changed = 1;
