@@ -231,7 +231,7 @@ bool proc_environment_has(pid_t pid, const char *name, const char *text)
 	return has;
 }
 
-static bool maps_mention(pid_t pid, const char *path, uint64_t inode)
+bool proc_has_mapped(pid_t pid, const char *path, uint64_t inode)
 {
 	size_t size;
 	char *text = read_whole(pid, "maps", &size), number[32];
@@ -253,7 +253,7 @@ struct counted { const char *path; uint64_t inode; uint32_t count; };
 static bool count_mapping(void *cookie, pid_t pid)
 {
 	struct counted *counted = cookie;
-	counted->count += pid != getpid() && maps_mention(pid, counted->path, counted->inode);
+	counted->count += pid != getpid() && proc_has_mapped(pid, counted->path, counted->inode);
 	return false;
 }
 

@@ -43,6 +43,9 @@ bool proc_thread_exists(pid_t pid, pid_t tid);
 /** The pid namespace's inode, 0 when unknown. */
 uint64_t proc_pid_namespace(pid_t pid);
 
+/** Whether pid has the file with this path and inode mapped. */
+bool proc_has_mapped(pid_t pid, const char *path, uint64_t inode);
+
 /** Whether any process has the file, open here as fd for reading and writing, and only once, open or mapped besides. path: the file. */
 bool proc_is_in_use(const char *path, int fd);
 

@@ -255,15 +255,7 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 static bool process_has_region(const struct target *target, pid_t pid)
 {
 	struct stat status;
-	struct proc_map *maps;
-	if (fstat(target->region.fd, &status) != 0)
-		return false;
-	int count = pid ? proc_read_maps(pid, &maps) : (maps = NULL, 0);
-	bool has = false;
-	for (int i = 0; i < count && !has; i++)
-		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, target->region_path, strlen(target->region_path)) == 0;
-	free(maps);
-	return has;
+	return pid && fstat(target->region.fd, &status) == 0 && proc_has_mapped(pid, target->region_path, status.st_ino);
 }
 
 /* A process that has ended has no memory any more; its parent may have. */

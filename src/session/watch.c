@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 64 * 1024, EVENTS_AT_ONCE = 16 };
+enum { EVENTS_AT_ONCE = 16 };
 
 struct watch { struct doorbell *doorbell; int epoll; };
 
@@ -41,7 +41,6 @@ int watch_begin(struct doorbell *doorbell)
 	int epoll = watch->epoll;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	if (epoll >= 0 && pthread_create(&thread, &attributes, watch_thread, watch) != 0) {
 		close(epoll);
 		epoll = -1;
