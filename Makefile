@@ -27,7 +27,8 @@ demo: all
 	@scripts/demo $(BUILD)
 
 install: all
-	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@meson setup --reconfigure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
+	@ninja -C $(BUILD) --quiet
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
 fuzz: setup-check
