@@ -322,7 +322,8 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 {
 	if (rules->ra.kind == RULE_UNDEFINED)
 		return row_make(ROW_END, ROW_BP_SAME, 0, 0);
-	if (rules->ra.kind != RULE_OFFSET || rules->ra.offset != -8 || !fits(rules->cfa_offset, 20))
+	/* A procedure linkage table's offset is none of the stack. */
+	if (rules->ra.kind != RULE_OFFSET || rules->ra.offset != -8 || (rules->cfa_kind != CFA_PLT && !fits(rules->cfa_offset, 20)))
 		return row_make(ROW_BAD, ROW_BP_SAME, 0, 0);
 
 	int64_t offset = rules->cfa_offset;
