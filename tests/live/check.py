@@ -17,6 +17,7 @@ log       preload (default): the oracle library logs every call; self: the progr
 order     how the log is compared with the trace: exact (default), contains, unordered, finished (compare.py)
 status    the exit status expected (default 0)
 unknown   frees of blocks that nobody had (default 0)
+whole     yes: no stack may be truncated (default no)
 unlogged  processes with events that the log cannot see (default 0)
 records   the most calls of a log (CALL_LOG_RECORDS)
 record    options for `xheap record`
@@ -43,7 +44,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).reso
 XHEAP = pathlib.Path(os.environ.get("XHEAP", BUILD / "xheap"))
 PROGRAMS = BUILD / "tests/live"
 SKIP = 77
-DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unknown": "0", "unlogged": "0",
+DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unknown": "0", "whole": "no", "unlogged": "0",
             "records": "", "record": "", "stacks": "no", "output": "same"}
 
 
@@ -182,6 +183,8 @@ class Check:
         # What is not there would be no zero.
         facts = {"lost_events": info["lost_events"], "gaps": len(info["gaps"]), "order_conflicts": heap["order_conflicts"],
                  "unknown_frees": heap["unknown_frees"] - int(self.row["unknown"])}
+        if self.row["whole"] == "yes":
+            facts["truncated_stacks"] = info["truncated_stacks"]
         for what, count in facts.items():
             if count:
                 raise Failure(f"{what}: {count}")
