@@ -166,10 +166,22 @@ uint64_t proc_pid_namespace(pid_t pid)
 	return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
+bool proc_is_foreign(pid_t pid)
+{
+	static uint64_t ours;
+	uint64_t own = __atomic_load_n(&ours, __ATOMIC_RELAXED);
+	if (!own)
+		__atomic_store_n(&ours, own = proc_pid_namespace(getpid()), __ATOMIC_RELAXED);
+	return proc_pid_namespace(pid) != own;
+}
+
 pid_t proc_inner_id(pid_t pid, pid_t tid)
 {
 	char name[64];
 	size_t size;
+	/* The status takes the kernel longer to write than anything else that we ask of it. */
+	if (!proc_is_foreign(pid))
+		return proc_thread_exists(pid, tid) ? tid : 0;
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	char *text = read_whole(pid, name, &size);
 	char *line = text ? strstr(text, "\nNSpid:") : NULL;

@@ -49,6 +49,9 @@ bool proc_has_mapped(pid_t pid, const char *path, uint64_t inode);
 /** Whether any process has the file, open here as fd for reading and writing, and only once, open or mapped besides. path: the file. */
 bool proc_is_in_use(const char *path, int fd);
 
+/** Whether pid lives in another pid namespace than we (also when it is gone). */
+bool proc_is_foreign(pid_t pid);
+
 /** A thread's id as its own, innermost pid namespace has it; 0 when it is gone. A process's is that of its first thread. */
 pid_t proc_inner_id(pid_t pid, pid_t tid);
 

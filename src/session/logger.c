@@ -165,7 +165,7 @@ static void member_begin(const struct logger *logger, struct target *target, uin
 {
 	struct member *member = &target->member[index];
 	*member = (struct member){.pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .pid = pid, .inner = inner, .state = 1,
-				  .is_foreign = pid && proc_pid_namespace(pid) != proc_pid_namespace(getpid())};
+				  .is_foreign = pid && proc_is_foreign(pid)};
 	watch_add(logger->watch, member->pidfd);
 	target->alive++;
 	if (index >= target->member_count)
