@@ -15,6 +15,10 @@
  * (pc, sp, bp). Then it walks from the innermost frame by table rows until it arrives at such a state, and keeps
  * the rest. Usually that is after one to five frames.
  *
+ * Code without frame pointers saves bp and never unwinds by it: a bp that no frame outside reads before one restores it
+ * is dead, and need be neither compared nor kept. `bp_end` divides the remembered frames: those before it, the outer
+ * ones, have their bp, or the mark of a dead one, and are verified with it; of those from it on every bp is dead.
+ *
  * What makes it safe to read remembered addresses: they are only read when the stack pointer is on the thread's
  * own stack ("home"), in the part of it that a complete walk has once proved to be one piece up to its base. The home stack is
  * mapped as long as its thread runs. On any other stack (coroutines, alternate stacks) nothing is remembered, and
@@ -149,6 +153,15 @@ static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct 
 	return 0;
 }
 
+/* What becomes of the bp that a frame is found with. */
+static enum row_bp_use bp_use_of(row_bits row)
+{
+	enum row_kind kind = row_kind(row);
+	if (kind == ROW_BP || kind == ROW_DEREF_BP || kind == ROW_POINTERS || row_bp_rule(row) == ROW_BP_FROM_BP)
+		return BP_IS_READ;
+	return row_bp_rule(row) == ROW_BP_SAME ? BP_IS_PASSED : BP_IS_DEAD;
+}
+
 static enum row_step step_of(row_bits row)
 {
 	int64_t cfa = row_cfa_offset(row), bp = row_bp_offset(row);
@@ -178,9 +191,7 @@ static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 	if (claimed && id == PC_TRUNCATED) {
 		STORE_RELEASE(&claimed->pc, ROW_SLOT_FORGOTTEN);
 	} else if (claimed) {
-		claimed->id = id;
-		claimed->kind = (uint8_t)row_kind(row);
-		claimed->step = (uint8_t)step_of(row);
+		claimed->what = id | (uint64_t)step_of(row) << ROW_STEP_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT;
 		claimed->cfa_offset = (int32_t)row_cfa_offset(row);
 		claimed->bp_offset = (int32_t)row_bp_offset(row);
 		claimed->row = packed;
@@ -315,19 +326,29 @@ int step(struct thread *thread, struct walk *walk, uint64_t row, struct extra *e
 /* How many remembered frames, from the outermost, have all their words unchanged. */
 static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
 {
-	const struct memo *memo = thread->memo;
-	uint32_t count = thread->memo_count, good = 0;
-#define DIFFERENCE(m) ((load((m)->sp - 8) ^ (m)->pc) | (load((m)->bp_slot) ^ (m)->bp))
-	const struct memo *at = memo, *end = memo + count;
-	while (end - at >= 4 && at[3].sp > sp) {
+	const struct memo *memo = thread->memo, *at = memo;
+	const struct memo *const bp_end = memo + thread->bp_end, *const end = memo + thread->memo_count;
+#define PC_DIFFERENCE(m) (load((m)->sp - 8) ^ (m)->pc)
+#define DIFFERENCE(m) (PC_DIFFERENCE(m) | (load((m)->bp_slot) ^ (m)->bp))
+	while (at + 4 <= bp_end && at[3].sp > sp) {
 		if (DIFFERENCE(at) | DIFFERENCE(at + 1) | DIFFERENCE(at + 2) | DIFFERENCE(at + 3))
 			break;
 		at += 4;
 	}
-	while (at < end && at->sp > sp && DIFFERENCE(at) == 0)
+	while (at < bp_end && at->sp > sp && DIFFERENCE(at) == 0)
 		at++;
-	good = (uint32_t)(at - memo);
+	if (LIKELY(at == bp_end)) {
+		while (at + 4 <= end && at[3].sp > sp) {
+			if (PC_DIFFERENCE(at) | PC_DIFFERENCE(at + 1) | PC_DIFFERENCE(at + 2) | PC_DIFFERENCE(at + 3))
+				break;
+			at += 4;
+		}
+		while (at < end && at->sp > sp && PC_DIFFERENCE(at) == 0)
+			at++;
+	}
+	uint32_t good = (uint32_t)(at - memo);
 #undef DIFFERENCE
+#undef PC_DIFFERENCE
 	for (uint32_t i = 0; UNLIKELY(i < thread->extra_count); i++) {
 		const struct extra *extra = &thread->extra[i];
 		/* It was loaded on the way from frame `index` outwards: no join at that frame or inside it. */
@@ -382,25 +403,70 @@ static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t
 	return 1;
 }
 
+/* A dead bp lies in a word of ours that never changes. */
+static inline uint64_t dead_slot(const struct thread *thread)
+{
+	return (uint64_t)&thread->dead_bp;
+}
+
+/* Frames from bp_end on are to have a bp now, up to `end`. */
+static void memo_mark_dead(struct thread *thread, uint32_t end)
+{
+	for (uint32_t i = thread->bp_end; i < end; i++) {
+		thread->memo[i].bp = thread->dead_bp;
+		thread->memo[i].bp_slot = dead_slot(thread);
+	}
+}
+
 /* Put the new frames, found innermost first, behind the kept ones. */
-static inline void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
+__attribute__((noinline))
+static void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
+{
+	struct memo *to = thread->memo + kept;
+	uint32_t *id = thread->id + kept, bp_end = thread->bp_end < kept ? thread->bp_end : kept;
+	/* Outermost first, so that it is known of each what becomes of its bp further out. */
+	int is_live = kept && kept <= thread->bp_end && to[-1].bp_slot != dead_slot(thread);
+	memo_mark_dead(thread, kept);
+	for (const struct fresh *first = thread->fresh, *from = first + count; from-- > first; to++) {
+		enum row_bp_use use = (enum row_bp_use)(from->id >> FRESH_USE_SHIFT);
+		is_live = use == BP_IS_READ || (is_live && use == BP_IS_PASSED);
+		to->pc = from->pc;
+		to->sp = from->sp;
+		to->bp = is_live ? from->bp : thread->dead_bp;
+		to->bp_slot = !is_live ? dead_slot(thread) : from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
+		*id++ = (uint32_t)from->id;
+		if (is_live)
+			bp_end = (uint32_t)(to - thread->memo) + 1;
+	}
+	thread->bp_end = bp_end;
+	thread->memo_count = kept + count;
+}
+
+/* The same of frames whose every bp is dead, behind one whose bp is dead. */
+static inline void memo_store_without_bp(struct thread *thread, uint32_t kept, uint32_t count)
 {
 	struct memo *to = thread->memo + kept;
 	uint32_t *id = thread->id + kept;
 	for (const struct fresh *first = thread->fresh, *from = first + count; from-- > first; to++) {
 		to->pc = from->pc;
 		to->sp = from->sp;
-		to->bp = from->bp;
-		to->bp_slot = from->bp_slot ? from->bp_slot : (uint64_t)&to->bp;
 		*id++ = (uint32_t)from->id;
 	}
 	thread->memo_count = kept + count;
 }
 
+/* Whether a walk that has come to (pc, sp, bp) would go on as the remembered frame did. */
+static inline int memo_is_met(const struct thread *thread, const struct memo *joint, uint64_t pc, uint64_t sp, uint64_t bp)
+{
+	return joint->sp == sp && joint->pc == pc &&
+	       (joint >= thread->memo + thread->bp_end || joint->bp == bp || joint->bp_slot == dead_slot(thread));
+}
+
 /* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
 static inline uint32_t memo_join(struct thread *thread, struct memo *joint, uint64_t bp_slot)
 {
-	joint->bp_slot = bp_slot ? bp_slot : (uint64_t)&joint->bp;
+	if (joint->bp_slot != dead_slot(thread))
+		joint->bp_slot = bp_slot ? bp_slot : (uint64_t)&joint->bp;
 	return (uint32_t)(joint - thread->memo) + 1;
 }
 
@@ -426,7 +492,7 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 	for (;;) {
 		while (joint->sp < walk.at.sp)
 			joint--;
-		if (joint->sp == walk.at.sp && joint->pc == walk.at.pc && joint->bp == walk.at.bp) {
+		if (memo_is_met(thread, joint, walk.at.pc, walk.at.sp, walk.at.bp)) {
 			kept = memo_join(thread, joint, walk.bp_slot);
 			break;
 		}
@@ -439,7 +505,8 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 		if (is_base(&walk) || walk.is_over)
 			break;
 		uint64_t row = row_of(recorder, walk.at.pc);
-		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot, row >> ROW_ID_SHIFT};
+		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
+							row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
 		uint32_t extras = walk.extra_count;
 		walk.is_over = !step(thread, &walk, row, thread->fresh_extra);
 		if (walk.extra_count != extras && extras < RECORDER_EXTRA_MAX)
@@ -475,6 +542,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 {
 	struct recorder *recorder = thread->recorder;
 	uint64_t pc = start.pc, sp = start.sp, bp = start.bp, bp_slot = 0;
+	int reads_bp = 0;
 	const uint64_t low = thread->home_low, high = thread->home_high;
 	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) || UNLIKELY(depth < RECORDER_DEPTH_MAX) ||
 	    UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
@@ -487,7 +555,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	for (;;) {
 		while (joint->sp < sp)
 			joint--;
-		if (joint->sp == sp && joint->pc == pc && joint->bp == bp)
+		if (memo_is_met(thread, joint, pc, sp, bp))
 			break;
 		const struct row_slot *slot = &rows[row_hash(pc)];
 		/* One register for it, not an address computed at each use. */
@@ -495,9 +563,11 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 		if (UNLIKELY(LOAD_ACQUIRE(&slot->pc) != pc))
 			goto slow;
 		uint64_t cfa = sp + (uint64_t)(int64_t)slot->cfa_offset;
-		uint32_t how = slot->step;
+		uint64_t what = slot->what;
+		uint32_t how = (uint8_t)(what >> ROW_STEP_SHIFT);
 		if (UNLIKELY(how != STEP_PLAIN && how != STEP_PLAIN_WITH_BP)) {
 			cfa += bp - sp;
+			reads_bp = 1;
 			if (how != STEP_FROM_BP || cfa <= sp || cfa + (uint64_t)(int64_t)slot->bp_offset < low)
 				goto slow;
 		}
@@ -507,7 +577,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 		fresh->sp = sp;
 		fresh->bp = bp;
 		fresh->bp_slot = bp_slot;
-		fresh->id = slot->id;
+		fresh->id = what;
 		fresh++;
 		bp_slot = 0;
 		if (how != STEP_PLAIN) {
@@ -520,7 +590,10 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
 	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
 		return capture_slowly(thread, start.sp, (struct progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count}, depth, 1);
-	memo_store(thread, kept, count);
+	if (LIKELY(kept > thread->bp_end) && LIKELY(!reads_bp))
+		memo_store_without_bp(thread, kept, count);
+	else
+		memo_store(thread, kept, count);
 	return kept;
 
 slow:
@@ -541,7 +614,7 @@ void capture_check(struct thread *thread, struct frame_state start)
 			is_equal = left == 0;
 			break;
 		}
-		if (left == 0 || memo[left - 1].pc != walk.at.pc || memo[left - 1].sp != walk.at.sp || memo[left - 1].bp != walk.at.bp) {
+		if (left == 0 || !memo_is_met(thread, &memo[left - 1], walk.at.pc, walk.at.sp, walk.at.bp)) {
 			/* Where the remembered walk was cut, only what it has can be compared. */
 			is_equal = left > 0 && thread->id[left - 1] == PC_TRUNCATED;
 			break;

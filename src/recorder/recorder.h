@@ -69,29 +69,29 @@ struct recorder_image {
 /** A place of the cache of rows. Its fields are complete when its pc is there, and never change while it is. */
 struct row_slot {
 	uint64_t pc;                  /**< ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
-	uint32_t id;                  /**< of the pc, in the region */
-	uint8_t kind;                 /**< enum row_kind */
-	uint8_t step;                 /**< enum row_step */
-	uint16_t reserved;
+	uint64_t what;                /**< id of the pc, in the region; enum row_step << ROW_STEP_SHIFT; enum row_bp_use << FRESH_USE_SHIFT */
 	int32_t cfa_offset, bp_offset;
 	uint64_t row;                 /**< the same, packed */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
 enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
+enum { ROW_STEP_SHIFT = 40, FRESH_USE_SHIFT = 48 };
 
 /** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved inside the frame. */
 enum row_step { STEP_SLOWLY, STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP };
 
+/** What becomes of a frame's bp on the way to its caller's: restored over, handed on unread, or read. */
+enum row_bp_use { BP_IS_DEAD, BP_IS_PASSED, BP_IS_READ };
 
 /** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when the
- *  frame inside did not save it. */
+ *  frame inside did not save it. Neither bp nor bp_slot is set from thread->bp_end on. */
 struct memo {
 	uint64_t pc, sp, bp;
 	uint64_t bp_slot;
 };
 
 /** What a walk makes of a frame before it is known where it joins the remembered ones. */
-struct fresh { uint64_t pc, sp, bp, bp_slot; uint64_t id; };
+struct fresh { uint64_t pc, sp, bp, bp_slot; uint64_t id; /**< the low half; enum row_bp_use << FRESH_USE_SHIFT */ };
 
 /** A value that a walk loaded beside pc and bp (realigned frames). */
 struct extra { uint64_t address, value; uint32_t index, reserved; };
@@ -136,7 +136,8 @@ struct thread {
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
 	uint32_t capacity;            /**< of the three arrays; grows */
-	uint32_t reserved2;
+	uint32_t bp_end;              /**< remembered frames from here on have a bp that no walk reads */
+	uint64_t dead_bp;             /**< always 0: what bp_slot of a remembered frame points to whose bp no walk reads */
 	struct memo *memo;            /**< outermost first; memo[-1] is a sentinel */
 	uint32_t *id;                 /**< of the same frames */
 	struct fresh *fresh;
