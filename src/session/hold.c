@@ -268,14 +268,17 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 {
 	struct hold_request *request = &hold->request;
 	int error = inspect(request, &result->diag);
-	if (error) {
+	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
+	 * What we may not read, or runs as somebody else, is not touched. */
+	bool is_held_only = error == -ENOEXEC && !request->is_launch;
+	if (error && !is_held_only) {
 		result->kind = HOLD_UNTRACED;
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
 		return;
 	}
 	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
-		result->kind = HOLD_UNTRACED;
+		result->kind = is_held_only ? HOLD_FAILED : HOLD_UNTRACED;
 		error = diag_errno(&result->diag, "cannot trace process %d", (int)request->pid);
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
@@ -283,7 +286,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	}
 	answer(hold, 0, "");
 	/* While the process is busy with its exec. */
-	bool has_region = make_region(hold, result) == 0;
+	bool has_region = !is_held_only && make_region(hold, result) == 0;
 	if (!wait_for_exec(hold)) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
