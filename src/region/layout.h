@@ -284,10 +284,9 @@ _Static_assert(sizeof(struct region_buffer) == 64, "layout");
  */
 static inline uint16_t region_duration_encode(uint64_t ticks)
 {
-	if (ticks < 2048)
-		return (uint16_t)ticks;
-	unsigned shift = 63u - 11u - (unsigned)__builtin_clzll(ticks);
-	return shift > 29 ? 0xfffe : (uint16_t)(((shift + 1) << 11) | ((ticks >> shift) & 2047));
+	/* The mantissa's leading one, added, is the one that the exponent is more than the shift. */
+	unsigned shift = 63u - 11u - (unsigned)__builtin_clzll(ticks | 2048);
+	return shift > 29 ? 0xfffe : (uint16_t)((shift << 11) + (ticks >> shift));
 }
 
 static inline uint64_t region_duration_decode(uint16_t code)
