@@ -279,6 +279,22 @@ static inline uint64_t usable_of(const struct hook_context *context, uint64_t ad
 	return context->usable_size ? ((heap_call *)context->usable_size)(address, 0, 0, 0) : 0;
 }
 
+/* Both of an event's block. Most are of glibc's main arena: one look at the word before them tells both. */
+static inline void look_at_block(struct thread *thread, const struct hook_context *context, struct event *event)
+{
+	if (LIKELY(context->chunk != CHUNK_NONE)) {
+		uint64_t word = *(const uint64_t *)(event->address - 8);
+		uint64_t key = context->allocator_base ^ (uint64_t)HEAP_GLIBC_MAIN << 60;
+		if (LIKELY(!(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) && LIKELY(thread->heap_handle[0] == key)) {
+			event->heap = (uint16_t)thread->heap_id[0];
+			event->usable = (word & ~7ull) - 8;
+			return;
+		}
+	}
+	event->heap = heap_of(thread, context, event->address);
+	event->usable = usable_of(context, event->address);
+}
+
 /* What the record's stack part is. */
 struct change {
 	uint32_t kept, pushed;
@@ -404,11 +420,32 @@ struct change take_stack(const struct call *call, uint32_t stack_option)
 	return change;
 }
 
+/* What only event_write_slowly() writes. */
+enum { SLOW_FLAGS = RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED };
+
+/* As event_write(), where no stack is asked for. */
+static inline __attribute__((always_inline))
+uint32_t event_write_bare(struct call call, const struct hook_context *context, struct event event)
+{
+	struct stream *stream = call.stream;
+	uint64_t delta = event.ticks - stream->ticks;
+	if (UNLIKELY(event.flags & SLOW_FLAGS) || UNLIKELY(delta >> 32) || UNLIKELY(stream->limit - stream->write < EVENT_WORDS * 8)) {
+		struct call slow_call = call;
+		struct event slow_event = event;
+		return event_write_slowly(&slow_call, context, &slow_event, (struct change){0, 0, 0, 0});
+	}
+	put_head((uint64_t *)stream->write, context, &event, event.flags | RECORD_NO_STACK, 0, 0, delta);
+	stream->ticks = event.ticks;
+	return EVENT_WORDS * 8;
+}
+
 /* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only what is
  * written slowly needs an address. */
 static inline __attribute__((always_inline))
 uint32_t event_write(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option)
 {
+	if (!(call.options & stack_option))
+		return event_write_bare(call, context, event);
 	struct stream *stream = call.stream;
 	struct change change = take_stack(&call, stack_option);
 	uint64_t delta = event.ticks - stream->ticks, flags = event.flags;
@@ -420,7 +457,7 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		push = change.kept + change.pushed - kept;
 	}
 	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
-	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) || UNLIKELY(delta >> 32) ||
+	if (UNLIKELY(flags & SLOW_FLAGS) || UNLIKELY(delta >> 32) ||
 	    UNLIKELY((pop | push) >= 128) || UNLIKELY((uint64_t)(stream->limit - stream->write) < bytes)) {
 		struct call slow_call = call;
 		struct event slow_event = event;
@@ -459,8 +496,7 @@ void leave_with_block(struct call call, const struct hook_context *context, stru
 	event.ticks = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
 	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : NO_DURATION;
 	if (LIKELY(event.address)) {
-		event.heap = heap_of(call.thread, context, event.address);
-		event.usable = usable_of(context, event.address);
+		look_at_block(call.thread, context, &event);
 		/* What does not fit the record's own fields is given whole. Not known (0) is less than asked for. */
 		if (UNLIKELY((event.size | event.usable) >> 32) || UNLIKELY(event.usable >= event.size + NO_SLACK))
 			event.flags |= RECORD_BIG;
