@@ -369,7 +369,7 @@ static uint32_t event_write_slowly(struct call *call, const struct hook_context 
 		uint32_t kept = change.kept < stream->depth ? change.kept : stream->depth;
 		uint32_t pop = change.has_stack ? stream->depth - kept : 0, push = change.has_stack ? total - kept : 0;
 		uint32_t bytes = event_words(event, pop, push) * 8;
-		if ((uint64_t)(stream->limit - stream->write) < bytes) {
+		if (stream->write + bytes > stream->limit) {
 			if (!stream_next(thread, stream, event->ticks, lost))
 				break;
 			continue;
@@ -458,7 +458,7 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 	}
 	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
 	if (UNLIKELY(flags & SLOW_FLAGS) || UNLIKELY(delta >> 32) ||
-	    UNLIKELY((pop | push) >= 128) || UNLIKELY((uint64_t)(stream->limit - stream->write) < bytes)) {
+	    UNLIKELY((pop | push) >= 128) || UNLIKELY(stream->write + bytes > stream->limit)) {
 		struct call slow_call = call;
 		struct event slow_event = event;
 		return event_write_slowly(&slow_call, context, &slow_event, change);

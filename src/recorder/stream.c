@@ -94,12 +94,14 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 {
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
-	if (stream->head) {
+	/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
+	struct region_buffer *full = stream->head;
+	if (full) {
 		stream_commit(stream);
+		STORE(&stream->limit, (uint8_t *)0);
+		STORE(&stream->head, (struct region_buffer *)0);
 		/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
-		STORE_RELEASE(&stream->head->state, BUFFER_FULL);
-		stream->head = 0;
-		stream->write = stream->limit = stream->start = 0;
+		STORE_RELEASE(&full->state, BUFFER_FULL);
 	}
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);
@@ -116,19 +118,19 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	head->sequence = ++*sequence | (stream->is_side ? 0x80000000u : 0);
 	STORE_RELEASE(&head->committed, 0);
 	STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, index);
-	stream->head = head;
 	stream->start = (uint8_t *)region + region->buffer_offset + (uint64_t)index * region->buffer_size;
-	stream->limit = stream->start + region->buffer_size;
 	stream->write = begin_record(thread, stream->start, ticks);
 	stream->ticks = ticks;
 	stream->depth = 0;
+	STORE_RELEASE(&stream->head, head);
 	stream_commit(stream);
+	STORE_RELEASE(&stream->limit, stream->start + region->buffer_size);
 	return 1;
 }
 
 int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind)
 {
-	if (!stream->head || stream->limit - stream->write < 24)
+	if (!stream->head || stream->write + 24 > stream->limit)
 		return stream_next(thread, stream, ticks, kind);
 	stream->write = begin_record(thread, stream->write, ticks);
 	stream->ticks = ticks;
