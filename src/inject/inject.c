@@ -218,6 +218,21 @@ static uint8_t chunk_kind(const struct inject *inject, const struct hook_target 
 	return inject->no_arenas ? CHUNK_GLIBC_NO_ARENAS : CHUNK_GLIBC;
 }
 
+static void tell_silent_calls(struct hook_context *context, const struct hook_image *hooks, uint64_t bias)
+{
+	const struct hook_range *silent = hooks->silent;
+	if (hooks->silent_count == 0)
+		return;
+	const struct hook_range *second = &silent[hooks->silent_count > 1];
+	uint64_t low = silent->low < second->low ? silent->low : second->low, high = silent->high > second->high ? silent->high : second->high;
+	context->silent_first = low + bias;
+	context->silent_span = high - low;
+	context->silent_low = silent->low + bias;
+	context->silent_bytes = silent->high - silent->low;
+	context->silent_low2 = second->low + bias;
+	context->silent_bytes2 = second->high - second->low;
+}
+
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
@@ -245,18 +260,11 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
 	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
+	stub.context.heap_key = image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN) << RECORDER_HEAP_KEY_KIND;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
 	stub.hook = stub_hook_name(target, stub.context.fallback) ? inject->text + recorder_symbol(stub_hook_name(target, stub.context.fallback)) : 0;
 	stub.region_address = inject->region_address;
-	const struct hook_range *silent = hooks->silent;
-	if (hooks->silent_count > 0) {
-		stub.context.silent_low = silent[0].low + image->bias;
-		stub.context.silent_bytes = silent[0].high - silent[0].low;
-	}
-	if (hooks->silent_count > 1) {
-		stub.context.silent_low2 = silent[1].low + image->bias;
-		stub.context.silent_bytes2 = silent[1].high - silent[1].low;
-	}
+	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {
 		struct region_entry entry = {.address = address, .image = image->index, .function = target->function,
 					      .is_apart = !hooks->defines_malloc && target->is_operator};
@@ -268,6 +276,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 			return;
 		}
 		stub.context.entry = (uint8_t)index;
+		stub.context.call_entry = index + 1;
 	}
 	int size = stub_make(&stub, code, &diag);
 	if (size < 0) {

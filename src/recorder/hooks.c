@@ -22,15 +22,17 @@
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
 enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, NO_DURATION = 0xffff, NO_SLACK = 0xffff, ARENA_ALIGNMENT = 64 << 20,
-       EVENT_WORDS = 3, ADDRESS_BITS = 48 };
+       EVENT_WORDS = 3, ADDRESS_BITS = 48, HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND, EVENT_PUSH_MAX = 128 };
 
 /* What leave() needs of enter(). */
 struct call {
 	struct thread *thread;        /* NULL: not an event of its own */
-	struct stream *stream;
-	uint64_t frame, begin;        /* frame: of the hook; the caller's pc, sp and bp lie around it */
+	uint64_t begin;
 	uint32_t options;
 	uint32_t is_signal;
+	int is_plain;                 /* the next two are as of any outermost call; a constant in the compiler's eyes */
+	struct stream *stream;
+	uint64_t frame;               /* of the hook; the caller's pc, sp and bp lie around it */
 	struct side *side;
 };
 
@@ -42,7 +44,7 @@ static inline struct frame_state caller_of(uint64_t frame)
 
 /* An event's numbers; what its flags do not name is not set. */
 struct event {
-	uint64_t address, previous, size, usable, argument, argument2, duration, ticks;
+	uint64_t address, previous, size, usable, slack, argument, argument2, duration, ticks;
 	uint32_t error;
 	uint8_t flags;                /* enum record_flag */
 	uint8_t lost;                 /* enum lost_kind */
@@ -133,10 +135,9 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 	if (UNLIKELY(thread->guard))
 		return CALL_IS_SPECIAL;
 	call->thread = thread;
-	call->stream = &thread->stream;
-	call->frame = frame;
 	call->options = options;
 	call->is_signal = 0;
+	call->is_plain = 1;
 	thread->guard = frame;
 	/* The guard must stand before anything that a signal handler's call must not find half done. */
 	__asm__ volatile("" ::: "memory");
@@ -175,7 +176,33 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 static inline int is_silent(const struct hook_context *context, uint64_t frame)
 {
 	uint64_t pc = ((const uint64_t *)frame)[1];
+	if (LIKELY(pc - context->silent_first >= context->silent_span))
+		return 0;
 	return pc - context->silent_low < context->silent_bytes || pc - context->silent_low2 < context->silent_bytes2;
+}
+
+/* Of a plain call it is the hook's own: known without being kept. */
+static inline __attribute__((always_inline))
+uint64_t frame_of(const struct call *call)
+{
+	return call->is_plain ? (uint64_t)__builtin_frame_address(0) : call->frame;
+}
+
+static inline __attribute__((always_inline))
+struct stream *stream_of(const struct call *call)
+{
+	return call->is_plain ? &call->thread->stream : call->stream;
+}
+
+/* The same for a function that is not part of the hook. */
+static inline __attribute__((always_inline))
+struct call whole_call(const struct call *call)
+{
+	struct call whole = *call;
+	whole.stream = stream_of(call);
+	whole.frame = frame_of(call);
+	whole.is_plain = 0;
+	return whole;
 }
 
 static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t size)
@@ -185,16 +212,18 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 	struct region_slot *slot = call->thread->slot;
 	STORE(&slot->call_ticks, call->begin);
 	STORE(&slot->call_size, size);
-	STORE_RELEASE(&slot->call_entry, context->entry + 1u);
+	STORE_RELEASE(&slot->call_entry, context->call_entry);
 }
 
 /* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our guard was
  * discarded. */
-static inline int call_is_ours(const struct call *call, const struct hook_context *context)
+static inline __attribute__((always_inline))
+int call_is_ours(const struct call *call, const struct hook_context *context)
 {
-	if (UNLIKELY(!LOAD(&context->recorder->wiped->is_alive)))
+	(void)context;
+	if (UNLIKELY(!LOAD(call->thread->is_alive)))
 		return 0;
-	return call->is_signal || LIKELY(call->thread->guard == call->frame);
+	return call->is_signal || LIKELY(call->thread->guard == frame_of(call));
 }
 
 static inline void call_end(const struct call *call)
@@ -230,10 +259,12 @@ static uint32_t heap_lookup(struct thread *thread, const struct hook_context *co
 	return i;
 }
 
-/* Whose block: by glibc's word before it, mapped alone, of an arena other than the main one, or of the main one. */
+/* A heap that is not the thread's last one. A key is the heap's handle and, above any address, its kind. */
 __attribute__((noinline))
-static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint16_t kind, uint64_t handle, uint64_t key)
+static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
+	uint16_t kind = (uint16_t)(key >> HEAP_KEY_KIND);
+	uint64_t handle = key & ((1ull << HEAP_KEY_KIND) - 1);
 	if (thread->heap_handle[1] == key) {
 		/* Two heaps in turn: the last one first. */
 		uint32_t id = thread->heap_id[1];
@@ -251,48 +282,68 @@ static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context 
 	return (uint16_t)id;
 }
 
-static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
+/* glibc's word before a block; never 0. 0: another allocator's. */
+static inline uint64_t chunk_word(const struct hook_context *context, uint64_t address)
 {
-	uint16_t kind = HEAP_ALLOCATOR;
-	uint64_t handle = context->allocator_base;
-	if (LIKELY(context->chunk != CHUNK_NONE)) {
-		uint64_t word = *(const uint64_t *)(address - 8);
-		kind = HEAP_GLIBC_MAIN;
-		if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) {
-			kind = word & CHUNK_MMAPPED ? HEAP_GLIBC_MMAP : HEAP_GLIBC_ARENA;
-			if (!(word & CHUNK_MMAPPED) && context->chunk == CHUNK_GLIBC)
-				handle = *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1));
-		}
-	}
-	uint64_t key = handle ^ (uint64_t)kind << 60;
-	if (LIKELY(thread->heap_handle[0] == key))
-		return (uint16_t)thread->heap_id[0];
-	return heap_of_slowly(thread, context, kind, handle, key);
+	return LIKELY(context->chunk != CHUNK_NONE) ? *(const uint64_t *)(address - 8) : 0;
 }
 
-static inline uint64_t usable_of(const struct hook_context *context, uint64_t address)
+static inline uint16_t heap_of_key(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
-	if (LIKELY(context->chunk != CHUNK_NONE)) {
-		uint64_t word = *(const uint64_t *)(address - 8);
-		return (word & ~7ull) - (word & CHUNK_MMAPPED ? 16 : 8);
-	}
+	return LIKELY(thread->heap_handle[0] == key) ? (uint16_t)thread->heap_id[0] : heap_of_slowly(thread, context, key);
+}
+
+/* Of a block that glibc mapped alone or that is of an arena other than the main one. */
+static inline uint64_t odd_heap_key(const struct hook_context *context, uint64_t address, uint64_t word)
+{
+	if (word & CHUNK_MMAPPED)
+		return context->allocator_base | (uint64_t)HEAP_GLIBC_MMAP << HEAP_KEY_KIND;
+	uint64_t arena = context->chunk == CHUNK_GLIBC ? *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1)) : context->allocator_base;
+	return arena | (uint64_t)HEAP_GLIBC_ARENA << HEAP_KEY_KIND;
+}
+
+static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
+{
+	uint64_t word = chunk_word(context, address), key = context->heap_key;
+	if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN)))
+		key = odd_heap_key(context, address, word);
+	return heap_of_key(thread, context, key);
+}
+
+static inline uint64_t other_usable(const struct hook_context *context, uint64_t address)
+{
 	return context->usable_size ? ((heap_call *)context->usable_size)(address, 0, 0, 0) : 0;
 }
 
-/* Both of an event's block. Most are of glibc's main arena: one look at the word before them tells both. */
-static inline void look_at_block(struct thread *thread, const struct hook_context *context, struct event *event)
+/* What the block has beyond its size; what does not fit the record's own fields is given whole. */
+static inline void event_set_usable(struct event *event, uint64_t usable)
 {
-	if (LIKELY(context->chunk != CHUNK_NONE)) {
-		uint64_t word = *(const uint64_t *)(event->address - 8);
-		uint64_t key = context->allocator_base ^ (uint64_t)HEAP_GLIBC_MAIN << 60;
-		if (LIKELY(!(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) && LIKELY(thread->heap_handle[0] == key)) {
-			event->heap = (uint16_t)thread->heap_id[0];
-			event->usable = (word & ~7ull) - 8;
-			return;
-		}
+	event->usable = usable;
+	event->slack = usable - event->size;
+	if (LIKELY(event->slack < NO_SLACK))
+		return;
+	/* Not known (0) is less than asked for. */
+	event->slack = NO_SLACK;
+	if (usable)
+		event->flags |= RECORD_BIG;
+}
+
+/* Whose the new block is and what it has, by one look at glibc's word before it. */
+static inline __attribute__((always_inline))
+void event_set_block(struct event *event, struct thread *thread, const struct hook_context *context)
+{
+	if (UNLIKELY(context->chunk == CHUNK_NONE)) {
+		event->heap = heap_of_key(thread, context, context->heap_key);
+		event_set_usable(event, other_usable(context, event->address));
+		return;
 	}
-	event->heap = heap_of(thread, context, event->address);
-	event->usable = usable_of(context, event->address);
+	uint64_t word = *(const uint64_t *)(event->address - 8), key = context->heap_key, usable = (word & ~7ull) - 8;
+	if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) {
+		key = odd_heap_key(context, event->address, word);
+		usable -= (word & CHUNK_MMAPPED) << 2;
+	}
+	event->heap = heap_of_key(thread, context, key);
+	event_set_usable(event, usable);
 }
 
 /* What the record's stack part is. */
@@ -330,10 +381,9 @@ static inline uint32_t event_words(const struct event *event, uint32_t pop, uint
 static inline uint64_t *put_head(uint64_t *word, const struct hook_context *context, const struct event *event, uint64_t flags,
 				 uint64_t pop, uint64_t push, uint64_t delta)
 {
-	uint64_t slack = event->usable - event->size;
 	word[0] = context->entry | flags << 8 | pop << 16 | push << 24 | delta << 32;
 	word[1] = (event->address & ((1ull << ADDRESS_BITS) - 1)) | event->duration << ADDRESS_BITS;
-	word[2] = (event->size & 0xffffffff) | (slack < NO_SLACK ? slack : NO_SLACK) << 32 | (uint64_t)event->heap << 48;
+	word[2] = (event->size & 0xffffffff) | event->slack << 32 | (uint64_t)event->heap << 48;
 	return word + EVENT_WORDS;
 }
 
@@ -353,6 +403,10 @@ static uint32_t event_write_slowly(struct call *call, const struct hook_context 
 	struct stream *stream = call->stream;
 	enum lost_kind lost = (enum lost_kind)event->lost;
 	uint32_t total = change.kept + change.pushed;
+	if ((event->size | event->usable) >> 32) {
+		event->flags |= RECORD_BIG;
+		event->slack = NO_SLACK;
+	}
 	for (int attempt = 0; attempt < 4; attempt++) {
 		uint64_t delta = event->ticks - stream->ticks;
 		if (!stream->head) {
@@ -407,47 +461,24 @@ static uint32_t event_write_slowly(struct call *call, const struct hook_context 
 
 /* The frames that an event adds and keeps. */
 static inline __attribute__((always_inline))
-struct change take_stack(const struct call *call, uint32_t stack_option)
+struct change take_stack(const struct call *call)
 {
 	struct thread *thread = call->thread;
-	struct change change = {0, 0, 0, 0};
-	if (LIKELY(call->options & stack_option) && LIKELY(!thread->stacks_given_up)) {
-		change.kept = capture_stack(thread, caller_of(call->frame), call->options >> OPTION_DEPTH_SHIFT);
-		change.pushed = thread->memo_count - change.kept;
-		change.id = thread->id;
-		change.has_stack = 1;
-	}
-	return change;
+	uint32_t kept = capture_stack(thread, caller_of(frame_of(call)), call->options >> OPTION_DEPTH_SHIFT);
+	return (struct change){kept, thread->memo_count - kept, thread->id, 1};
 }
 
-/* What only event_write_slowly() writes. */
-enum { SLOW_FLAGS = RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED };
-
-/* As event_write(), where no stack is asked for. */
-static inline __attribute__((always_inline))
-uint32_t event_write_bare(struct call call, const struct hook_context *context, struct event event)
+static inline int wants_stack(const struct call *call, uint32_t stack_option)
 {
-	struct stream *stream = call.stream;
-	uint64_t delta = event.ticks - stream->ticks;
-	if (UNLIKELY(event.flags & SLOW_FLAGS) || UNLIKELY(delta >> 32) || UNLIKELY(stream->limit - stream->write < EVENT_WORDS * 8)) {
-		struct call slow_call = call;
-		struct event slow_event = event;
-		return event_write_slowly(&slow_call, context, &slow_event, (struct change){0, 0, 0, 0});
-	}
-	put_head((uint64_t *)stream->write, context, &event, event.flags | RECORD_NO_STACK, 0, 0, delta);
-	stream->ticks = event.ticks;
-	return EVENT_WORDS * 8;
+	return LIKELY(call->options & stack_option) && LIKELY(!call->thread->stacks_given_up);
 }
 
 /* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only what is
  * written slowly needs an address. */
 static inline __attribute__((always_inline))
-uint32_t event_write(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option)
+uint32_t event_write(struct call call, const struct hook_context *context, struct event event, struct change change)
 {
-	if (!(call.options & stack_option))
-		return event_write_bare(call, context, event);
-	struct stream *stream = call.stream;
-	struct change change = take_stack(&call, stack_option);
+	struct stream *stream = stream_of(&call);
 	uint64_t delta = event.ticks - stream->ticks, flags = event.flags;
 	uint32_t kept = 0, pop = 0, push = 0;
 	if (LIKELY(change.has_stack)) {
@@ -457,13 +488,14 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		push = change.kept + change.pushed - kept;
 	}
 	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
-	if (UNLIKELY(flags & SLOW_FLAGS) || UNLIKELY(delta >> 32) ||
-	    UNLIKELY((pop | push) >= 128) || UNLIKELY(stream->write + bytes > stream->limit)) {
-		struct call slow_call = call;
+	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) || 
+	    UNLIKELY((delta | event.size | event.usable) >> 32) || UNLIKELY((pop | push) >= EVENT_PUSH_MAX) || UNLIKELY(stream->write >= stream->plain_limit)) {
+		struct call slow_call = whole_call(&call);
 		struct event slow_event = event;
 		return event_write_slowly(&slow_call, context, &slow_event, change);
 	}
 	uint64_t *word = (uint64_t *)stream->write;
+	_Static_assert((EVENT_WORDS + EVENT_PUSH_MAX / 2) * 8 <= RECORDER_PLAIN_BYTES, "plain_limit");
 	if (UNLIKELY(!change.has_stack)) {
 		put_head(word, context, &event, flags | RECORD_NO_STACK, 0, 0, delta);
 	} else {
@@ -479,43 +511,52 @@ __attribute__((noinline))
 static uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
 {
 	struct change change = {0, 0, 0, 0};
-	if (!call->is_signal) {
-		change = take_stack(call, stack_option);
-		if (change.has_stack && (call->options & OPTION_CHECK))
+	if (!call->is_signal && wants_stack(call, stack_option)) {
+		change = take_stack(call);
+		if (call->options & OPTION_CHECK)
 			capture_check(call->thread, caller_of(call->frame));
-	} else if (call->options & stack_option) {
+	} else if (call->is_signal && call->options & stack_option) {
 		change_of_side(call, &change);
 	}
 	return event_write_slowly(call, context, event, change);
 }
 
-/* What Alloc and ReAlloc do after the call. */
 static inline __attribute__((always_inline))
-void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
+void leave_with_change(struct call call, const struct hook_context *context, struct event event, struct change change, uint32_t stack_option,
+		       int is_special)
 {
-	event.ticks = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
 	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : NO_DURATION;
-	if (LIKELY(event.address)) {
-		look_at_block(call.thread, context, &event);
-		/* What does not fit the record's own fields is given whole. Not known (0) is less than asked for. */
-		if (UNLIKELY((event.size | event.usable) >> 32) || UNLIKELY(event.usable >= event.size + NO_SLACK))
-			event.flags |= RECORD_BIG;
-	} else if (UNLIKELY(event.size >> 32)) {
-		event.flags |= RECORD_BIG;
-	}
+	if (!is_special || event.address)
+		event_set_block(&event, call.thread, context);
+	else
+		event_set_usable(&event, 0);
 	uint32_t bytes;
 	if (is_special) {
 		struct call special_call = call;
 		struct event special_event = event;
 		bytes = event_write_special(&special_call, context, &special_event, stack_option);
 	} else {
-		bytes = event_write(call, context, event, stack_option);
+		bytes = event_write(call, context, event, change);
 	}
 	if (LIKELY(bytes)) {
-		call.stream->write += bytes;
-		stream_commit(call.stream);
+		struct stream *stream = stream_of(&call);
+		stream->write += bytes;
+		stream_commit(stream);
 	}
 	call_end(&call);
+}
+
+/* What Alloc and ReAlloc do after the call; where there is no block, the special way serves. */
+static inline __attribute__((always_inline))
+void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
+{
+	struct change none = {0, 0, 0, 0};
+	event.ticks = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
+	/* Twice the code, each of which has few values to keep. */
+	if (is_special || !wants_stack(&call, stack_option))
+		leave_with_change(call, context, event, none, stack_option, is_special);
+	else
+		leave_with_change(call, context, event, take_stack(&call), stack_option, is_special);
 }
 
 /* An allocating function's arguments, and what of them the event names. */
@@ -541,13 +582,29 @@ struct event event_of(const struct request *request, uint64_t address, int has_f
 	event.argument2 = request->argument2;
 	event.flags = request->flags;
 	event.lost = request->lost;
-	event.usable = event.heap = 0;
+	event.usable = event.slack = 0;
+	event.heap = 0;
 	event.error = 0;
 	if (UNLIKELY(has_failed)) {
 		event.flags |= RECORD_FAILED;
 		event.error = NO_MEMORY;
 	}
 	return event;
+}
+
+/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block alone. */
+static inline int is_failure(const struct request *request)
+{
+	return request->size != 0 || !request->previous;
+}
+
+__attribute__((noinline))
+static uint64_t allocate_nothing(const struct call *call, const struct hook_context *context, const struct request *request, uint16_t heap)
+{
+	struct event event = event_of(request, 0, is_failure(request));
+	event.heap = heap;
+	leave_with_block(*call, context, event, request->stack_option, 1);
+	return 0;
 }
 
 /* From entered to left, for functions that return the block. */
@@ -560,9 +617,12 @@ uint64_t allocate(struct call call, struct request request, const struct hook_co
 	uint64_t result = ((heap_call *)function)(request.a, request.b, request.c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block alone. */
-	int has_failed = !result && (request.size != 0 || !request.previous);
-	struct event event = event_of(&request, result, has_failed);
+	if (UNLIKELY(!result) && !is_special) {
+		struct call failed_call = whole_call(&call);
+		struct request failed = request;
+		return allocate_nothing(&failed_call, context, &failed, heap);
+	}
+	struct event event = event_of(&request, result, !result && is_failure(&request));
 	event.heap = heap;
 	leave_with_block(call, context, event, request.stack_option, is_special);
 	return result;
@@ -606,8 +666,8 @@ static inline uint8_t whole_size_flag(uint64_t bytes)
 
 #define FRAME ((uint64_t)__builtin_frame_address(0))
 #define UNUSED __attribute__((unused))
-#define PARAMETERS uint64_t a, uint64_t b, uint64_t c, uint64_t d UNUSED, const struct hook_context *context
-#define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .c = c, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
+#define PARAMETERS uint64_t a, uint64_t b, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context
+#define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
 			      context, FRAME, context->original)
 #define RESIZE(more, ...) \
 	hook_alloc((struct request){.a = a, .b = b, .c = c, .previous = a, .lost = LOST_REALLOC, .stack_option = OPTION_STACK_REALLOC, \
@@ -631,7 +691,7 @@ HOOK hook_aligned(PARAMETERS)
 
 HOOK hook_new_aligned(PARAMETERS)
 {
-	return ALLOC(.size = a, .argument = b, .flags = RECORD_ARGUMENT);
+	return ALLOC(.c = c, .size = a, .argument = b, .flags = RECORD_ARGUMENT);
 }
 
 HOOK hook_realloc(PARAMETERS)
@@ -657,6 +717,8 @@ HOOK hook_posix_memalign(PARAMETERS)
 	heap_call *original = (heap_call *)context->original;
 	/* Seldom called: the special way serves for all. */
 	int how = enter(&call, context, FRAME);
+	if (how == CALL_IS_PLAIN)
+		call = whole_call(&call);
 	if (how == CALL_PASSES || (how == CALL_IS_SPECIAL && !enter_special(&call, context, FRAME)))
 		return original(a, b, c, 0);
 	call_announce(&call, context, c);
@@ -701,15 +763,18 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	event.ticks = call.begin;
 	event.duration = NO_DURATION;
 	event.heap = heap_of(call.thread, context, request.a);
-	if (UNLIKELY(request.size >> 32))
-		event.flags |= RECORD_BIG;
+	if (request.size)
+		event_set_usable(&event, 0);
+	struct change none = {0, 0, 0, 0};
 	uint32_t bytes;
 	if (is_special) {
 		struct call special_call = call;
 		struct event special_event = event;
 		bytes = event_write_special(&special_call, context, &special_event, OPTION_STACK_FREE);
+	} else if (wants_stack(&call, OPTION_STACK_FREE)) {
+		bytes = event_write(call, context, event, take_stack(&call));
 	} else {
-		bytes = event_write(call, context, event, OPTION_STACK_FREE);
+		bytes = event_write(call, context, event, none);
 	}
 	struct region_slot *slot = call.thread->slot;
 	if (!is_special || !call.is_signal) {
@@ -719,7 +784,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	uint64_t result = ((heap_call *)context->original)(request.a, request.b, request.c, 0);
 	if (UNLIKELY(!call_is_ours(&call, context)))
 		return result;
-	struct stream *stream = call.stream;
+	struct stream *stream = stream_of(&call);
 	if (LIKELY(bytes)) {
 		if (LIKELY(call.options & OPTION_DURATION)) {
 			uint64_t now = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
@@ -757,7 +822,7 @@ uint64_t hook_give_back(struct request request, const struct hook_context *conte
 }
 
 #define GIVE_BACK(more, ...) \
-	hook_give_back((struct request){.a = a, .b = b, .c = c, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, context, FRAME)
+	hook_give_back((struct request){.a = a, .b = b, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, context, FRAME)
 
 HOOK hook_free(PARAMETERS)
 {
@@ -771,15 +836,15 @@ HOOK hook_free_sized(PARAMETERS)
 
 HOOK hook_free_aligned_sized(PARAMETERS)
 {
-	return GIVE_BACK(RECORD_ARGUMENT, .size = c, .argument = b);
+	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = c, .argument = b);
 }
 
 HOOK hook_delete_aligned(PARAMETERS)
 {
-	return GIVE_BACK(RECORD_ARGUMENT, .argument = b);
+	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .argument = b);
 }
 
 HOOK hook_delete_sized_aligned(PARAMETERS)
 {
-	return GIVE_BACK(RECORD_ARGUMENT, .size = b, .argument = c);
+	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = b, .argument = c);
 }

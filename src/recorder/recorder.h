@@ -34,6 +34,8 @@ enum {
 	RECORDER_DEPTH_FIRST = 256,     /**< what a thread has room for at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
+	RECORDER_PLAIN_BYTES = 544,     /**< the largest record that is written the fast way */
+	RECORDER_HEAP_KEY_KIND = 60,
 	RECORDER_ISLAND_BYTES = 128 * 1024
 };
 
@@ -52,7 +54,10 @@ struct hook_context {
 	uint8_t entry;                /**< index of struct region_entry */
 	uint8_t function;             /**< enum heap_function */
 	uint8_t chunk;                /**< enum hook_kind_of_heap */
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t call_entry;          /**< entry + 1 */
+	uint64_t heap_key;            /**< of its usual blocks: allocator_base, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
+	uint64_t silent_first, silent_span; /**< all of the next two */
 	uint64_t silent_low, silent_bytes, silent_low2, silent_bytes2; /**< callers whose calls are no events */
 };
 
@@ -78,7 +83,7 @@ enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
 enum { ROW_STEP_SHIFT = 40, FRESH_USE_SHIFT = 48 };
 
 /** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved inside the frame. */
-enum row_step { STEP_SLOWLY, STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP };
+enum row_step { STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP, STEP_SLOWLY };
 
 /** What becomes of a frame's bp on the way to its caller's: restored over, handed on unread, or read. */
 enum row_bp_use { BP_IS_DEAD, BP_IS_PASSED, BP_IS_READ };
@@ -100,6 +105,7 @@ struct extra { uint64_t address, value; uint32_t index, reserved; };
 struct stream {
 	uint8_t *write;               /**< where the next record goes */
 	uint8_t *limit;               /**< end of the buffer */
+	uint8_t *plain_limit;         /**< RECORDER_PLAIN_BYTES before it; without a buffer both limits are 0 */
 	uint8_t *start;
 	struct region_buffer *head;   /**< NULL: no buffer */
 	uint64_t ticks;               /**< of the last point written */
@@ -123,6 +129,7 @@ struct thread {
 	struct region_slot *slot;
 	uint64_t fs_base;
 	uint32_t tid, serial, slot_index, generation;
+	const uint32_t *is_alive;     /**< struct wiped */
 	uint32_t tid_word;            /**< what lay at the thread id's place when the thread was first seen */
 	uint32_t reserved;
 	uint64_t home_low, home_high; /**< addresses proved to be on the thread's own stack */

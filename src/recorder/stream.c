@@ -98,6 +98,7 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	struct region_buffer *full = stream->head;
 	if (full) {
 		stream_commit(stream);
+		STORE(&stream->plain_limit, (uint8_t *)0);
 		STORE(&stream->limit, (uint8_t *)0);
 		STORE(&stream->head, (struct region_buffer *)0);
 		/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
@@ -125,6 +126,7 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	STORE_RELEASE(&stream->head, head);
 	stream_commit(stream);
 	STORE_RELEASE(&stream->limit, stream->start + region->buffer_size);
+	STORE_RELEASE(&stream->plain_limit, stream->limit - RECORDER_PLAIN_BYTES);
 	return 1;
 }
 

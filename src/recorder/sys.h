@@ -32,9 +32,9 @@ static inline long sys_call4(long number, long a, long b, long c, long d)
 /* The processor's time stamp counter, which never goes back. */
 static inline uint64_t clock_ticks(void)
 {
-	uint32_t low, high;
+	uint64_t low, high; /* the instruction clears their upper halves */
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
-	return (uint64_t)high << 32 | low;
+	return high << 32 | low;
 }
 
 /* Without the processor's clock: the kernel's, where the session goes by it and system calls are ours to make; else one step of a

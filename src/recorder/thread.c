@@ -3,7 +3,7 @@
 
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16,
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
        MADVISE_DONTDUMP = 16 };
 
 static void lock(uint32_t *word)
@@ -149,13 +149,13 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
-		if (place->fs_base == fs_base)
+		if ((place->fs_base | PLACE_IS_TAKEN) == (fs_base | PLACE_IS_TAKEN))
 			return place;
 	}
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
 		uint64_t nobody = 0;
-		if (__atomic_compare_exchange_n(&place->fs_base, &nobody, fs_base, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&place->fs_base, &nobody, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return place;
 	}
 	/* Full of threads: take over a place whose slot the logger has found dead. */
@@ -262,6 +262,7 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 		}
 	}
 	thread->fs_base = fs_base;
+	thread->is_alive = &wiped->is_alive;
 	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base alone. */
 	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
 		recorder->tid_offset = 0;
@@ -275,11 +276,12 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	if (thread->side)
 		thread->side->busy = 0;
 	if (!thread_take_slot(recorder, thread, tid)) {
-		place->thread = 0;
 		STORE(&place->fs_base, 0);
 		goto untraced;
 	}
 	STORE_RELEASE(&place->thread, thread);
+	/* A signal handler's call between these two finds no thread, and makes its own. */
+	STORE_RELEASE(&place->fs_base, fs_base);
 	return thread;
 
 untraced:

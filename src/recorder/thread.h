@@ -17,9 +17,9 @@ struct side *thread_side(struct thread *thread);
 
 static inline uint32_t thread_hash(uint64_t fs_base)
 {
-	return (uint32_t)(fs_base * 0x9e3779b97f4a7c15ull >> (64 - 13));
+	/* Threads' stacks begin at different pages, most of them an odd number of pages apart. */
+	return (uint32_t)(fs_base >> 12) & (RECORDER_THREAD_TABLE - 1);
 }
-_Static_assert(RECORDER_THREAD_TABLE == 1 << 13, "thread_hash");
 
 /** The calling thread's state; made at its first call. */
 static inline struct thread *thread_current(struct recorder *recorder)
@@ -27,7 +27,7 @@ static inline struct thread *thread_current(struct recorder *recorder)
 	uint64_t fs_base = thread_pointer();
 	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
 	struct thread *thread = place->thread;
-	if (LIKELY(place->fs_base == fs_base && thread && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)))
+	if (LIKELY(place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)))
 		return thread;
 	return thread_create(recorder, fs_base);
 }
