@@ -205,7 +205,7 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	for (uint32_t i = 0; i < inject->island_count; i++) {
 		struct inject_island *island = &inject->island[i];
 		uint64_t distance = island->low > address ? island->high - address : address - island->low;
-		if (distance < REACH && island->high - island->next >= STUB_BYTES_MAX)
+		if (distance < REACH && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
 			return island;
 	}
 	return NULL;
@@ -552,6 +552,7 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
 	inject->text = inject->island[0].low;
 	inject->island[0].next = inject->text + code_bytes;
+	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
 	if ((executable > near ? executable - near : near - executable) > REACH / 2) {
 		/* An executable far from the libraries, with functions of its own to patch. */
 		error = island_add(inject, remote, maps, count, executable, MAIN_ISLAND_BYTES);

@@ -27,24 +27,88 @@ bool remote_write(int memory, uint64_t address, const void *data, size_t size)
 	return pwrite(memory, data, size, (off_t)address) == (ssize_t)size;
 }
 
-/* The address of the bytes of a syscall instruction in the vdso; 0 when it has none. */
-static uint64_t find_syscall(const struct remote *remote)
+/*
+ * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its registers. So no
+ * instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops at the kernel's doors only,
+ * and behind whatever it executes for us lie instructions that make its registers what they were and go to its entry.
+ */
+enum { SYSCALL_STOP = SIGTRAP | 0x80, GATE_BYTES = 2 + 15 + 13, PAGE = 4096, SEGMENT_MAX = 32 };
+
+/* At an exec all registers are 0 but the stack pointer, which is never touched. */
+static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31, 0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
+
+/* movabs $entry, %r11; jmp *%r11 */
+static void make_jump(unsigned char code[13], uint64_t entry)
 {
-	uint64_t vdso = proc_auxv(remote->pid, AT_SYSINFO_EHDR);
-	unsigned char page[4096];
-	for (int i = 0; vdso && i < 2; i++) {
-		if (!remote_read(remote->memory, vdso + (uint64_t)i * sizeof(page), page, sizeof(page)))
-			break;
-		const unsigned char *found = memmem(page, sizeof(page), "\x0f\x05", 2);
-		if (found)
-			return vdso + (uint64_t)i * sizeof(page) + (uint64_t)(found - page);
+	memcpy(code, "\x49\xbb", 2);
+	memcpy(code + 2, &entry, sizeof(entry));
+	memcpy(code + 10, "\x41\xff\xe3", 3);
+}
+
+/* syscall, and on to the entry. */
+static bool gate_write(const struct remote *remote, uint64_t at)
+{
+	unsigned char code[GATE_BYTES] = {0x0f, 0x05};
+	memcpy(code + 2, clear_arguments, sizeof(clear_arguments));
+	make_jump(code + 2 + sizeof(clear_arguments), remote->registers.rip);
+	return remote_write(remote->memory, at, code, sizeof(code));
+}
+
+/* Bytes behind the end of an image's code in its last page, which belong to nothing; 0: too few. */
+static uint64_t find_spare(const struct remote *remote, uint64_t base)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[SEGMENT_MAX];
+	if (!base || !remote_read(remote->memory, base, &header, sizeof(header)) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_phnum > SEGMENT_MAX || !remote_read(remote->memory, base + header.e_phoff, segments, header.e_phnum * sizeof(segments[0])))
+		return 0;
+	for (int i = 0; i < header.e_phnum; i++) {
+		uint64_t end = segments[i].p_vaddr + segments[i].p_memsz;
+		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz ||
+		    (end & (PAGE - 1)) == 0 || (end & (PAGE - 1)) > PAGE - GATE_BYTES - 16)
+			continue;
+		return (header.e_type == ET_DYN ? base : 0) + ((end + 15) & ~15ull);
 	}
 	return 0;
 }
 
-/* Go on until the trap that it runs into: by a step, over one instruction. 0, or -ESRCH when the process is gone. Signals that arrive
- * meanwhile are sent again at the end. */
-static int go_on(struct remote *remote, enum __ptrace_request how)
+/* A place for the gate until there is memory of ours: behind the code of the loader or of the executable. */
+static int gate_borrow(struct remote *remote)
+{
+	uint64_t headers = proc_auxv(remote->pid, AT_PHDR) & ~(uint64_t)(PAGE - 1);
+	uint64_t at = find_spare(remote, proc_auxv(remote->pid, AT_BASE));
+	at = at ? at : find_spare(remote, headers);
+	if (!at || !remote_read(remote->memory, at, remote->borrowed, sizeof(remote->borrowed)) || !gate_write(remote, at))
+		return -ENOTSUP;
+	remote->gate = remote->borrowed_at = at;
+	return 0;
+}
+
+void remote_own_gate(struct remote *remote, uint64_t at)
+{
+	if (!gate_write(remote, at))
+		return;
+	remote->gate = at;
+	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, sizeof(remote->borrowed));
+	remote->borrowed_at = 0;
+}
+
+#define BIT(signal) (1ull << ((signal) - 1))
+
+/* As the kernel does with pending ones, going on takes back a stop, and a stop takes back going on. */
+static void postpone(struct remote *remote, int signal)
+{
+	const uint64_t stops = BIT(SIGSTOP) | BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
+	if (signal == SIGCONT)
+		remote->postponed &= ~stops;
+	if (stops & BIT(signal))
+		remote->postponed &= ~BIT(SIGCONT);
+	remote->postponed |= BIT(signal);
+}
+
+/* Go on until the next stop of this kind. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile are sent again at the
+ * end. */
+static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
 	for (;;) {
 		int status;
@@ -56,10 +120,10 @@ static int go_on(struct remote *remote, enum __ptrace_request how)
 		while (got < 0 && errno == EINTR);
 		if (got != remote->pid || !WIFSTOPPED(status))
 			return -ESRCH;
-		if (WSTOPSIG(status) == SIGTRAP)
+		if (WSTOPSIG(status) == stop)
 			return 0;
 		if (status >> 16 == 0)
-			remote->postponed |= 1ull << (WSTOPSIG(status) - 1);
+			postpone(remote, WSTOPSIG(status));
 	}
 }
 
@@ -72,16 +136,16 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
-	/* The stop is inside execve, whose end would overwrite what we set: go to where user code begins. */
-	if (go_on(remote, PTRACE_SINGLESTEP) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
+	/* The stop is inside execve, whose end would overwrite what we set: go to the call's exit. */
+	if (ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) != 0 ||
+	    go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
 		return error;
 	}
-	remote->syscall_at = find_syscall(remote);
-	if (!remote->syscall_at) {
+	if (gate_borrow(remote) != 0) {
 		close(remote->memory);
-		return diag_fail(diag, ENOTSUP, "process %d has no vdso to make system calls from", (int)pid);
+		return diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)pid);
 	}
 	return 0;
 }
@@ -97,10 +161,11 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	registers.r10 = d;
 	registers.r8 = e;
 	registers.r9 = f;
-	registers.rip = remote->syscall_at;
+	registers.rip = remote->gate;
 	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
-	if (go_on(remote, PTRACE_SINGLESTEP) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+	/* In, and out. */
+	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
 	return (int64_t)registers.rax;
 }
@@ -146,8 +211,39 @@ static void put_step(struct program *program, const struct remote_step *step, co
 	put(program, "\x0f\x05", 2);
 }
 
-/* Room for a call with six arguments, each added to a result, and for keeping its own. */
-_Static_assert(REMOTE_BATCH_MAX * (6 * (10 + 3) + 10 + 2 + 3) + 1 <= REMOTE_BATCH_BYTES, "a batch fits");
+/* Room for a call with six arguments, each added to a result, and for keeping its own; two more to end with; the way back. */
+_Static_assert((REMOTE_BATCH_MAX + 2) * (6 * (10 + 3) + 10 + 2 + 3) + 15 + 14 + 13 <= REMOTE_BATCH_BYTES, "a batch fits");
+
+/* What the batch's end tells us by: a signal to itself. It stops whoever is traced, and is nothing to one who is not. */
+enum { END_SIGNAL = SIGURG };
+
+static void put_end(struct program *program, uint64_t entry)
+{
+	static const unsigned char clear_kept[] = {0x31, 0xdb, 0x4d, 0x31, 0xe4, 0x4d, 0x31, 0xed, 0x4d, 0x31, 0xf6, 0x4d, 0x31, 0xff};
+	const struct remote_step self = {SYS_getpid, false, {{0, 0}}}, stop = {SYS_kill, false, {{0, 0}, {END_SIGNAL, 0}}};
+	unsigned char jump[13];
+	put_step(program, &self, NULL);
+	/* Its result is the next one's first argument, which put_step() would set: so that is written here. */
+	put_constant(program, argument_registers[1], stop.argument[1].value);
+	put_registers(program, 0x89, RAX, argument_registers[0]);
+	put_constant(program, RAX, (uint64_t)stop.number);
+	put(program, "\x0f\x05", 2);
+	put(program, clear_arguments, sizeof(clear_arguments));
+	put(program, clear_kept, sizeof(clear_kept));
+	make_jump(jump, entry);
+	put(program, jump, sizeof(jump));
+}
+
+/* To the end of a batch: by one stop, or where the signal may not come through by those of each call. */
+static int batch_run(struct remote *remote, uint32_t count)
+{
+	if (!(proc_status_mask(remote->pid, "SigBlk") >> (END_SIGNAL - 1) & 1) && proc_status_value(remote->pid, "Seccomp") <= 0)
+		return go_on(remote, PTRACE_CONT, END_SIGNAL);
+	for (uint32_t i = 0; i < 2 * count; i++)
+		if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0)
+			return -ESRCH;
+	return 0;
+}
 
 static int64_t register_value(const struct user_regs_struct *registers, uint8_t number)
 {
@@ -170,16 +266,16 @@ int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *s
 		kept[i] = kept_registers[kept_count++];
 		put_registers(&program, 0x89, RAX, kept[i]);
 	}
-	put(&program, "\xcc", 1);
+	put_end(&program, remote->registers.rip);
 	struct user_regs_struct registers = remote->registers;
 	registers.orig_rax = (unsigned long long)-1;
 	registers.rip = at;
 	if (!remote_write(remote->memory, at, program.code, program.size))
 		return -EFAULT;
-	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0 || go_on(remote, PTRACE_CONT) != 0 ||
+	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0 || batch_run(remote, count) != 0 ||
 	    ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
 		return -ESRCH;
-	if (registers.rip != at + program.size)
+	if (registers.rip <= at || registers.rip > at + program.size)
 		return -EFAULT;
 	for (uint32_t i = 0; i < count; i++)
 		if (steps[i].keep)
@@ -266,9 +362,11 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 
 void remote_end(struct remote *remote)
 {
+	if (remote->borrowed_at)
+		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, sizeof(remote->borrowed));
 	ptrace(PTRACE_SETREGS, remote->pid, 0, &remote->registers);
 	for (int signal = 1; signal <= 64; signal++)
-		if (remote->postponed >> (signal - 1) & 1)
+		if (remote->postponed & BIT(signal))
 			kill(remote->pid, signal);
 	close(remote->memory);
 }

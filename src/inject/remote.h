@@ -10,14 +10,16 @@
 
 #include "base/diag.h"
 
-enum { REMOTE_PLACE_BYTES = 512 };
+enum { REMOTE_PLACE_BYTES = 512, REMOTE_GATE_BYTES = 32 };
 
 /** A process that this thread traces and that is stopped. */
 struct remote {
 	pid_t pid;
 	int memory;                   /**< /proc/PID/mem */
 	struct user_regs_struct registers; /**< as found, given back by remote_end() */
-	uint64_t syscall_at;          /**< address of a syscall instruction in it */
+	uint64_t gate;                /**< address of a syscall instruction in it, and of the way to its entry */
+	uint64_t borrowed_at;         /**< the gate lies where these bytes were; 0: in memory of ours */
+	unsigned char borrowed[32];
 	uint64_t postponed;           /**< signals that came meanwhile, from bit 0; sent again by remote_end() */
 };
 
@@ -33,14 +35,17 @@ struct remote_step {
 	struct remote_argument argument[6];
 };
 
-/** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory, find a syscall
- *  instruction (in the vdso). */
+/** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory. Whenever this
+ *  process is killed from here to remote_end(), that one begins its program as if nothing had been. */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
+
+/** From now on make calls from `at`, REMOTE_GATE_BYTES of its executable memory that nobody else uses. */
+void remote_own_gate(struct remote *remote, uint64_t at);
 
 /** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
-/** Make it call all of these one after the other, which costs two stops, not two for each. at: REMOTE_BATCH_BYTES of its executable
+/** Make it call all of these one after the other, which costs one stop, not two for each. at: REMOTE_BATCH_BYTES of its executable
  *  memory to use. results: of each that is kept. 0, or -ESRCH, -EFAULT: none of the results means anything. */
 int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count, int64_t results[REMOTE_BATCH_MAX]);
 

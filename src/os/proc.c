@@ -111,19 +111,29 @@ void proc_image(pid_t pid, char *text, size_t size)
 	text[length > 0 ? length : 0] = 0;
 }
 
-int64_t proc_status_value(pid_t pid, const char *name)
+static int64_t status_number(pid_t pid, const char *name, int base, int64_t missing)
 {
 	size_t size, length = strlen(name);
 	char *text = read_whole(pid, "status", &size);
-	int64_t value = -1;
+	int64_t value = missing;
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
 		if (strncmp(line, name, length) == 0 && line[length] == ':') {
-			value = strtoll(line + length + 1, NULL, 10);
+			value = (int64_t)strtoull(line + length + 1, NULL, base);
 			break;
 		}
 	}
 	free(text);
 	return value;
+}
+
+int64_t proc_status_value(pid_t pid, const char *name)
+{
+	return status_number(pid, name, 10, -1);
+}
+
+uint64_t proc_status_mask(pid_t pid, const char *name)
+{
+	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
 uint64_t proc_start_time(pid_t pid)

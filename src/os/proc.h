@@ -31,6 +31,9 @@ void proc_image(pid_t pid, char *text, size_t size);
 /** The number after "NAME:" in /proc/PID/status, or -1. */
 int64_t proc_status_value(pid_t pid, const char *name);
 
+/** The set of bits after "NAME:" there (signal n is bit n - 1), or 0. */
+uint64_t proc_status_mask(pid_t pid, const char *name);
+
 /** Field 22 of /proc/PID/stat (start time in clock ticks since boot), 0 when gone: tells a reused pid. */
 uint64_t proc_start_time(pid_t pid);
 

@@ -17,8 +17,7 @@ struct side *thread_side(struct thread *thread);
 
 static inline uint32_t thread_hash(uint64_t fs_base)
 {
-	/* Threads' stacks begin at different pages, most of them an odd number of pages apart. */
-	return (uint32_t)(fs_base >> 12) & (RECORDER_THREAD_TABLE - 1);
+	return (uint32_t)(fs_base * 0x9e3779b97f4a7c15ull >> (64 - RECORDER_THREAD_TABLE_BITS));
 }
 
 /** The calling thread's state; made at its first call. */

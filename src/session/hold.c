@@ -173,6 +173,8 @@ static bool wait_for_exec(struct hold *hold)
 			ptrace(PTRACE_CONT, got, 0, 0);
 			continue;
 		}
+		if (status >> 16 == 0 && WSTOPSIG(status) == SIGCONT)
+			hold->postponed = 0;
 		if (is_cancelled(hold)) {
 			int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
 			ptrace(PTRACE_DETACH, got, 0, signal);
@@ -287,7 +289,11 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	answer(hold, 0, "");
 	/* While the process is busy with its exec. */
 	bool has_region = !is_held_only && make_region(hold, result) == 0;
-	if (!wait_for_exec(hold)) {
+	bool is_at_exec = wait_for_exec(hold);
+	/* From here on it is kept with the others that come before the process goes on. */
+	if (hold->postponed)
+		kill(result->pid, hold->postponed);
+	if (!is_at_exec) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
 			drop_region(result);
@@ -314,8 +320,6 @@ static void *hold_thread(void *argument)
 	pthread_mutex_unlock(&hold->holder->lock);
 	hold_one(hold, result);
 	pid_t pid = result->pid;
-	if (hold->postponed)
-		kill(pid, hold->postponed);
 	/* The result is in the queue before the process runs on and posts mails into its new region. */
 	finish(hold, result);
 	if (result->has_executed)

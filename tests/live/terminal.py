@@ -26,6 +26,13 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text.encode())
 
+    def waits_for(self, pattern):
+        end = time.monotonic() + WAIT_SECONDS / 3
+        while not re.search(pattern, self.seen) and time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.2)[0]:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+        return re.search(pattern, self.seen)
+
     def expect(self, pattern):
         end = time.monotonic() + WAIT_SECONDS
         while not (found := re.search(pattern, self.seen)):
@@ -48,6 +55,9 @@ def play(command):
     terminal.expect("script.sh")
     time.sleep(0.3)
     terminal.type("\x03")
+    if not terminal.waits_for("caught"):
+        # The job was not yet in the foreground.
+        terminal.type("\x03")
     terminal.expect("caught")
     time.sleep(0.3)
     terminal.type("echo status=$?\n")
