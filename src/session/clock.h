@@ -33,4 +33,8 @@ void session_clock_settle(struct session_clock *clock);
 /** A difference of ticks in nanoseconds. */
 uint64_t session_clock_ns(const struct session_clock *clock, uint64_t ticks);
 
+/** Events' times are no finer than this in the trace: reading the clock takes twice as long, and no block goes from one thread to
+ *  another in less, so that order stays what it was. */
+enum { SESSION_RESOLUTION_NS = 4 };
+
 #endif

@@ -785,7 +785,7 @@ static void options_write(struct logger *logger)
 
 static int logger_begin(struct logger *logger)
 {
-	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes};
+	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes, .resolution_ns = SESSION_RESOLUTION_NS};
 	session_clock_read(&logger->clock);
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/proc.h"
+#include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
 
@@ -216,7 +217,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 {
 	const struct recover_session *session = recovery->session;
 	struct recover_result *result = recovery->result;
-	struct writer_options writer = {0};
+	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	struct stat status;
 	const char *path = options->output ? options->output : session->trace_path;
 	int error = options->output && !is_same_file(options->output, session->trace_path) ? copy_file(session->trace_path, path, diag) : 0;

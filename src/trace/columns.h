@@ -21,9 +21,10 @@ void columns_encoder_free(struct columns_encoder *encoder);
 
 /**
  * Code the events, whose stacks are nodes[] of the segment (below node_count). Their descriptors can be had until
- * columns_finish(), which is told how they are to be written. 0 or -ENOMEM.
+ * columns_finish(), which is told how they are to be written. The lowest cut_bits of times and durations are left out. 0 or -ENOMEM.
  */
-int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count);
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count,
+		   uint32_t cut_bits);
 struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, uint32_t *count);
 
 /** Add the payload to out. The caller has put the segment's numbers into the descriptors. 0 or -ENOMEM. */

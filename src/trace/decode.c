@@ -169,7 +169,7 @@ static void read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there
 		columns->result[i] = (int32_t)unzigzag(reading_number(rest));
 }
 
-static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope)
+static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope, uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
@@ -203,9 +203,9 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *
 	columns->argument2[i] = j == MODEL_NONE ? 0 : columns->argument2[j];
 	columns->result[i] = j == MODEL_NONE ? 0 : columns->result[j];
 	read_rest(decoder, i, control & CONTROL_REST);
-	columns->duration[i] = reading_number(&streams[STREAM_DURATION]);
-	columns->time[i] = (i ? columns->time[i - 1] + (uint64_t)unzigzag(reading_number(&streams[STREAM_TIME]))
-			      : reading_number(&streams[STREAM_TIME]));
+	columns->duration[i] = reading_number(&streams[STREAM_DURATION]) << cut_bits;
+	columns->time[i] = i ? columns->time[i - 1] + ((uint64_t)unzigzag(reading_number(&streams[STREAM_TIME])) << cut_bits)
+			     : reading_number(&streams[STREAM_TIME]) << cut_bits;
 	return true;
 }
 
@@ -224,9 +224,12 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 		return error;
 	if ((size_t)(decoder->streams[STREAM_CONTROL].end - decoder->streams[STREAM_CONTROL].at) != count)
 		return "a column of another length than its block";
+	const uint8_t *cut_bits = reading_bytes(&decoder->streams[STREAM_TIME], 1);
+	if (count && (!cut_bits || *cut_bits >= 64))
+		return "times of an impossible resolution";
 	uint32_t expected = 0;
 	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &expected, scope))
+		if (!decode_event(decoder, i, &expected, scope, *cut_bits))
 			return "an event that refers to what is not there";
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (decoder->streams[i].has_failed)

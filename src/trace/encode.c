@@ -90,7 +90,7 @@ static uint8_t rest_of(const struct writer_events *events, uint32_t i, uint32_t 
 }
 
 static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t i,
-			 uint32_t *expected)
+			 uint32_t *expected, uint32_t cut_bits)
 {
 	struct bytes *streams = encoder->streams;
 	uint32_t node = nodes[i], j = model_last(&encoder->model, node, i);
@@ -121,21 +121,27 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 		control |= CONTROL_REST;
 		add_rest(encoder, events, i, rest);
 	}
-	bytes_number(&streams[STREAM_DURATION], events->duration[i]);
+	bytes_number(&streams[STREAM_DURATION], events->duration[i] >> cut_bits);
 	bytes_add(&streams[STREAM_CONTROL], &control, 1);
 }
 
-int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count)
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count,
+		   uint32_t cut_bits)
 {
+	uint8_t cut_byte = (uint8_t)cut_bits;
+	uint64_t before = 0;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		encoder->streams[i].size = 0;
 	encoder->descriptor_count = 0;
 	if (!model_begin(&encoder->model, node_count))
 		return -ENOMEM;
 	uint32_t expected = 0;
+	bytes_add(&encoder->streams[STREAM_TIME], &cut_byte, 1);
 	for (uint32_t i = 0; i < events->count; i++) {
-		encode_event(encoder, events, nodes, i, &expected);
-		bytes_number(&encoder->streams[STREAM_TIME], i ? zigzag((int64_t)(events->time[i] - events->time[i - 1])) : events->time[0]);
+		uint64_t time = events->time[i] >> cut_bits;
+		encode_event(encoder, events, nodes, i, &expected, cut_bits);
+		bytes_number(&encoder->streams[STREAM_TIME], i ? zigzag((int64_t)(time - before)) : time);
+		before = time;
 	}
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (encoder->streams[i].has_failed)

@@ -33,7 +33,8 @@ enum {
 	FOOTER_SEGMENT_BYTES = 56,
 	GAPS_AFTER_END_BYTES = 1 << 12, /* of gaps once the file is full */
 	PROCESSES_AFTER_END_BYTES = 1 << 11,
-	PACKED_MIN = 64
+	PACKED_MIN = 64,
+	CUT_BITS_MAX = 16
 };
 #define DEFAULT_SEGMENT_NS 10000000000ull
 
@@ -67,6 +68,7 @@ struct writer {
 	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
 	bool has_rows;                 /* sections have something to write */
 	uint64_t segment_offset, segment_first, segment_ticks_max;
+	uint32_t cut_bits;             /* of times */
 	struct segment_note *segments;
 	uint32_t segment_count, segment_capacity, first_number;
 	struct dictionary dictionary;
@@ -739,8 +741,9 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 }
 
 /* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes no sense. */
-static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint32_t node_count)
+static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint32_t node_count, uint32_t cut_bits)
 {
+	uint64_t mask = UINT64_MAX << cut_bits;
 	struct format_events head = {
 		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
 		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
@@ -748,7 +751,7 @@ static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint3
 	uint32_t kinds[256] = {0};
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
-		uint64_t last = events->time[i], first = kind == EVENT_REALLOC ? last - events->duration[i] : last;
+		uint64_t last = events->time[i] & mask, first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
 		if (first > last)
 			return 0;
 		head.first_ticks = first < head.first_ticks ? first : head.first_ticks;
@@ -816,7 +819,7 @@ static int put_events(struct writer *writer, const struct writer_events *events)
 	need_thread(writer, events->thread);
 	for (uint32_t i = 0; i < events->count; i++)
 		writer->event_nodes[i] = need_node(writer, events->stack[i]);
-	if (columns_encode(writer->encoder, events, writer->event_nodes, writer->nodes.next))
+	if (columns_encode(writer->encoder, events, writer->event_nodes, writer->nodes.next, writer->cut_bits))
 		return -ENOMEM;
 	struct columns_descriptor *descriptors = columns_descriptors(writer->encoder, &descriptor_count);
 	for (uint32_t i = 0; i < descriptor_count; i++) {
@@ -839,7 +842,7 @@ static int put_events(struct writer *writer, const struct writer_events *events)
 		bytes_zero(payload, least - payload->size);
 	uint32_t head[(sizeof(struct format_events) + EVENT_KIND_COUNT * 4) / 4];
 	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
-	block.head_bytes = make_head(events, (uint8_t *)head, writer->nodes.next);
+	block.head_bytes = make_head(events, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
 	if (!block.head_bytes)
 		return -EINVAL;
 	put_block(writer, &block, head, payload);
@@ -1147,6 +1150,8 @@ void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
 	unsigned __int128 ticks = ((unsigned __int128)writer->options.segment_ns << clock->shift) / (clock->mult ? clock->mult : 1);
 	writer->segment_ticks_max = ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 	writer->segment_first = clock->start_ticks;
+	while (writer->cut_bits < CUT_BITS_MAX && (((unsigned __int128)clock->mult << (writer->cut_bits + 1)) >> clock->shift) < writer->options.resolution_ns)
+		writer->cut_bits++;
 }
 
 void writer_set_host(struct writer *writer, const char *host)

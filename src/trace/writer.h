@@ -17,6 +17,7 @@ struct writer_options {
 	uint64_t segment_bytes;       /**< 0: 64 MiB */
 	uint64_t segment_ns;          /**< 0: 10 s */
 	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
+	uint32_t resolution_ns;       /**< times and durations of events are cut to the largest power of two of ticks below it; 0: not */
 };
 
 /** How raw ticks of the clock become nanoseconds: ns = (ticks - start_ticks) * mult >> shift, by 128 bits. */
