@@ -191,10 +191,14 @@ static int create(struct region *region, const char *path, uint32_t buffers, str
 	/* Pages first: writing to one that the file system has no room for would be a SIGBUS. */
 	if (fallocate(region->fd, 0, 0, REGION_HEADER_BYTES) != 0)
 		return diag_errno(diag, "cannot allocate %s", path);
-	memcpy(region->header, &region->limits, offsetof(struct region_header, mail));
+	struct region_header header = region->limits;
+	header.magic = 0;
+	memcpy(region->header, &header, offsetof(struct region_header, mail));
 	error = allocate_first(region, buffers);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
+	/* Last: what is not whole has none, should we be killed meanwhile. */
+	__atomic_store_n(&region->header->magic, region->limits.magic, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -291,6 +291,17 @@ static void bad_region(struct recovery *recovery, const char *why)
 		snprintf(result->bad_region, sizeof(result->bad_region), "%s", why);
 }
 
+/* A region that was not made to the end: its first bytes are written last, and nobody has it yet. */
+static bool is_unfinished(const char *path)
+{
+	uint64_t first = 0;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool is_blank = fd >= 0 && read(fd, &first, sizeof(first)) >= 0 && first == 0;
+	if (fd >= 0)
+		close(fd);
+	return is_blank;
+}
+
 static void region_adopt(struct recovery *recovery, uint32_t number)
 {
 	struct recovered *added = &recovery->regions[recovery->region_count];
@@ -299,7 +310,8 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	struct diag diag = {""};
 	snprintf(added->path, sizeof(added->path), "%s/region.%u", recovery->session->directory, number);
 	if (region_open(&added->region, added->path, &diag) != 0) {
-		bad_region(recovery, diag.text);
+		if (!is_unfinished(added->path))
+			bad_region(recovery, diag.text);
 		return;
 	}
 	image_read(recovery->session, &added->region, number, &image, path, command);
