@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Reads a trace by what docs/trace-format.md says, and nothing else, and finds the events that `xheap dump` prints."""
+import csv
+import io
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+XHEAP = os.environ["XHEAP"]
+KINDS = ["Alloc", "ReAlloc", "Free"]
+U64 = (1 << 64) - 1
+
+
+class Reading:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def number(self):
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def signed(self):
+        value = self.number()
+        return value >> 1 ^ -(value & 1)
+
+    def optional(self):
+        return self.number() - 1
+
+    def bytes(self, size):
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def text(self):
+        return self.bytes(self.number()).decode()
+
+    def is_over(self):
+        return self.at >= len(self.data)
+
+
+def unpacked(data):
+    return subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+def events_streams(payload):
+    reading = Reading(payload)
+    heads = [(reading.bytes(1)[0], reading.number(), reading.number()) for _ in range(reading.number())]
+    streams = {}
+    for number, raw, stored in heads:
+        data = reading.bytes(stored)
+        streams[number] = Reading(data if raw == stored else unpacked(data))
+        assert len(streams[number].data) == raw
+    return streams
+
+
+class Trace:
+    def __init__(self, data):
+        assert data[:8] == b"\x89XHT\r\n\x1a\n" and struct.unpack_from("<II", data, 8) == (1, 64)
+        offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
+        assert magic == b"\x89XHT_END"
+        self.data, self.processes, self.threads, self.events = data, {}, {}, []
+        at = 64
+        while at < len(data):
+            is_footer = at == offset
+            at = self.block(at)
+        assert is_footer
+
+    def block(self, at):
+        magic, kind, flags, head_bytes, payload_bytes, raw, count, place = struct.unpack_from("<4sHHIIIIQ", self.data, at)
+        assert magic == b"XBLK" and at % 8 == 0
+        head = self.data[at + 48:at + 48 + head_bytes]
+        payload = self.data[at + 48 + head_bytes:at + 48 + head_bytes + payload_bytes]
+        if flags & 2:
+            payload = unpacked(payload)
+            assert len(payload) == raw
+        if kind == 1:
+            self.segment = at
+            self.shift, self.start, self.mult = struct.unpack_from("<IQQ", head, 20)
+            self.entries, self.heaps, self.nodes, self.frames, self.next_frame = [], [], [None], 0, 0
+        assert place == at - self.segment
+        self.rows(kind, Reading(payload), count) if kind != 11 else self.take(head, payload, count)
+        return (at + 48 + head_bytes + payload_bytes + 7) // 8 * 8
+
+    def rows(self, kind, reading, count):
+        for _ in range(count):
+            if kind == 3:
+                key = reading.number()
+                self.processes[key] = reading.number()
+                reading.optional(), reading.optional(), reading.number(), reading.signed(), reading.number()
+                reading.signed(), reading.signed(), reading.text(), reading.text(), reading.text()
+            elif kind == 4:
+                key = reading.number()
+                self.threads[key] = (reading.number(), reading.number())
+                reading.signed(), reading.signed(), reading.text()
+            elif kind == 7:
+                reading.optional(), reading.number()
+                self.entries.append(reading.text())
+            elif kind == 8:
+                reading.optional()
+                self.heaps.append(reading.number())
+                reading.text()
+            elif kind == 9:
+                reading.optional(), reading.number()
+                self.frames += 1
+            elif kind == 10:
+                parent, back = len(self.nodes) - reading.number(), reading.number()
+                self.nodes.append((parent, self.next_frame - back))
+                assert parent >= 0 and 0 <= self.next_frame - back < self.frames
+                self.next_frame += back == 0
+        if kind in (3, 4, 7, 8, 9, 10):
+            assert reading.is_over()
+
+    def ns(self, ticks):
+        return (ticks - self.start) * self.mult >> self.shift
+
+    def take(self, head, payload, count):
+        process, thread, first, last = struct.unpack_from("<IIQQ", head)
+        streams = events_streams(payload)
+        empty = Reading(b"")
+        stack, which, size_of, usable_of, address_of, time_of, duration_of, rest = (streams.get(i, empty) for i in (3, 4, 5, 6, 7, 8, 9, 10))
+        descriptors, table = [], streams[1]
+        while not table.is_over():
+            kind, flags = table.bytes(2)
+            descriptors.append((kind, flags, table.number(), table.optional()))
+        cut = time_of.bytes(1)[0]
+        seen, cells, expected, rows, nodes = {}, {}, 0, [], []
+        for i in range(count):
+            control = streams[2].bytes(1)[0]
+            assert not control & 0x70
+            node = stack.number() if control & 1 else expected
+            j = seen.get(node)
+            seen[node] = i
+            before = rows[j] if j is not None else None
+            # j + 1 may be this event itself: then its own node is what is expected next.
+            nodes.append(node)
+            expected = nodes[j + 1] if j is not None else 0
+            number = which.number() if control & 2 else before["descriptor"]
+            size = size_of.number() if control & 4 else before["size"] if before else 0
+            cell = (((size + 7) >> 3) * 0x9e3779b97f4a7c15 & U64) >> 53
+            if control & 8:
+                cells[cell] = size + usable_of.signed() & U64
+            address = (rows[-1]["address"] if rows else 0) + address_of.signed() & U64
+            duration = duration_of.number() << cut
+            time = rows[-1]["time"] + (time_of.signed() << cut) if rows else time_of.number() << cut
+            row = {"node": node, "descriptor": number, "size": size, "usable": cells.get(cell, 0), "address": address, "time": time,
+                   "duration": duration, "previous": 0}
+            for name in ("argument", "argument2", "result"):
+                row[name] = before[name] if before else 0
+            there = rest.bytes(1)[0] if control & 128 else 0
+            if there & 1:
+                row["previous"] = address + rest.signed() & U64
+            if there & 2:
+                row["argument"] = rest.number()
+            if there & 4:
+                row["argument2"] = rest.number()
+            if there & 8:
+                row["result"] = rest.signed()
+            rows.append(row)
+            kind, flags, entry, heap = descriptors[number]
+            assert first <= time <= last and node < len(self.nodes)
+            lasted = self.ns(time) - self.ns(time - duration) if KINDS[kind] == "ReAlloc" else duration * self.mult >> self.shift
+            self.events.append((self.ns(time), lasted, self.processes[process], self.threads[thread][1], KINDS[kind],
+                                self.entries[entry], address, row["previous"], size, row["usable"], row["result"], (flags, heap, row["argument"])))
+        assert all(stream.is_over() for stream in streams.values())
+
+
+def dumped(path):
+    text = subprocess.run([XHEAP, "dump", path, "--format", "csv"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    number = lambda value: int(value, 0) if value else 0
+    for row in csv.DictReader(io.StringIO(text)):
+        address = number(row["address"])
+        yield (number(row["time_ns"]), number(row["duration_ns"]), number(row["pid"]), number(row["tid"]), row["action"], row["function"],
+               address, number(row["previous_address"]), number(row["size"]), number(row["usable"]), number(row["result"]))
+
+
+def main():
+    if not shutil.which("zstd"):
+        print("skipped: zstd is not installed")
+        return 77
+    program = "import threading; t = threading.Thread(target=lambda: [str(i) for i in range(2000)]); t.start(); t.join()"
+    subprocess.run([XHEAP, "record", "-q", "-o", "a.xht", "--", "env", "PYTHONMALLOC=malloc", "/usr/bin/python3", "-c", program], check=True)
+    with open("a.xht", "rb") as file:
+        mine = sorted(event[:11] for event in Trace(file.read()).events)
+    theirs = sorted(dumped("a.xht"))
+    print(f"{len(mine)} events by the document, {len(theirs)} by xheap dump")
+    for one, other in zip(mine, theirs):
+        if one != other:
+            print(f"{one}\n{other}")
+            return 1
+    return 0 if len(mine) == len(theirs) > 10000 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
