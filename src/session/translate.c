@@ -67,7 +67,9 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	const struct region_process *shared = region_process(translate->region, index);
 	if (process->id != TRACE_NONE && (!process->has_ended || index == 0))
 		return process->id;
-	if (__atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) != PROCESS_LIVE)
+	/* One that has ended unknown to us was known to a logger that was killed before it wrote it. */
+	uint32_t state = __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE);
+	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
 	struct region_process copy = *shared;
 	/* What the process that ended left behind comes still under its id. */
@@ -169,7 +171,7 @@ void translate_refresh(struct translate *translate)
 	/* Forked processes take the lowest free places. */
 	for (uint32_t i = 1; i < translate->region->limits.process_max; i++) {
 		uint32_t state = __atomic_load_n(&region_process(translate->region, i)->state, __ATOMIC_RELAXED);
-		if (state == PROCESS_LIVE)
+		if (state == PROCESS_LIVE || state == PROCESS_ENDED)
 			translate_process_id(translate, i);
 		else if (state == PROCESS_FREE && translate->process[i].id == TRACE_NONE)
 			break;
