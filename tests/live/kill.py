@@ -45,6 +45,9 @@ class Failure(Exception):
     pass
 
 
+LOG_MAGIC = b"CALL"
+
+
 def stamps_read(logs):
     """Each log's clock: calls that returned before it had this value."""
     stamps = {}
@@ -146,6 +149,10 @@ class Round:
         if "logger" in self.victims:
             for log in self.logs.glob("*.calls"):
                 forget_later(log, stamps.get(log, 0))
+        # Killed before its log was begun.
+        for log in self.logs.glob("*.calls"):
+            if log.read_bytes()[:4] != LOG_MAGIC:
+                log.unlink()
         # A process whose last calls came too late for us to know is in the trace alone.
         command = [HERE / "compare.py", "--order", "finished", "--unlogged", "1000000", self.logs, dump]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
