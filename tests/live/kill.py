@@ -151,7 +151,9 @@ class Round:
                 forget_later(log, stamps.get(log, 0))
         # Killed before its log was begun.
         for log in self.logs.glob("*.calls"):
-            if log.read_bytes()[:4] != LOG_MAGIC:
+            with open(log, "rb") as file:
+                is_begun = file.read(4) == LOG_MAGIC
+            if not is_begun:
                 log.unlink()
         # A process whose last calls came too late for us to know is in the trace alone.
         command = [HERE / "compare.py", "--order", "finished", "--unlogged", "1000000", self.logs, dump]
