@@ -681,7 +681,7 @@ HOOK hook_malloc(PARAMETERS)
 HOOK hook_calloc(PARAMETERS)
 {
 	uint64_t size = product(a, b);
-	return ALLOC(.size = size, .argument = a, .argument2 = b, .flags = RECORD_ARGUMENT | whole_size_flag(size));
+	return ALLOC(.c = c, .size = size, .argument = a, .argument2 = b, .flags = RECORD_ARGUMENT | whole_size_flag(size));
 }
 
 HOOK hook_aligned(PARAMETERS)
