@@ -218,9 +218,8 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 /* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our guard was
  * discarded. */
 static inline __attribute__((always_inline))
-int call_is_ours(const struct call *call, const struct hook_context *context)
+int call_is_ours(const struct call *call)
 {
-	(void)context;
 	if (UNLIKELY(!LOAD(call->thread->is_alive)))
 		return 0;
 	return call->is_signal || LIKELY(call->thread->guard == frame_of(call));
@@ -265,27 +264,13 @@ static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context 
 {
 	uint16_t kind = (uint16_t)(key >> HEAP_KEY_KIND);
 	uint64_t handle = key & ((1ull << HEAP_KEY_KIND) - 1);
-	if (thread->heap_handle[1] == key) {
-		/* Two heaps in turn: the last one first. */
-		uint32_t id = thread->heap_id[1];
-		thread->heap_handle[1] = thread->heap_handle[0];
-		thread->heap_id[1] = thread->heap_id[0];
-		thread->heap_handle[0] = key;
-		thread->heap_id[0] = id;
-		return (uint16_t)id;
-	}
-	uint32_t id = heap_lookup(thread, context, kind, handle);
+	uint32_t id = thread->heap_handle[1] == key ? thread->heap_id[1] : heap_lookup(thread, context, kind, handle);
+	/* Two heaps in turn: the last one first. */
 	thread->heap_handle[1] = thread->heap_handle[0];
 	thread->heap_id[1] = thread->heap_id[0];
 	thread->heap_handle[0] = key;
 	thread->heap_id[0] = id;
 	return (uint16_t)id;
-}
-
-/* glibc's word before a block; never 0. 0: another allocator's. */
-static inline uint64_t chunk_word(const struct hook_context *context, uint64_t address)
-{
-	return LIKELY(context->chunk != CHUNK_NONE) ? *(const uint64_t *)(address - 8) : 0;
 }
 
 static inline uint16_t heap_of_key(struct thread *thread, const struct hook_context *context, uint64_t key)
@@ -304,15 +289,10 @@ static inline uint64_t odd_heap_key(const struct hook_context *context, uint64_t
 
 static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
 {
-	uint64_t word = chunk_word(context, address), key = context->heap_key;
+	uint64_t key = context->heap_key, word = LIKELY(context->chunk != CHUNK_NONE) ? *(const uint64_t *)(address - 8) : 0;
 	if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN)))
 		key = odd_heap_key(context, address, word);
 	return heap_of_key(thread, context, key);
-}
-
-static inline uint64_t other_usable(const struct hook_context *context, uint64_t address)
-{
-	return context->usable_size ? ((heap_call *)context->usable_size)(address, 0, 0, 0) : 0;
 }
 
 /* What the block has beyond its size; what does not fit the record's own fields is given whole. */
@@ -334,7 +314,7 @@ void event_set_block(struct event *event, struct thread *thread, const struct ho
 {
 	if (UNLIKELY(context->chunk == CHUNK_NONE)) {
 		event->heap = heap_of_key(thread, context, context->heap_key);
-		event_set_usable(event, other_usable(context, event->address));
+		event_set_usable(event, context->usable_size ? ((heap_call *)context->usable_size)(event->address, 0, 0, 0) : 0);
 		return;
 	}
 	uint64_t word = *(const uint64_t *)(event->address - 8), key = context->heap_key, usable = (word & ~7ull) - 8;
@@ -488,8 +468,9 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		push = change.kept + change.pushed - kept;
 	}
 	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
-	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) || 
-	    UNLIKELY((delta | event.size | event.usable) >> 32) || UNLIKELY((pop | push) >= EVENT_PUSH_MAX) || UNLIKELY(stream->write >= stream->plain_limit)) {
+	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) ||
+	    UNLIKELY((delta | event.size | event.usable) >> 32) || UNLIKELY((pop | push) >= EVENT_PUSH_MAX) ||
+	    UNLIKELY(stream->write >= stream->plain_limit)) {
 		struct call slow_call = whole_call(&call);
 		struct event slow_event = event;
 		return event_write_slowly(&slow_call, context, &slow_event, change);
@@ -615,7 +596,7 @@ uint64_t allocate(struct call call, struct request request, const struct hook_co
 	/* Of a block that a realloc frees, only now. */
 	uint16_t heap = request.previous ? heap_of(call.thread, context, request.previous) : 0;
 	uint64_t result = ((heap_call *)function)(request.a, request.b, request.c, 0);
-	if (UNLIKELY(!call_is_ours(&call, context)))
+	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	if (UNLIKELY(!result) && !is_special) {
 		struct call failed_call = whole_call(&call);
@@ -723,7 +704,7 @@ HOOK hook_posix_memalign(PARAMETERS)
 		return original(a, b, c, 0);
 	call_announce(&call, context, c);
 	uint64_t result = original(a, b, c, 0);
-	if (UNLIKELY(!call_is_ours(&call, context)))
+	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	struct request request = {.size = c, .argument = b, .argument2 = a, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC};
 	int has_failed = (uint32_t)result != 0;
@@ -782,7 +763,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 		call_announce(&call, context, request.size);
 	}
 	uint64_t result = ((heap_call *)context->original)(request.a, request.b, request.c, 0);
-	if (UNLIKELY(!call_is_ours(&call, context)))
+	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	struct stream *stream = stream_of(&call);
 	if (LIKELY(bytes)) {
