@@ -213,33 +213,51 @@ struct recovery {
 	struct diag diag;
 };
 
+/* What the dead logger wrote; none when it did not come to its first segment, which has the clock. */
+static int before_open(struct recovery *recovery, const char *path, struct diag *diag)
+{
+	struct stat status;
+	if (stat(path, &status) != 0 || status.st_size == 0)
+		return 0;
+	int error = trace_open(&recovery->before, path, diag);
+	if (!error && !trace_dictionary(recovery->before)->clock[0]) {
+		trace_close(recovery->before);
+		recovery->before = NULL;
+	}
+	return error;
+}
+
+static int trace_make(struct recovery *recovery, const char *path, const struct writer_options *options, struct diag *diag)
+{
+	struct writer_clock clock = recovery->session->clock;
+	clock.name = recovery->session->clock_name;
+	int error = writer_open(&recovery->writer, path, options, diag);
+	if (error)
+		return error;
+	writer_set_clock(recovery->writer, &clock);
+	writer_add_option(recovery->writer, "command", recovery->session->command);
+	return 0;
+}
+
 static int trace_begin(struct recovery *recovery, const struct recover_options *options, struct diag *diag)
 {
 	const struct recover_session *session = recovery->session;
 	struct recover_result *result = recovery->result;
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
-	struct stat status;
 	const char *path = options->output ? options->output : session->trace_path;
 	int error = options->output && !is_same_file(options->output, session->trace_path) ? copy_file(session->trace_path, path, diag) : 0;
 	if (error)
 		return error;
 	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);
-	result->was_missing = stat(path, &status) != 0 || status.st_size == 0;
-	if (result->was_missing) {
-		error = writer_open(&recovery->writer, path, &writer, diag);
-		if (error)
-			return error;
-		struct writer_clock clock = session->clock;
-		clock.name = session->clock_name;
-		writer_set_clock(recovery->writer, &clock);
-		writer_add_option(recovery->writer, "command", session->command);
-	} else {
-		error = trace_open(&recovery->before, path, diag);
-		error = error ? error : writer_reopen(&recovery->writer, path, &writer, diag);
-		if (error)
-			return error;
+	error = before_open(recovery, path, diag);
+	if (error)
+		return error;
+	result->was_missing = !recovery->before;
+	error = recovery->before ? writer_reopen(&recovery->writer, path, &writer, diag) : trace_make(recovery, path, &writer, diag);
+	if (error)
+		return error;
+	if (recovery->before)
 		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
-	}
 	writer_add_option(recovery->writer, "recovered", "the logger was killed");
 	return 0;
 }

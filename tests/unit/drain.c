@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -78,7 +80,8 @@ static void bed_begin(struct bed *bed)
 	assert_non_null(bed->drained);
 }
 
-static int bed_make(void **state)
+/* A region that no logger has yet. */
+static int bed_make_region(void **state)
 {
 	static struct bed bed;
 	struct region_config config = {.buffer_size = 8192, .buffer_min = 32, .buffer_max = 64, .slot_max = 256, .pc_max = 20000,
@@ -91,8 +94,15 @@ static int bed_make(void **state)
 	if (region_create(&bed.region, bed.region_path, &config, &bed.diag) != 0)
 		return -1;
 	region_rows(&bed.region);
-	bed_begin(&bed);
 	*state = &bed;
+	return 0;
+}
+
+static int bed_make(void **state)
+{
+	if (bed_make_region(state) != 0)
+		return -1;
+	bed_begin(*state);
 	return 0;
 }
 
@@ -101,6 +111,7 @@ static int bed_remove(void **state)
 	struct bed *bed = *state;
 	if (bed->trace)
 		trace_close(bed->trace);
+	bed->trace = NULL;
 	region_close(&bed->region);
 	unlink(bed->region_path);
 	unlink(bed->trace_path);
@@ -711,11 +722,34 @@ static void heads_that_make_no_sense_do_no_harm(void **state)
 	bed_finish(bed);
 }
 
+/* Another logger goes on with the region and the trace, as a dead one left them, to their ends. */
+static void bed_recover(struct bed *bed)
+{
+	struct writer_options options = {0};
+	struct region abandoned = bed->region;
+	region_close(&abandoned);
+	assert_int_equal(region_open(&bed->region, bed->region_path, &bed->diag), 0);
+
+	struct trace *before;
+	if (trace_open(&before, bed->trace_path, &bed->diag) != 0)
+		fail_msg("%s", bed->diag.text);
+	struct drain_known known = {.dictionary = trace_dictionary(before), .clock = bed->clock};
+	assert_int_equal(writer_reopen(&bed->writer, bed->trace_path, &options, &bed->diag), 0);
+	bed->drain = drain_new(bed->writer);
+	bed->drained = drain_adopt(bed->drain, &bed->region, &bed->image, &known);
+	assert_non_null(bed->drained);
+	drain_end_process(bed->drained, 1, TRACE_END_UNKNOWN, 0, __rdtsc());
+	drain_end_process(bed->drained, 0, TRACE_END_UNKNOWN, 0, __rdtsc());
+	drain_remove(bed->drained, &bed->error, &bed->diag);
+	bed->drained = NULL;
+	bed_finish(bed);
+	trace_close(before);
+}
+
 /* A logger dies at some moment; another one goes on with the region and the trace. */
 static void another_logger_goes_on_without_loss_or_repetition(void **state)
 {
 	struct bed *bed = *state;
-	struct writer_options options = {0};
 	size_t count;
 	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 6000, .parent = 0, .start_ticks = __rdtsc()};
 	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000), r = producer_new(&bed->region, 0, 401);
@@ -732,27 +766,9 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 	bed_poll(bed, true);
 	/* It dies here: what it had in memory is gone. */
 	drain_free(bed->drain);
-	assert_int_equal(writer_flush(bed->writer, &bed->diag), 0);
 	struct trace_statistics statistics = {0};
-	struct region abandoned = bed->region;
 	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
-	region_close(&abandoned);
-	assert_int_equal(region_open(&bed->region, bed->region_path, &bed->diag), 0);
-	p.region = q.region = r.region = &bed->region;
-
-	assert_int_equal(trace_open(&bed->trace, bed->trace_path, &bed->diag), 0);
-	struct drain_known known = {.dictionary = trace_dictionary(bed->trace), .clock = bed->clock};
-	assert_int_equal(writer_reopen(&bed->writer, bed->trace_path, &options, &bed->diag), 0);
-	bed->drain = drain_new(bed->writer);
-	bed->drained = drain_adopt(bed->drain, &bed->region, &bed->image, &known);
-	assert_non_null(bed->drained);
-	drain_end_process(bed->drained, 1, TRACE_END_UNKNOWN, 0, __rdtsc());
-	drain_end_process(bed->drained, 0, TRACE_END_UNKNOWN, 0, __rdtsc());
-	drain_remove(bed->drained, &bed->error, &bed->diag);
-	bed->drained = NULL;
-	struct trace *before = bed->trace;
-	bed_finish(bed);
-	trace_close(before);
+	bed_recover(bed);
 
 	struct seen *e = read_events(bed, &count);
 	static unsigned times[30001];
@@ -776,6 +792,75 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 	free(e);
 }
 
+enum { EACH = 40, DIED = 9 };
+
+static int writes_left = -1;
+
+/* The C library's, but it dies in the middle of the one that is the last. */
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset)
+{
+	bool is_last = writes_left > 0 && --writes_left == 0;
+	ssize_t written = syscall(SYS_pwrite64, fd, bytes, is_last ? count / 2 : count, offset);
+	if (is_last)
+		_exit(DIED);
+	return written;
+}
+
+/* A logger that sees two threads and a forked process begin and end, and dies in its `writes`-th write behind the file's header. */
+static void log_until(struct bed *bed, int writes)
+{
+	bed_begin(bed);
+	writes_left = writes;
+	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 6000, .start_ticks = __rdtsc()};
+	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000), r = producer_new(&bed->region, 0, 401);
+	produce(&p, 1, EACH);
+	produce(&q, 1 + EACH, EACH);
+	produce(&r, 1 + 2 * EACH, EACH);
+	bed_poll(bed, true);
+	drain_end_thread(bed->drained, r.slot);
+	drain_end_process(bed->drained, 1, TRACE_END_EXIT, 0, __rdtsc());
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	writer_flush(bed->writer, &bed->diag);
+	_exit(0);
+}
+
+static bool logger_dies(struct bed *bed, int writes)
+{
+	int status;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		log_until(bed, writes);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == DIED));
+	return WEXITSTATUS(status) == DIED;
+}
+
+static void who_ends_while_the_logger_dies_is_in_the_trace(void **state)
+{
+	struct bed *bed = *state;
+	int writes = 1;
+	bool has_died = true;
+	for (; has_died; writes++) {
+		bool is_seen[3 * EACH + 1] = {false};
+		size_t count;
+		has_died = logger_dies(bed, writes);
+		bed->clock = (struct writer_clock){.name = "tsc", .start_ticks = region_process(&bed->region, 0)->start_ticks, .mult = 1, .shift = 0};
+		bed_recover(bed);
+		struct seen *e = read_events(bed, &count);
+		assert_int_equal(count, 3 * EACH);
+		for (size_t i = 0; i < count; i++) {
+			assert_false(is_seen[e[i].address]);
+			is_seen[e[i].address] = true;
+		}
+		free(e);
+		bed_remove(state);
+		assert_int_equal(bed_make_region(state), 0);
+	}
+	/* A thread's end and two processes' are a write each, at least. */
+	assert_true(writes > 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -794,6 +879,7 @@ int main(void)
 		TEST(damage_ends_a_buffer_and_is_counted),
 		TEST(heads_that_make_no_sense_do_no_harm),
 		TEST(another_logger_goes_on_without_loss_or_repetition),
+		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);
