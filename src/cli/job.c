@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "os/proc.h"
+
 enum { IGNORED_COUNT = 2, FORWARDED_COUNT = 5, STOPS_COUNT = 3, POLL_NS = 20000000, POLLS_FIRST = 3, POLLS_LAST = 100, FREED_MAX = 64,
        FAMILY_DEPTH = 32 };
 
@@ -72,22 +74,6 @@ void job_forward_to(pid_t pid)
  */
 struct freed { pid_t pids[FREED_MAX]; int count; };
 
-/* The state's letter, 0 when pid is gone. */
-static char process_state(pid_t pid)
-{
-	char path[64], state = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "re");
-	/* The name is in parentheses and may hold any. */
-	for (int c = file ? getc(file) : EOF; c != EOF; c = getc(file)) {
-		if (c == ')' && getc(file) == ' ')
-			state = (char)getc(file);
-	}
-	if (file)
-		fclose(file);
-	return state;
-}
-
 static void free_children(pid_t pid, int depth, struct freed *freed)
 {
 	char path[64];
@@ -96,9 +82,9 @@ static void free_children(pid_t pid, int depth, struct freed *freed)
 	FILE *file = depth < FAMILY_DEPTH ? fopen(path, "re") : NULL;
 	if (!file)
 		return;
-	bool is_waiting = process_state(pid) == 'D';
+	bool is_waiting = proc_state(pid) == 'D';
 	while (fscanf(file, "%d", &child) == 1) {
-		if (is_waiting && process_state(child) == 'T' && freed->count < FREED_MAX) {
+		if (is_waiting && proc_state(child) == 'T' && freed->count < FREED_MAX) {
 			freed->pids[freed->count++] = child;
 			kill(child, SIGCONT);
 		}

@@ -108,10 +108,8 @@ static uint64_t find_gap(const struct proc_map *maps, int count, uint64_t near, 
 static bool read_loaded_image(int memory, uint64_t base, struct region_image *image)
 {
 	Elf64_Ehdr header;
-	Elf64_Phdr segments[32];
-	if (!remote_read(memory, base, &header, sizeof(header)) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > 32 ||
-	    !remote_read(memory, base + header.e_phoff, segments, header.e_phnum * sizeof(segments[0])))
+	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	if (!remote_read_segments(memory, base, &header, segments))
 		return false;
 	uint64_t first = UINT64_MAX, last = 0;
 	for (int i = 0; i < header.e_phnum; i++) {

@@ -2,7 +2,6 @@
 #include "inject/remote.h"
 
 #include <assert.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,12 +26,19 @@ bool remote_write(int memory, uint64_t address, const void *data, size_t size)
 	return pwrite(memory, data, size, (off_t)address) == (ssize_t)size;
 }
 
+bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX])
+{
+	return base && remote_read(memory, base, header, sizeof(*header)) && memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       header->e_phentsize == sizeof(segments[0]) && header->e_phnum > 0 && header->e_phnum <= REMOTE_SEGMENT_MAX &&
+	       remote_read(memory, base + header->e_phoff, segments, header->e_phnum * sizeof(segments[0]));
+}
+
 /*
  * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its registers. So no
  * instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops at the kernel's doors only,
  * and behind whatever it executes for us lie instructions that make its registers what they were and go to its entry.
  */
-enum { SYSCALL_STOP = SIGTRAP | 0x80, GATE_BYTES = 2 + 15 + 13, PAGE = 4096, SEGMENT_MAX = 32 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, GATE_BYTES = 2 + 15 + 13, PAGE = 4096 };
 
 /* At an exec all registers are 0 but the stack pointer, which is never touched. */
 static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31, 0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
@@ -58,9 +64,8 @@ static bool gate_write(const struct remote *remote, uint64_t at)
 static uint64_t find_spare(const struct remote *remote, uint64_t base)
 {
 	Elf64_Ehdr header;
-	Elf64_Phdr segments[SEGMENT_MAX];
-	if (!base || !remote_read(remote->memory, base, &header, sizeof(header)) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_phnum > SEGMENT_MAX || !remote_read(remote->memory, base + header.e_phoff, segments, header.e_phnum * sizeof(segments[0])))
+	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	if (!remote_read_segments(remote->memory, base, &header, segments))
 		return 0;
 	for (int i = 0; i < header.e_phnum; i++) {
 		uint64_t end = segments[i].p_vaddr + segments[i].p_memsz;
@@ -220,13 +225,12 @@ enum { END_SIGNAL = SIGURG };
 static void put_end(struct program *program, uint64_t entry)
 {
 	static const unsigned char clear_kept[] = {0x31, 0xdb, 0x4d, 0x31, 0xe4, 0x4d, 0x31, 0xed, 0x4d, 0x31, 0xf6, 0x4d, 0x31, 0xff};
-	const struct remote_step self = {SYS_getpid, false, {{0, 0}}}, stop = {SYS_kill, false, {{0, 0}, {END_SIGNAL, 0}}};
 	unsigned char jump[13];
-	put_step(program, &self, NULL);
-	/* Its result is the next one's first argument, which put_step() would set: so that is written here. */
-	put_constant(program, argument_registers[1], stop.argument[1].value);
+	put_constant(program, RAX, SYS_getpid);
+	put(program, "\x0f\x05", 2);
 	put_registers(program, 0x89, RAX, argument_registers[0]);
-	put_constant(program, RAX, (uint64_t)stop.number);
+	put_constant(program, argument_registers[1], END_SIGNAL);
+	put_constant(program, RAX, SYS_kill);
 	put(program, "\x0f\x05", 2);
 	put(program, clear_arguments, sizeof(clear_arguments));
 	put(program, clear_kept, sizeof(clear_kept));

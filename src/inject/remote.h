@@ -3,6 +3,7 @@
 #ifndef XHEAP_INJECT_REMOTE_H
 #define XHEAP_INJECT_REMOTE_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -59,6 +60,11 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd);
 void remote_end(struct remote *remote);
 
 bool remote_read(int memory, uint64_t address, void *data, size_t size);
+
+enum { REMOTE_SEGMENT_MAX = 32 };
+
+/** The ELF header and program headers of the image loaded at base. False: there is none that makes sense. */
+bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX]);
 
 /** Write, also where the process itself may only read or execute. */
 bool remote_write(int memory, uint64_t address, const void *data, size_t size);

@@ -136,29 +136,44 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-uint64_t proc_start_time(pid_t pid)
+enum { FIELD_STATE = 3, FIELD_START_TIME = 22 };
+
+/* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
+static const char *stat_field(pid_t pid, int wanted, char **text)
 {
 	size_t size;
-	char *text = read_whole(pid, "stat", &size);
-	uint64_t value = 0;
-	/* The second field, the name, may hold anything: go on behind its last parenthesis, at field 3. */
-	char *at = text ? strrchr(text, ')') : NULL;
-	for (int field = 3; at && field <= 22; field++) {
+	*text = read_whole(pid, "stat", &size);
+	/* The second field, the name, may hold anything: go on behind its last parenthesis. */
+	const char *at = *text ? strrchr(*text, ')') : NULL;
+	for (int field = FIELD_STATE; at && field <= wanted; field++)
 		at = strchr(at + 1, ' ');
-		if (at && field == 22)
-			value = strtoull(at + 1, NULL, 10);
-	}
+	return at ? at + 1 : NULL;
+}
+
+uint64_t proc_start_time(pid_t pid)
+{
+	char *text;
+	const char *field = stat_field(pid, FIELD_START_TIME, &text);
+	uint64_t value = field ? strtoull(field, NULL, 10) : 0;
 	free(text);
 	return value;
 }
 
+char proc_state(pid_t pid)
+{
+	char *text;
+	const char *field = stat_field(pid, FIELD_STATE, &text);
+	char state = 0;
+	if (field)
+		state = *field;
+	free(text);
+	return state;
+}
+
 bool proc_has_ended(pid_t pid)
 {
-	size_t size;
-	char *text = read_whole(pid, "stat", &size), *at = text ? strrchr(text, ')') : NULL;
-	bool has = at && (at[2] == 'Z' || at[2] == 'X');
-	free(text);
-	return has;
+	char state = proc_state(pid);
+	return state == 'Z' || state == 'X';
 }
 
 bool proc_thread_exists(pid_t pid, pid_t tid)

@@ -121,9 +121,7 @@ static void robust_add(struct logger *logger, struct region *region)
 
 static void robust_remove(struct logger *logger, struct region *region)
 {
-	struct robust_list *node = (struct robust_list *)region->header->robust_node;
 	/* The list lies in memory that targets can write: rebuild it from our own list of targets instead of following it. */
-	(void)node;
 	struct robust_list *head = &logger->robust.list;
 	for (struct target *target = logger->targets; target; target = target->next) {
 		if (&target->region == region)
@@ -172,6 +170,18 @@ static void member_begin(const struct logger *logger, struct target *target, uin
 		target->member_count = index + 1;
 }
 
+static void member_release(struct member *member)
+{
+	if (member->pidfd >= 0)
+		close(member->pidfd);
+	member->pidfd = -1;
+	if (!member->inject)
+		return;
+	inject_fini(member->inject);
+	free(member->inject);
+	member->inject = NULL;
+}
+
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
 	char name[64], text[4096 + 4000 + 256];
@@ -215,14 +225,9 @@ static void target_remove(struct logger *logger, struct target *target)
 	*link = target->next;
 	clock_settle(logger, true);
 	drain_remove(target->drain, &logger->error, &logger->diag);
-	for (uint32_t i = 0; i < target->member_count; i++) {
-		if (target->member[i].state && target->member[i].pidfd >= 0)
-			close(target->member[i].pidfd);
-		if (target->member[i].inject) {
-			inject_fini(target->member[i].inject);
-			free(target->member[i].inject);
-		}
-	}
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state)
+			member_release(&target->member[i]);
 	inject_fini(&target->inject);
 	region_close(&target->region);
 	unlink(target->region_path);
@@ -239,14 +244,7 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 		return;
 	member->state = 2;
 	target->alive--;
-	if (member->pidfd >= 0)
-		close(member->pidfd);
-	member->pidfd = -1;
-	if (member->inject) {
-		inject_fini(member->inject);
-		free(member->inject);
-		member->inject = NULL;
-	}
+	member_release(member);
 	clock_settle(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
 }

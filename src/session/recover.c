@@ -62,20 +62,6 @@ static uint64_t text_number(const char *text, const char *name, uint64_t absent)
 
 /* ---- sessions ---- */
 
-/* A process that has ended but was not waited for is no logger any more. */
-static bool is_zombie(int32_t pid)
-{
-	char path[64], text[512];
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[size > 0 ? size : 0] = 0;
-	const char *end = strrchr(text, ')');
-	return end && (end[1] == ' ') && (end[2] == 'Z' || end[2] == 'X');
-}
-
 /* The number N of a file "region.N", or UINT32_MAX. */
 static uint32_t region_number(const char *name)
 {
@@ -132,7 +118,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	free(text);
 	free(region_numbers(directory, &session->region_count));
 	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
-			      proc_start_time(session->logger_pid) == session->logger_start && !is_zombie(session->logger_pid);
+			      proc_start_time(session->logger_pid) == session->logger_start && !proc_has_ended(session->logger_pid);
 	if (session->trace_path[0] != '/' || session->clock.mult == 0 || session->clock.shift > 63)
 		return diag_fail(diag, EINVAL, "%s/session is damaged: it names no trace or no clock", directory);
 	return 0;
@@ -264,19 +250,12 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 
 /* ---- regions ---- */
 
-/* Whether pid is a process that has this region mapped: pids are used again. */
+/* Whether pid is a process that has this region: pids are used again. */
 static bool process_lives(const struct recovered *recovered, uint32_t pid)
 {
 	struct stat status;
-	struct proc_map *maps = NULL;
-	if (pid == 0 || is_zombie((int32_t)pid) || fstat(recovered->region.fd, &status) != 0)
-		return false;
-	int count = proc_read_maps((pid_t)pid, &maps);
-	bool has = false;
-	for (int i = 0; i < count && !has; i++)
-		has = maps[i].inode == status.st_ino && strncmp(maps[i].path, recovered->path, strlen(recovered->path)) == 0;
-	free(maps);
-	return has;
+	return pid != 0 && !proc_has_ended((pid_t)pid) && fstat(recovered->region.fd, &status) == 0 &&
+	       proc_has_mapped((pid_t)pid, recovered->path, status.st_ino);
 }
 
 /* What the logger wrote beside the region, or, when it did not come to that, what the region itself tells. */

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Executables and libraries are looked at before they run, so their bytes are anybody's. Built with XHEAP_LIBFUZZER it is a
- * libFuzzer target; else a program that tries each file that it is given, cut and with bits flipped.
- */
+/* Executables and libraries are looked at before they run, so their bytes are anybody's. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hook/hook.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "replay.h"
 
 static void relocate_all(const struct hook_image *image)
 {
@@ -46,43 +42,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-#ifndef XHEAP_LIBFUZZER
-enum { BYTES_MAX = 1 << 20, FLIP_ROUNDS = 3000 };
-
-static void try_damaged(uint8_t *data, size_t size)
-{
-	uint32_t random = (uint32_t)size;
-	for (size_t cut = 0; cut < size; cut += 64)
-		LLVMFuzzerTestOneInput(data, cut);
-	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
-		uint8_t old[8];
-		size_t at[8];
-		for (int i = 0; i < 8; i++) {
-			random = random * 1664525 + 1013904223;
-			at[i] = (random >> 4) % (i % 2 || size < 1024 ? size : 1024);
-			old[i] = data[at[i]];
-			data[at[i]] ^= (uint8_t)(1u << (random & 7));
-		}
-		LLVMFuzzerTestOneInput(data, size);
-		for (int i = 8; i-- > 0;)
-			data[at[i]] = old[i];
-	}
-}
-
-int main(int count, char **arguments)
-{
-	static uint8_t data[BYTES_MAX];
-	for (int i = 1; i < count; i++) {
-		FILE *file = fopen(arguments[i], "rb");
-		if (!file) {
-			perror(arguments[i]);
-			return 2;
-		}
-		size_t size = fread(data, 1, sizeof(data), file);
-		fclose(file);
-		LLVMFuzzerTestOneInput(data, size);
-		try_damaged(data, size);
-	}
-	return 0;
-}
-#endif
+const struct replay replay = {.bytes_max = 1 << 20, .cut_bytes = 64, .flip_rounds = 3000, .front_bytes = 1024};

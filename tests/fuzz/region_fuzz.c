@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A region is written by processes that may do anything to it. The input is a list of what they do: fill buffers, change words
- * anywhere, end. Built with XHEAP_LIBFUZZER it is a libFuzzer target; else a program that tries each file that it is given, cut
- * and with bits flipped.
+ * anywhere, end.
  *
  *     'B' slot sequence size16 BYTES   a full buffer with these records
  *     'R' slot sequence size16 BYTES   likewise, behind a RECORD_BEGIN that makes sense
@@ -20,8 +19,7 @@
 #include <x86intrin.h>
 
 #include "session/drain.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "replay.h"
 
 enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 
@@ -247,46 +245,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-#ifndef XHEAP_LIBFUZZER
-enum { BYTES_MAX = 1 << 16, FLIP_ROUNDS = 300 };
-
-static void try_damaged(uint8_t *data, size_t size)
+static void file_remove(void)
 {
-	uint32_t random = (uint32_t)size;
-	for (size_t cut = 0; cut < size; cut += 1 + size / 50)
-		LLVMFuzzerTestOneInput(data, cut);
-	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
-		uint8_t old[8];
-		size_t at[8];
-		for (int i = 0; i < 8; i++) {
-			random = random * 1664525 + 1013904223;
-			at[i] = (random >> 4) % size;
-			old[i] = data[at[i]];
-			data[at[i]] ^= (uint8_t)(1u << (random & 7));
-		}
-		LLVMFuzzerTestOneInput(data, size);
-		for (int i = 8; i-- > 0;)
-			data[at[i]] = old[i];
-	}
-}
-
-int main(int count, char **arguments)
-{
-	static uint8_t data[BYTES_MAX];
-	for (int i = 1; i < count; i++) {
-		FILE *file = fopen(arguments[i], "rb");
-		if (!file) {
-			perror(arguments[i]);
-			return 2;
-		}
-		size_t size = fread(data, 1, sizeof(data), file);
-		fclose(file);
-		LLVMFuzzerTestOneInput(data, size);
-		try_damaged(data, size);
-	}
 	char path[64];
 	snprintf(path, sizeof(path), "/dev/shm/xheap-fuzz-%d", (int)getpid());
 	unlink(path);
-	return 0;
 }
-#endif
+
+const struct replay replay = {.bytes_max = 1 << 16, .cuts = 50, .flip_rounds = 300, .end = file_remove};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unwind tables are read inside targets, of whatever image the loader mapped. The input is an image: 16 bits that say where its
- * .eh_frame_hdr begins, then its bytes, which end where the memory ends. Built with XHEAP_LIBFUZZER it is a libFuzzer target; else
- * a program that tries each file that it is given, cut and with bits flipped.
+ * .eh_frame_hdr begins, then its bytes, which end where the memory ends.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,8 +9,7 @@
 #include <string.h>
 
 #include "unwind/rows.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "replay.h"
 
 enum { PLACE_BYTES = 2, STEPS = 64 };
 
@@ -57,43 +55,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-#ifndef XHEAP_LIBFUZZER
-enum { INPUT_MAX = 1 << 16, FLIP_ROUNDS = 2000, CUTS = 500 };
-
-static void try_damaged(uint8_t *data, size_t size)
-{
-	uint32_t random = (uint32_t)size;
-	for (size_t cut = 0; cut < size; cut += 1 + size / CUTS)
-		LLVMFuzzerTestOneInput(data, cut);
-	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
-		uint8_t old[8];
-		size_t at[8];
-		for (int i = 0; i < 8; i++) {
-			random = random * 1664525 + 1013904223;
-			at[i] = (random >> 4) % size;
-			old[i] = data[at[i]];
-			data[at[i]] ^= (uint8_t)(1u << (random & 7));
-		}
-		LLVMFuzzerTestOneInput(data, size);
-		for (int i = 8; i-- > 0;)
-			data[at[i]] = old[i];
-	}
-}
-
-int main(int count, char **arguments)
-{
-	static uint8_t data[INPUT_MAX];
-	for (int i = 1; i < count; i++) {
-		FILE *file = fopen(arguments[i], "rb");
-		if (!file) {
-			perror(arguments[i]);
-			return 2;
-		}
-		size_t size = fread(data, 1, sizeof(data), file);
-		fclose(file);
-		LLVMFuzzerTestOneInput(data, size);
-		try_damaged(data, size);
-	}
-	return 0;
-}
-#endif
+const struct replay replay = {.bytes_max = 1 << 16, .cuts = 500, .flip_rounds = 2000};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace comes from anybody. The input is a file, opened and read as every command does it: dictionaries, events, the model on
- * top; then gone on with, as `xheap recover` does. Built with XHEAP_LIBFUZZER it is a libFuzzer target; else a program that tries
- * each file that it is given, cut and with bits flipped.
+ * top; then gone on with, as `xheap recover` does.
  *
  * Checksums would hide all that lies behind them, so they are mended first, and blocks put where they belong, so that bytes
  * can come and go. Bit 0 of the header's first reserved byte says that what is behind the header is to be taken as it is.
@@ -17,10 +16,9 @@
 
 #include "heap/table.h"
 #include "heap/window.h"
+#include "replay.h"
 #include "trace/format.h"
 #include "trace/writer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { INPUT_MAX = 1 << 20, AS_IT_IS = 1 };
 
@@ -212,15 +210,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-#ifndef XHEAP_LIBFUZZER
-enum { FLIP_ROUNDS = 400, CUTS = 200, SMALL_BYTES = 4096 };
+enum { SMALL_BYTES = 4096 };
 
-/* A small one at every byte, with its own checksums. */
-static void try_cut(uint8_t *data, size_t size)
+/* A small one cut at every byte, with its own checksums. */
+static void try_every_byte(uint8_t *data, size_t size)
 {
 	size_t flag = offsetof(struct format_header, reserved);
-	for (size_t cut = 0; cut < size; cut += 1 + size / CUTS)
-		LLVMFuzzerTestOneInput(data, cut);
 	if (size <= flag || size > SMALL_BYTES)
 		return;
 	data[flag] |= AS_IT_IS;
@@ -229,39 +224,4 @@ static void try_cut(uint8_t *data, size_t size)
 	data[flag] &= (uint8_t)~AS_IT_IS;
 }
 
-static void try_damaged(uint8_t *data, size_t size)
-{
-	uint32_t random = (uint32_t)size;
-	for (int round = 0; round < FLIP_ROUNDS && size; round++) {
-		uint8_t old[8];
-		size_t at[8];
-		for (int i = 0; i < 8; i++) {
-			random = random * 1664525 + 1013904223;
-			at[i] = (random >> 4) % size;
-			old[i] = data[at[i]];
-			data[at[i]] ^= (uint8_t)(1u << (random & 7));
-		}
-		LLVMFuzzerTestOneInput(data, size);
-		for (int i = 8; i-- > 0;)
-			data[at[i]] = old[i];
-	}
-}
-
-int main(int count, char **arguments)
-{
-	static uint8_t data[INPUT_MAX];
-	for (int i = 1; i < count; i++) {
-		FILE *file = fopen(arguments[i], "rb");
-		if (!file) {
-			perror(arguments[i]);
-			return 2;
-		}
-		size_t size = fread(data, 1, sizeof(data), file);
-		fclose(file);
-		LLVMFuzzerTestOneInput(data, size);
-		try_cut(data, size);
-		try_damaged(data, size);
-	}
-	return 0;
-}
-#endif
+const struct replay replay = {.bytes_max = INPUT_MAX, .cuts = 200, .flip_rounds = 400, .more = try_every_byte};
