@@ -19,6 +19,7 @@ import mmap
 import os
 import pathlib
 import random
+import select
 import shutil
 import signal
 import struct
@@ -78,6 +79,12 @@ def wait_for(what, find):
     raise Failure(f"{what}: none after {WAIT_SECONDS} s")
 
 
+def wait_for_end(alive):
+    """Until nobody has the other end of the pipe any more: a killed target's children run on, and log what they do."""
+    if not select.select([alive], [], [], WAIT_SECONDS)[0]:
+        raise Failure(f"a child of the target still runs after {WAIT_SECONDS} s")
+
+
 def logger_find(runtime):
     """The logger of this round's session, told from those of others by its environment."""
     setting = f"XDG_RUNTIME_DIR={runtime}".encode()
@@ -107,11 +114,15 @@ class Round:
         try:
             with open(self.directory / "errors", "wb") as errors:
                 command = [XHEAP, "record", "-o", self.trace, *self.options, "--", BUILD / "tests/live" / self.program, *self.words]
+                alive, inherited = os.pipe()
                 process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
-                                           stdout=subprocess.DEVNULL, stderr=errors)
+                                           stdout=subprocess.DEVNULL, stderr=errors, pass_fds=[inherited])
+                os.close(inherited)
                 try:
                     stamps = self.kill(process)
+                    wait_for_end(alive)
                 finally:
+                    os.close(alive)
                     process.kill() if process.poll() is None else None
             self.check(stamps)
         finally:
