@@ -169,6 +169,40 @@ static void read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there
 		columns->result[i] = (int32_t)unzigzag(reading_number(rest));
 }
 
+static uint64_t read_distance(struct reading *stream)
+{
+	uint64_t number = reading_number(stream);
+	return number & 1 ? (uint64_t)unzigzag(reading_number(stream)) : (uint64_t)unzigzag(number >> 1) * MODEL_ALIGNMENT;
+}
+
+static bool read_freed(struct columns_decoder *decoder, uint32_t i, uint8_t how)
+{
+	const struct model *model = &decoder->model;
+	uint64_t *address = &decoder->columns.address[i];
+	if (how == FREED_NUMBER) {
+		*address = model->freed + read_distance(&decoder->streams[STREAM_ADDRESS]);
+		return true;
+	}
+	uint64_t order = model->last_order + (how == FREED_NEXT ? 1 : (uint64_t)unzigzag(reading_number(&decoder->streams[STREAM_BIRTHS])));
+	if (how > FREED_NUMBER || order >= model->birth_count)
+		return false;
+	*address = decoder->columns.address[model->event[order]];
+	return true;
+}
+
+static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how, const struct model_class *class)
+{
+	const struct model *model = &decoder->model;
+	uint64_t *address = &decoder->columns.address[i];
+	if (how == PLACE_FREED && !class->freed)
+		return false;
+	*address = how == PLACE_FREED ? decoder->columns.address[class->freed - 1]
+		 : how == PLACE_FRESH_END ? model->fresh_end
+		 : how == PLACE_CLASS_END ? class->end
+					  : model_base(model, class) + read_distance(&decoder->streams[STREAM_ADDRESS]);
+	return true;
+}
+
 static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope, uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
@@ -197,12 +231,20 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *
 		*usable = size + (uint64_t)unzigzag(reading_number(&streams[STREAM_USABLE]));
 	columns->size[i] = size;
 	columns->usable[i] = *usable;
-	columns->address[i] = (i ? columns->address[i - 1] : 0) + (uint64_t)unzigzag(reading_number(&streams[STREAM_ADDRESS]));
+	struct model_columns looked_at = {columns->address, columns->usable, columns->previous};
+	struct model_class *class = model_class(&decoder->model, *usable);
+	uint8_t how = control / CONTROL_PLACE & CONTROL_PLACE_MASK;
+	if (!(described->kind == EVENT_FREE ? read_freed(decoder, i, how) : read_place(decoder, i, how, class)))
+		return false;
 	columns->previous[i] = 0;
 	columns->argument[i] = j == MODEL_NONE ? 0 : columns->argument[j];
 	columns->argument2[i] = j == MODEL_NONE ? 0 : columns->argument2[j];
 	columns->result[i] = j == MODEL_NONE ? 0 : columns->result[j];
 	read_rest(decoder, i, control & CONTROL_REST);
+	if (described->kind == EVENT_FREE)
+		model_free(&decoder->model, &looked_at, columns->address[i]);
+	else
+		model_allocate(&decoder->model, &looked_at, i, class, how);
 	columns->duration[i] = reading_number(&streams[STREAM_DURATION]) << cut_bits;
 	columns->time[i] = i ? columns->time[i - 1] + ((uint64_t)unzigzag(reading_number(&streams[STREAM_TIME])) << cut_bits)
 			     : reading_number(&streams[STREAM_TIME]) << cut_bits;

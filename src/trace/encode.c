@@ -89,6 +89,61 @@ static uint8_t rest_of(const struct writer_events *events, uint32_t i, uint32_t 
 			 (events->argument2[i] != argument2 ? REST_ARGUMENT2 : 0) | (events->result[i] != result ? REST_RESULT : 0));
 }
 
+/* Most are multiples of 16. */
+static void add_distance(struct bytes *stream, uint64_t distance)
+{
+	if (distance % MODEL_ALIGNMENT == 0) {
+		bytes_number(stream, zigzag((int64_t)distance / MODEL_ALIGNMENT) << 1);
+	} else {
+		bytes_number(stream, 1);
+		bytes_number(stream, zigzag((int64_t)distance));
+	}
+}
+
+static uint8_t encode_freed(struct columns_encoder *encoder, const struct model_columns *columns, uint64_t address)
+{
+	struct model *model = &encoder->model;
+	uint32_t birth = model_birth(model, columns, address);
+	if (birth == MODEL_NONE) {
+		add_distance(&encoder->streams[STREAM_ADDRESS], address - model->freed);
+		return FREED_NUMBER;
+	}
+	int32_t births = (int32_t)model->order[birth] - (int32_t)model->last_order;
+	if (births == 1)
+		return FREED_NEXT;
+	bytes_number(&encoder->streams[STREAM_BIRTHS], zigzag(births));
+	return FREED_ORDER;
+}
+
+static uint8_t encode_place(struct columns_encoder *encoder, const struct model_columns *columns, const struct model_class *class, uint64_t address)
+{
+	const struct model *model = &encoder->model;
+	if (class->freed && address == columns->address[class->freed - 1])
+		return PLACE_FREED;
+	if (address == model->fresh_end)
+		return PLACE_FRESH_END;
+	if (address == class->end)
+		return PLACE_CLASS_END;
+	add_distance(&encoder->streams[STREAM_ADDRESS], address - model_base(model, class));
+	return PLACE_NUMBER;
+}
+
+static uint8_t encode_address(struct columns_encoder *encoder, const struct writer_events *events, uint32_t i)
+{
+	const struct model_columns columns = {events->address, events->usable, events->previous};
+	uint64_t address = events->address[i];
+	uint8_t how;
+	if (events->kind[i] == EVENT_FREE) {
+		how = encode_freed(encoder, &columns, address);
+		model_free(&encoder->model, &columns, address);
+	} else {
+		struct model_class *class = model_class(&encoder->model, events->usable[i]);
+		how = encode_place(encoder, &columns, class, address);
+		model_allocate(&encoder->model, &columns, i, class, how);
+	}
+	return how;
+}
+
 static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t i,
 			 uint32_t *expected, uint32_t cut_bits)
 {
@@ -115,7 +170,7 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 		bytes_number(&streams[STREAM_USABLE], zigzag((int64_t)(events->usable[i] - size)));
 		*usable = events->usable[i];
 	}
-	bytes_number(&streams[STREAM_ADDRESS], zigzag((int64_t)(events->address[i] - (i ? events->address[i - 1] : 0))));
+	control |= (uint8_t)(encode_address(encoder, events, i) * CONTROL_PLACE);
 	uint8_t rest = rest_of(events, i, j);
 	if (rest) {
 		control |= CONTROL_REST;

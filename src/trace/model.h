@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What both sides know while they go through a block: which event had a stack last, and how large blocks of a size are.
+ * What both sides know while they go through a block: which event had a stack last, how large blocks of a size are, and where the
+ * allocator is likely to take the next block from: what was freed last of its class (allocators keep such blocks in stacks), the end
+ * of the last block that was none of these, the end of the last block of its class. Frees are told by the order of the blocks' births.
  */
 #ifndef XHEAP_TRACE_MODEL_H
 #define XHEAP_TRACE_MODEL_H
@@ -10,33 +12,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODEL_NONE = UINT32_MAX, MODEL_USABLE_BITS = 11 };
+enum { MODEL_NONE = UINT32_MAX, MODEL_USABLE_BITS = 11, MODEL_BIRTH_BITS = 15, MODEL_EVENTS_MAX = 1 << 16, MODEL_ALIGNMENT = 16 };
+
+/** Blocks of a usable size. */
+struct model_class {
+	uint64_t end;              /* of the last one; 0: none yet */
+	uint32_t freed;            /* 1 + the event that gave birth to the one that was freed last; 0: none is free */
+};
 
 struct model {
 	uint32_t *last;            /* for each node: epoch << 16 | index of the last event with it */
 	uint32_t node_capacity;
 	uint32_t epoch;
 	uint64_t usable[1 << MODEL_USABLE_BITS]; /* for each class of sizes: usable bytes of the last block of it */
+	struct model_class classes[1 << MODEL_USABLE_BITS];
+	uint32_t birth[1 << MODEL_BIRTH_BITS];   /* by address: epoch << 16 | index of the event that allocated it */
+	uint16_t event[MODEL_EVENTS_MAX];        /* by the order of births */
+	uint16_t order[MODEL_EVENTS_MAX];        /* by event */
+	uint32_t freed_before[MODEL_EVENTS_MAX]; /* by event: the next of its class's list */
+	uint32_t birth_count, last_order;        /* last_order: of the block that was freed last */
+	uint64_t fresh, fresh_end, freed;        /* the last block that was nobody's before, its end; the last freed one */
 };
+
+/** How an address is told of an event other than a Free. */
+enum model_place { PLACE_FREED, PLACE_FRESH_END, PLACE_CLASS_END, PLACE_NUMBER };
+
+/** How the address of a Free is told: born after the one that was freed last, so many births from it, by a number. */
+enum model_freed { FREED_NEXT, FREED_ORDER, FREED_NUMBER };
+
+/** The columns that the model looks back at. */
+struct model_columns { const uint64_t *address, *usable, *previous; };
 
 /** Begin a block whose nodes are below node_count. */
 static inline bool model_begin(struct model *model, uint32_t node_count)
 {
-	if (node_count > model->node_capacity) {
+	bool is_larger = node_count > model->node_capacity;
+	if (is_larger) {
 		uint32_t capacity = node_count + node_count / 2 + 64;
 		free(model->last);
-		model->last = calloc(capacity, sizeof(*model->last));
+		model->last = malloc(capacity * sizeof(*model->last));
 		model->node_capacity = model->last ? capacity : 0;
-		model->epoch = 0;
 		if (!model->last)
 			return false;
 	}
-	if (model->epoch == UINT16_MAX) {
+	if (is_larger || model->epoch == UINT16_MAX) {
 		memset(model->last, 0, model->node_capacity * sizeof(*model->last));
+		memset(model->birth, 0, sizeof(model->birth));
 		model->epoch = 0;
 	}
 	model->epoch++;
 	memset(model->usable, 0, sizeof(model->usable));
+	memset(model->classes, 0, sizeof(model->classes));
+	model->birth_count = model->last_order = 0;
+	model->fresh = model->fresh_end = model->freed = 0;
 	return true;
 }
 
@@ -58,6 +86,64 @@ static inline uint32_t model_last(struct model *model, uint32_t node, uint32_t i
 static inline uint64_t *model_usable(struct model *model, uint64_t size)
 {
 	return &model->usable[((size + 7) >> 3) * 0x9e3779b97f4a7c15u >> (64 - MODEL_USABLE_BITS)];
+}
+
+static inline struct model_class *model_class(struct model *model, uint64_t usable)
+{
+	return &model->classes[((usable + 7) >> 3) * 0x9e3779b97f4a7c15u >> (64 - MODEL_USABLE_BITS)];
+}
+
+static inline uint32_t *model_birth_cell(struct model *model, uint64_t address)
+{
+	return &model->birth[(address >> 4) * 0x9e3779b97f4a7c15u >> (64 - MODEL_BIRTH_BITS)];
+}
+
+/** The event of this block that allocated what lives at address, or MODEL_NONE: before it, or forgotten. */
+static inline uint32_t model_birth(struct model *model, const struct model_columns *columns, uint64_t address)
+{
+	uint32_t cell = *model_birth_cell(model, address), event = cell & UINT16_MAX;
+	return cell >> 16 == model->epoch && columns->address[event] == address ? event : MODEL_NONE;
+}
+
+/** The number that tells an address is relative to this. */
+static inline uint64_t model_base(const struct model *model, const struct model_class *class)
+{
+	return class->end ? class->end : model->fresh;
+}
+
+/** What lived at address is free. */
+static inline void model_free(struct model *model, const struct model_columns *columns, uint64_t address)
+{
+	uint32_t birth = model_birth(model, columns, address);
+	model->freed = address;
+	if (birth == MODEL_NONE)
+		return;
+	struct model_class *class = model_class(model, columns->usable[birth]);
+	model->last_order = model->order[birth];
+	model->freed_before[birth] = class->freed;
+	class->freed = birth + 1;
+	*model_birth_cell(model, address) = 0;
+}
+
+/** Event i, not a Free, got columns->address[i], of `class`, as `place` tells. */
+static inline void model_allocate(struct model *model, const struct model_columns *columns, uint32_t i, struct model_class *class, uint8_t place)
+{
+	uint64_t address = columns->address[i], previous = columns->previous[i];
+	uint64_t end = (address + columns->usable[i] + MODEL_ALIGNMENT - 1) & ~(uint64_t)(MODEL_ALIGNMENT - 1);
+	if (!address)
+		return;
+	if (place == PLACE_FREED && class->freed) {
+		class->freed = model->freed_before[class->freed - 1];
+	} else {
+		model->fresh = address;
+		model->fresh_end = end;
+	}
+	class->end = end;
+	if (previous && previous != address)
+		model_free(model, columns, previous);
+	*model_birth_cell(model, address) = model->epoch << 16 | i;
+	model->order[i] = (uint16_t)model->birth_count;
+	model->event[model->birth_count++] = (uint16_t)i;
 }
 
 #endif

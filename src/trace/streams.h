@@ -21,6 +21,7 @@ enum stream_id {
 	STREAM_TIME,
 	STREAM_DURATION,
 	STREAM_REST,
+	STREAM_BIRTHS,
 	STREAM_COUNT
 };
 
@@ -35,7 +36,8 @@ enum control {
 	CONTROL_DESCRIPTOR = 2,
 	CONTROL_SIZE = 4,
 	CONTROL_USABLE = 8,
-	CONTROL_ADDRESS = 16,  /* 3 bits */
+	CONTROL_PLACE = 16,    /* 2 bits: enum model_place, or enum model_freed */
+	CONTROL_PLACE_MASK = 3,
 	CONTROL_REST = 128
 };
 

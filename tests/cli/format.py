@@ -61,6 +61,62 @@ def events_streams(payload):
     return streams
 
 
+class Places:
+    """Where allocators take blocks from, and programs free them: what addresses are told by."""
+
+    def __init__(self, address_of, births_of):
+        self.address_of, self.births_of = address_of, births_of
+        self.stacks, self.ends, self.cells, self.births = {}, {}, {}, []
+        self.fresh = self.fresh_end = self.freed = self.last = 0
+
+    def distance(self):
+        number = self.address_of.number()
+        return self.address_of.signed() if number & 1 else (number >> 2 ^ -(number >> 1 & 1)) * 16
+
+    def read(self, how, is_free, usable):
+        kind = cell_of(usable)
+        if is_free:
+            if how == 2:
+                return self.freed + self.distance() & U64
+            return self.births[self.last + (1 if how == 0 else self.births_of.signed())][0]
+        end = self.ends.get(kind, 0)
+        return (self.stacks[kind][-1][0] if how == 0 else self.fresh_end if how == 1 else end if how == 2
+                else (end or self.fresh) + self.distance() & U64)
+
+    def cell(self, address):
+        return ((address >> 4) * 0x9e3779b97f4a7c15 & U64) >> 49
+
+    def free(self, address):
+        self.freed = address
+        birth = self.cells.get(self.cell(address))
+        if birth and birth[0] == address:
+            del self.cells[self.cell(address)]
+            self.last = birth[2]
+            self.stacks.setdefault(cell_of(birth[1]), []).append(birth)
+
+    def follow(self, how, is_free, address, usable, previous):
+        if is_free:
+            return self.free(address)
+        if not address:
+            return None
+        kind, end = cell_of(usable), (address + usable + 15 & U64) & ~15
+        if how == 0:
+            self.stacks[kind].pop()
+        else:
+            self.fresh, self.fresh_end = address, end
+        self.ends[kind] = end
+        if previous and previous != address:
+            self.free(previous)
+        birth = (address, usable, len(self.births))
+        self.births.append(birth)
+        self.cells[self.cell(address)] = birth
+        return None
+
+
+def cell_of(size):
+    return (((size + 7 & U64) >> 3) * 0x9e3779b97f4a7c15 & U64) >> 53
+
+
 class Trace:
     def __init__(self, data):
         assert data[:8] == b"\x89XHT\r\n\x1a\n" and struct.unpack_from("<II", data, 8) == (1, 64)
@@ -125,7 +181,8 @@ class Trace:
         process, thread, first, last = struct.unpack_from("<IIQQ", head)
         streams = events_streams(payload)
         empty = Reading(b"")
-        stack, which, size_of, usable_of, address_of, time_of, duration_of, rest = (streams.get(i, empty) for i in (3, 4, 5, 6, 7, 8, 9, 10))
+        stack, which, size_of, usable_of, time_of, duration_of, rest = (streams.get(i, empty) for i in (3, 4, 5, 6, 8, 9, 10))
+        places = Places(streams.get(7, empty), streams.get(11, empty))
         descriptors, table = [], streams[1]
         while not table.is_over():
             kind, flags = table.bytes(2)
@@ -134,7 +191,7 @@ class Trace:
         seen, cells, expected, rows, nodes = {}, {}, 0, [], []
         for i in range(count):
             control = streams[2].bytes(1)[0]
-            assert not control & 0x70
+            assert not control & 0x40
             node = stack.number() if control & 1 else expected
             j = seen.get(node)
             seen[node] = i
@@ -144,10 +201,12 @@ class Trace:
             expected = nodes[j + 1] if j is not None else 0
             number = which.number() if control & 2 else before["descriptor"]
             size = size_of.number() if control & 4 else before["size"] if before else 0
-            cell = (((size + 7) >> 3) * 0x9e3779b97f4a7c15 & U64) >> 53
+            cell = cell_of(size)
             if control & 8:
                 cells[cell] = size + usable_of.signed() & U64
-            address = (rows[-1]["address"] if rows else 0) + address_of.signed() & U64
+            kind, flags, entry, heap = descriptors[number]
+            is_free, how = KINDS[kind] == "Free", control >> 4 & 3
+            address = places.read(how, is_free, cells.get(cell, 0))
             duration = duration_of.number() << cut
             time = rows[-1]["time"] + (time_of.signed() << cut) if rows else time_of.number() << cut
             row = {"node": node, "descriptor": number, "size": size, "usable": cells.get(cell, 0), "address": address, "time": time,
@@ -164,7 +223,7 @@ class Trace:
             if there & 8:
                 row["result"] = rest.signed()
             rows.append(row)
-            kind, flags, entry, heap = descriptors[number]
+            places.follow(how, is_free, address, row["usable"], row["previous"])
             assert first <= time <= last and node < len(self.nodes)
             lasted = self.ns(time) - self.ns(time - duration) if KINDS[kind] == "ReAlloc" else duration * self.mult >> self.shift
             self.events.append((self.ns(time), lasted, self.processes[process], self.threads[thread][1], KINDS[kind],
