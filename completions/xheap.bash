@@ -57,16 +57,22 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	case $2 in
-	-stacks | --stacks | -frames | --frames | -image | --image | -images | --images)
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -by -top -range -lifetime -size \
+		-requireFrames -requireFreeFrames -pids -threads -heap -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
+	case ${2#-} in
+	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
-		-*) _xheap_reply "-stacks -frames -image -totals -top -range -lines -format" "$1" ;;
+		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-top | --top | -range | --range) ;;
-	-format | --format) _xheap_reply "text csv json" "$1" ;;
+	-top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+		-pids | pids | -threads | threads | -heap | heap) ;;
+	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
+	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
+	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
+	-format | format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-stacks -frames -image -totals -top -range -lines -format --help" "$1" ;;
+		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

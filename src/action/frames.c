@@ -1,52 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -frames: one row per innermost frame that is not an allocation function itself, so that each allocation is in the row of
- * the function that asked for it, and in no other.
+ * -frames: one row per innermost frame that is left after culling, so that each allocation is in the row of the function that asked
+ * for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
  */
 #include "action/action.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
-
 /* A group is a frame's name, from 1; 0: no stack. */
-static uint32_t frames_group(struct action_source *source, const struct heap_site *site)
+static void frames_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
 {
-	uint32_t node = heap_names_site(source->names, site);
-	return node ? heap_names_frame(source->names, heap_names_caller(source->names, node))->name + 1 : 0;
+	uint32_t node = action_site_node(source, cell);
+	action_groups_add(groups, node ? heap_names_frame(source->names, node)->name + 1 : 0);
+}
+
+static void inclusive_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+{
+	uint32_t node = action_site_node(source, cell);
+	if (!node)
+		action_groups_add(groups, 0);
+	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
+		action_groups_add(groups, heap_names_frame(source->names, at)->name + 1);
 }
 
 static char *frames_text(struct action_source *source, uint32_t group)
 {
-	char *text = strdup(group ? heap_names_name(source->names, group - 1)->text : "[no stack]");
-	if (!text)
-		memory_exhausted(0);
-	return text;
+	return action_copy(group ? heap_names_name(source->names, group - 1)->text : "[no stack]");
 }
 
 static void frames_json(struct action_source *source, uint32_t group, struct json *json)
 {
-	json_begin_object(json, action_frames.label);
-	if (!group) {
+	json_begin_object(json, "frame");
+	if (group)
+		action_json_name(source, heap_names_name(source->names, group - 1), json);
+	else
 		json_text(json, "symbol", "[no stack]");
-	} else {
-		const struct heap_name *name = heap_names_name(source->names, group - 1);
-		if (name->image)
-			json_text(json, "image", name->image);
-		if (name->symbol || !name->image)
-			json_text(json, "symbol", name->symbol ? name->symbol : name->text);
-		if (name->image_id != TRACE_NONE) {
-			const struct trace_image *image = &trace_dictionary(source->trace)->images[name->image_id];
-			if (image->build_id_size)
-				json_bytes(json, "build_id", image->build_id, image->build_id_size);
-			json_address(json, "offset", name->offset);
-		}
-	}
 	json_end_object(json);
 }
 
 const struct action action_frames = {
-	.name = "frames", .title = "Frames", .label = "frame", .help = "one row per function that called an allocation function",
-	.group = frames_group, .text = frames_text, .json = frames_json,
+	.name = "frames", .title = "Frames", .label = "frame", .help = "one row per function that asked for memory",
+	.groups = frames_groups, .text = frames_text, .json = frames_json,
+};
+
+const struct action action_inclusive = {
+	.name = "frames-inclusive", .title = "Frames, with all that they call", .label = "frame", .is_inclusive = true,
+	.help = "with -frames: one row per function anywhere on the stacks",
+	.groups = inclusive_groups, .text = frames_text, .json = frames_json,
 };

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/grid.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 /* The numbers of a row and of the totals, in the order in which every format has them. */
@@ -180,24 +181,64 @@ static void json_totals(struct json *json, const struct report *report)
 	json_end_object(json);
 }
 
-static void json_row(struct json *json, const struct report *report, const struct action *action, const struct action_row *row)
+/* A row's name for programs: the same for the same group in other traces of the program. */
+static void row_id(const struct report_part *part, const struct action_row *row, const char *by, char id[17])
 {
-	char id[17];
-	snprintf(id, sizeof(id), "%016" PRIx64, (uint64_t)XXH3_64bits(row->text, strlen(row->text)));
+	char *path = NULL;
+	size_t size;
+	FILE *out = open_memstream(&path, &size);
+	if (!out)
+		memory_exhausted(0);
+	fputs(row->text, out);
+	for (uint32_t at = row->parent; at != HEAP_NONE; at = part->rows.memory[at].parent)
+		fprintf(out, ";%s", part->rows.memory[at].text);
+	if (*by)
+		fprintf(out, "\n%s", by);
+	fclose(out);
+	snprintf(id, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(path, size));
+	free(path);
+}
+
+static void json_lifetimes(struct json *json, const struct action_row *row)
+{
+	json_begin_object(json, "lifetime_us");
+	json_time(json, "min", row->lifetime_min);
+	json_time(json, "median", row->lifetime_median);
+	json_time(json, "max", row->lifetime_max);
+	json_end_object(json);
+}
+
+static void json_extra(struct json *json, const struct action_extra *extra, uint64_t value)
+{
+	if (extra->kind == EXTRA_FACTOR)
+		json_thousandths(json, extra->name, value);
+	else
+		json_count(json, extra->name, value);
+}
+
+static void json_row(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row)
+{
+	const struct action *action = part->action;
+	char id[17], *by = heap_by_text(part->window, report->source->table, row->by);
+	row_id(part, row, by, id);
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
+	if (*by)
+		json_text(json, heap_by_name(part->window->by), by);
+	if (action->parent)
+		json_count(json, "depth", row->depth);
 	json_numbers(json, &row->numbers);
-	if (row->numbers.total_count) {
-		json_begin_object(json, "lifetime_us");
-		json_time(json, "min", row->lifetime_min);
-		json_time(json, "median", row->lifetime_median);
-		json_time(json, "max", row->lifetime_max);
-		json_end_object(json);
+	for (unsigned i = 0; i < action->extra_count; i++)
+		json_extra(json, &action->extra[i], row->extra[i]);
+	if (row->numbers.total_count && !action->is_inclusive)
+		json_lifetimes(json, row);
+	if (!action->is_inclusive) {
+		json_count(json, "threads", row->threads);
+		json_count(json, "processes", row->processes);
 	}
-	json_count(json, "threads", row->threads);
-	json_count(json, "processes", row->processes);
 	action->json(report->source, row->group, json);
 	json_end_object(json);
+	free(by);
 }
 
 static void json_part(struct json *json, const struct report *report, const struct report_part *part)
@@ -209,7 +250,7 @@ static void json_part(struct json *json, const struct report *report, const stru
 	json_count(json, "cut", part->rows.count - part->rows.shown);
 	json_begin_array(json, "rows");
 	for (size_t i = 0; i < part->rows.shown; i++)
-		json_row(json, report, part->action, part->rows.rows[i]);
+		json_row(json, report, part, part->rows.rows[i]);
 	json_end_array(json);
 	json_end_object(json);
 }
@@ -223,12 +264,14 @@ static void report_json(const struct report *report, FILE *out)
 	json_text(&json, "trace", report->source->path);
 	json_bool(&json, "complete", dictionary->is_complete);
 	json_begin_object(&json, "filters");
+	for (size_t i = 0; i < report->filter_count; i++)
+		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
 	json_doubts(&json, report);
 	json_totals(&json, report);
 	json_begin_array(&json, "actions");
 	for (unsigned i = 0; i < report->part_count; i++)
-		if (report->parts[i].action->group)
+		if (report->parts[i].action->groups)
 			json_part(&json, report, &report->parts[i]);
 	json_end_array(&json);
 	json_end_object(&json);
@@ -243,17 +286,43 @@ static void csv_numbers(FILE *out, const struct heap_numbers *from)
 		fprintf(out, i ? ",%" PRIu64 : "%" PRIu64, number_at(from, i));
 }
 
-static void csv_row(const struct action_row *row, FILE *out)
+static void csv_details(const struct action_row *row, FILE *out)
 {
-	csv_numbers(out, &row->numbers);
 	if (row->numbers.total_count)
 		fprintf(out, ",%s,%s,%s", text_microseconds(row->lifetime_min).data, text_microseconds(row->lifetime_median).data,
 			text_microseconds(row->lifetime_max).data);
 	else
 		fputs(",,,", out);
-	fprintf(out, ",%" PRIu32 ",%" PRIu32 ",", row->threads, row->processes);
+	fprintf(out, ",%" PRIu32 ",%" PRIu32, row->threads, row->processes);
+}
+
+static void csv_extra(const struct action_extra *extra, uint64_t value, FILE *out)
+{
+	if (extra->kind == EXTRA_FACTOR)
+		fprintf(out, ",%s", text_thousandths(value).data);
+	else
+		fprintf(out, ",%" PRIu64, value);
+}
+
+static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
+{
+	const struct action *action = part->action;
+	csv_numbers(out, &row->numbers);
+	for (unsigned i = 0; i < action->extra_count; i++)
+		csv_extra(&action->extra[i], row->extra[i], out);
+	if (!action->is_inclusive)
+		csv_details(row, out);
+	if (action->parent)
+		fprintf(out, ",%" PRIu32, row->depth);
+	if (part->window->by != HEAP_BY_NONE) {
+		char *by = heap_by_text(part->window, report->source->table, row->by);
+		putc(',', out);
+		csv_field(out, by);
+		free(by);
+	}
+	putc(',', out);
 	csv_field(out, row->text);
-	fputs("\n", out);
+	putc('\n', out);
 }
 
 static void report_csv(const struct report *report, FILE *out)
@@ -261,15 +330,23 @@ static void report_csv(const struct report *report, FILE *out)
 	const struct report_part *part = &report->parts[0];
 	for (int i = 0; i < NUMBER_COUNT; i++)
 		fprintf(out, i ? ",%s" : "%s", numbers[i].name);
-	if (!part->action->group) {
+	if (!part->action->groups) {
 		fputs(",peak_at_us\n", out);
 		csv_numbers(out, &report->source->window->totals);
 		fprintf(out, ",%s\n", text_microseconds(report->source->window->peak_at_ns).data);
 		return;
 	}
-	fprintf(out, ",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes,%s\n", part->action->label);
+	for (unsigned i = 0; i < part->action->extra_count; i++)
+		fprintf(out, ",%s", part->action->extra[i].name);
+	if (!part->action->is_inclusive)
+		fputs(",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes", out);
+	if (part->action->parent)
+		fputs(",depth", out);
+	if (part->window->by != HEAP_BY_NONE)
+		fprintf(out, ",%s", heap_by_name(part->window->by));
+	fprintf(out, ",%s\n", part->action->label);
 	for (size_t i = 0; i < part->rows.shown; i++)
-		csv_row(part->rows.rows[i], out);
+		csv_row(report, part, part->rows.rows[i], out);
 }
 
 /* ---- text ---- */
@@ -367,8 +444,27 @@ static void text_sized(struct grid *grid, uint64_t count, uint64_t bytes)
 	grid_cell(grid, text_count(count).data);
 }
 
-static void text_row(struct grid *grid, const struct report *report, const struct action *action, const struct action_row *row)
+static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
 {
+	grid_cell(grid, extra->kind == EXTRA_BYTES ? text_bytes(value).data : extra->kind == EXTRA_FACTOR ? text_thousandths(value).data
+														 : text_count(value).data);
+}
+
+/* Of a tree, the text is indented. */
+static void text_label(struct grid *grid, const struct action_row *row)
+{
+	enum { INDENT = 2, DEPTH_MAX = 60 };
+	unsigned indent = INDENT * (row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
+	char *text = NULL;
+	if (asprintf(&text, "%*s%s", (int)indent, "", row->text) < 0)
+		memory_exhausted(0);
+	grid_cell(grid, text);
+	free(text);
+}
+
+static void text_row(struct grid *grid, const struct report *report, const struct report_part *part, const struct action_row *row)
+{
+	const struct action *action = part->action;
 	const struct heap_numbers *from = &row->numbers;
 	grid_row(grid);
 	text_sized(grid, from->outstanding_count, from->outstanding_bytes);
@@ -376,9 +472,17 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	text_sized(grid, from->peak_count, from->peak_bytes);
 	grid_cell(grid, text_count(from->realloc_count).data);
 	grid_cell(grid, text_count(from->temporary_count).data);
-	grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
+	for (unsigned i = 0; i < action->extra_count; i++)
+		text_extra(grid, &action->extra[i], row->extra[i]);
+	if (!action->is_inclusive)
+		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
+	if (part->window->by != HEAP_BY_NONE) {
+		char *by = heap_by_text(part->window, report->source->table, row->by);
+		grid_cell(grid, by);
+		free(by);
+	}
 	if (!action->lines) {
-		grid_cell(grid, row->text);
+		text_label(grid, row);
 		return;
 	}
 	char *lines = action->lines(report->source, row->group);
@@ -386,24 +490,50 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	free(lines);
 }
 
+static void text_columns(struct grid *grid, const struct report_part *part)
+{
+	static const char *const first[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary"};
+	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
+	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 3];
+	unsigned count = FIRST_COUNT;
+	memcpy(titles, first, sizeof(first));
+	for (unsigned i = 0; i < part->action->extra_count; i++)
+		titles[count++] = part->action->extra[i].title;
+	if (!part->action->is_inclusive)
+		titles[count++] = ">median life";
+	if (part->window->by != HEAP_BY_NONE)
+		titles[count++] = heap_by_name(part->window->by);
+	if (!part->action->lines)
+		titles[count++] = part->action->label;
+	grid_columns(grid, count, titles);
+}
+
 static void text_part(const struct report *report, const struct report_part *part, FILE *out)
 {
-	const char *titles[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary",
-				">median life", part->action->label};
 	struct grid grid = {0};
-	char heading[128];
+	char heading[160];
+	bool is_split = part->window->by != HEAP_BY_NONE;
 	size_t cut = part->rows.count - part->rows.shown;
-	snprintf(heading, sizeof(heading), "%s by %s", part->action->title, part->sort->title);
+	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "", heap_by_name(part->window->by),
+		 part->sort->title);
 	putc('\n', out);
 	text_heading(report, out, heading);
 	if (cut)
 		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
 			text_count(part->rows.count).data, text_count(cut).data);
-	grid_columns(&grid, part->action->lines ? 9 : 10, titles);
+	text_columns(&grid, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
-		text_row(&grid, report, part->action, part->rows.rows[i]);
+		text_row(&grid, report, part, part->rows.rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
+}
+
+static void text_filters(const struct report *report, FILE *out)
+{
+	for (size_t i = 0; i < report->filter_count; i++)
+		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", report->filters[i].text);
+	if (report->filter_count)
+		putc('\n', out);
 }
 
 static void report_text(const struct report *report, FILE *out)
@@ -418,10 +548,11 @@ static void report_text(const struct report *report, FILE *out)
 	if (report->has_range)
 		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			text_microseconds(range.to_ns).data);
+	text_filters(report, out);
 	putc('\n', out);
 	text_totals(report, out);
 	for (unsigned i = 0; i < report->part_count; i++)
-		if (report->parts[i].action->group)
+		if (report->parts[i].action->groups)
 			text_part(report, &report->parts[i], out);
 }
 

@@ -14,13 +14,22 @@ int report_format_find(const char *name);
 struct report_part {
 	const struct action *action;
 	const struct action_sort *sort;
+	const struct heap_window *window; /**< whose cells the rows are made of */
 	struct action_rows rows;
+};
+
+/** An option that says which allocations count, as typed, for the report to repeat. */
+struct report_filter {
+	const char *name;            /**< "size" */
+	const char *text;            /**< "100 200" */
 };
 
 struct report {
 	struct action_source *source;
 	struct report_part *parts;
 	unsigned part_count;
+	const struct report_filter *filters;
+	size_t filter_count;
 	bool has_range;              /**< a range was asked for */
 	bool is_bold;                /**< headings stand out (a terminal) */
 };

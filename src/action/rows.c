@@ -35,50 +35,74 @@ const char *action_sort_keys(void)
 	return keys;
 }
 
-/* Sites by group: group `row` has order[starts[row]] up to order[starts[row + 1]]. */
-struct grouping {
-	uint32_t *row_of_site, *order, *starts;
+/* Cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
+struct member {
+	uint32_t row, cell;
 };
 
-/* Rows for all groups, with their numbers. Groups without anything in the range or at the peak make no row. */
-static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
+struct grouping {
+	struct map row_of;            /* (group, by) -> row */
+	struct member *members;
+	size_t member_count, member_capacity;
+	size_t row_capacity;
+	uint32_t *cells;
+	size_t *starts;
+	struct action_groups groups;
+};
+
+static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint32_t group, uint32_t by)
 {
-	const struct heap_table *table = source->table;
-	struct map groups = {0};
-	size_t capacity = 0;
-	grouping->row_of_site = memory_resize(NULL, table->site_count, sizeof(uint32_t));
-	for (uint32_t site = 0; site < table->site_count; site++) {
-		const struct heap_numbers *numbers = &source->window->sites[site];
-		grouping->row_of_site[site] = HEAP_NONE;
-		if (!numbers->total_count && !numbers->peak_count)
-			continue;
-		bool added;
-		uint32_t group = action->group(source, &table->sites[site]);
-		uint32_t *row = map_add(&groups, group, &added);
-		if (added) {
-			*row = (uint32_t)rows->count;
-			memory_grow(rows->memory, rows->count, capacity);
-			rows->memory[rows->count++] = (struct action_row){.group = group};
-		}
-		grouping->row_of_site[site] = *row;
-		heap_numbers_add(&rows->memory[*row].numbers, numbers);
+	bool added;
+	uint32_t *row = map_add(&grouping->row_of, map_pair(group, by), &added);
+	if (added) {
+		*row = (uint32_t)rows->count;
+		memory_grow(rows->memory, rows->count, grouping->row_capacity);
+		rows->memory[rows->count++] = (struct action_row){.group = group, .by = by, .parent = HEAP_NONE};
 	}
-	map_fini(&groups);
+	return *row;
 }
 
-static void rows_order_sites(const struct action_rows *rows, struct grouping *grouping, uint32_t site_count)
+/* Rows for all groups, with their numbers. Cells without anything in the range or at the peak make no row. */
+static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action,
+		       const struct heap_window *window)
 {
-	grouping->starts = memory_zeroed(rows->count + 2, sizeof(uint32_t));
-	grouping->order = memory_resize(NULL, site_count, sizeof(uint32_t));
-	uint32_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
-	for (uint32_t site = 0; site < site_count; site++)
-		if (grouping->row_of_site[site] != HEAP_NONE)
-			next[grouping->row_of_site[site] + 1]++;
+	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
+		const struct heap_numbers *numbers = &window->numbers[cell];
+		if (!numbers->total_count && !numbers->peak_count)
+			continue;
+		grouping->groups.count = 0;
+		action->groups(source, &window->cells[cell], &grouping->groups);
+		for (size_t i = 0; i < grouping->groups.count; i++) {
+			uint32_t row = row_of(rows, grouping, grouping->groups.items[i], window->cells[cell].by);
+			heap_numbers_add(&rows->memory[row].numbers, numbers);
+			if (action->is_inclusive)
+				continue;
+			memory_grow(grouping->members, grouping->member_count, grouping->member_capacity);
+			grouping->members[grouping->member_count++] = (struct member){row, cell};
+		}
+	}
+}
+
+static void rows_order_cells(const struct action_rows *rows, struct grouping *grouping)
+{
+	grouping->starts = memory_zeroed(rows->count + 2, sizeof(*grouping->starts));
+	grouping->cells = memory_resize(NULL, grouping->member_count, sizeof(*grouping->cells));
+	size_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
+	for (size_t i = 0; i < grouping->member_count; i++)
+		next[grouping->members[i].row + 1]++;
 	for (size_t row = 1; row <= rows->count; row++)
 		next[row] += next[row - 1];
-	for (uint32_t site = 0; site < site_count; site++)
-		if (grouping->row_of_site[site] != HEAP_NONE)
-			grouping->order[next[grouping->row_of_site[site]]++] = site;
+	for (size_t i = 0; i < grouping->member_count; i++)
+		grouping->cells[next[grouping->members[i].row]++] = grouping->members[i].cell;
+}
+
+static void grouping_fini(struct grouping *grouping)
+{
+	map_fini(&grouping->row_of);
+	free(grouping->members);
+	free(grouping->cells);
+	free(grouping->starts);
+	free(grouping->groups.items);
 }
 
 static void swap(int64_t *a, int64_t *b)
@@ -159,34 +183,34 @@ static uint32_t count_distinct(uint32_t *values, size_t count)
 	return distinct;
 }
 
-/* Where each site's uses begin in the window's list. */
-static size_t *uses_by_site(const struct action_source *source)
+/* Where each cell's uses begin in the window's list. */
+static size_t *uses_by_cell(const struct heap_window *window)
 {
-	size_t *starts = memory_zeroed((size_t)source->table->site_count + 1, sizeof(*starts));
-	for (size_t i = 0; i < source->window->use_count; i++)
-		starts[source->window->uses[i].site + 1]++;
-	for (uint32_t i = 0; i < source->table->site_count; i++)
+	size_t *starts = memory_zeroed((size_t)window->cell_count + 1, sizeof(*starts));
+	for (size_t i = 0; i < window->use_count; i++)
+		starts[window->uses[i].cell + 1]++;
+	for (uint32_t i = 0; i < window->cell_count; i++)
 		starts[i + 1] += starts[i];
 	return starts;
 }
 
-/* What cannot be added up from sites: lifetimes, threads, processes. */
-static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source)
+/* What cannot be added up from cells: lifetimes, threads, processes. */
+static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
+			const struct heap_window *window)
 {
-	const struct heap_window *window = source->window;
 	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
-	int64_t *lifetimes = memory_resize(NULL, window->totals.total_count, sizeof(*lifetimes));
+	int64_t *lifetimes = memory_resize(NULL, window->lifetime_starts[window->cell_count], sizeof(*lifetimes));
 	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
-	size_t *uses = uses_by_site(source);
+	size_t *uses = uses_by_cell(window);
 	for (size_t i = 0; i < rows->count; i++) {
 		struct action_row *row = &rows->memory[i];
 		size_t lifetime_count = 0, used_count = 0;
-		for (uint32_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++) {
-			uint32_t site = grouping->order[at], first = window->lifetime_starts[site];
-			uint32_t count = window->lifetime_starts[site + 1] - first;
+		for (size_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++) {
+			uint32_t cell = grouping->cells[at], first = window->lifetime_starts[cell];
+			uint32_t count = window->lifetime_starts[cell + 1] - first;
 			memcpy(&lifetimes[lifetime_count], &window->lifetimes[first], count * sizeof(*lifetimes));
 			lifetime_count += count;
-			for (size_t use = uses[site]; use < uses[site + 1]; use++)
+			for (size_t use = uses[cell]; use < uses[cell + 1]; use++)
 				used[used_count++] = window->uses[use].thread;
 		}
 		row_lifetimes(row, lifetimes, lifetime_count);
@@ -231,29 +255,86 @@ static int row_compare(const void *a, const void *b, void *context)
 		if (of_left != of_right)
 			return of_left > of_right ? -1 : 1;
 	}
-	return left == right ? 0 : strcmp(row_text(comparison, left), row_text(comparison, right));
+	if (left == right)
+		return 0;
+	/* Of a tree: the one around the other comes first. */
+	if (left->depth != right->depth)
+		return left->depth < right->depth ? -1 : 1;
+	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
+	return order ? order : left->by != right->by ? (left->by < right->by ? -1 : 1) : (left > right) - (left < right);
+}
+
+/* ---- trees ---- */
+
+static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct action_row *row = &rows->memory[i];
+		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE; at = action->parent(source, at)) {
+			row->depth++;
+			if (row->parent == HEAP_NONE)
+				row->parent = *map_find(&grouping->row_of, map_pair(at, row->by));
+		}
+	}
+}
+
+/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath what is not. */
+static void tree_order(struct action_rows *rows)
+{
+	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)), *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
+	uint32_t *next = memory_resize(NULL, rows->count + 1, sizeof(*next)), at, count = 0;
+	const uint32_t top = (uint32_t)rows->count;
+	memset(first, 0xff, (rows->count + 1) * sizeof(*first));
+	for (size_t i = 0; i < rows->shown; i++) {
+		uint32_t row = (uint32_t)(rows->rows[i] - rows->memory), parent = rows->memory[row].parent;
+		parent = parent == HEAP_NONE ? top : parent;
+		next[row] = HEAP_NONE;
+		if (first[parent] == HEAP_NONE)
+			first[parent] = row;
+		else
+			next[last[parent]] = row;
+		last[parent] = row;
+	}
+	for (at = first[top]; at != HEAP_NONE;) {
+		rows->rows[count++] = &rows->memory[at];
+		uint32_t to = first[at];
+		while (to == HEAP_NONE && at != HEAP_NONE) {
+			to = next[at];
+			at = rows->memory[at].parent;
+		}
+		at = to;
+	}
+	free(first);
+	free(last);
+	free(next);
 }
 
 void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
-		      const struct action_sort *sort, uint64_t top)
+		      const struct heap_window *window, const struct action_sort *sort, uint64_t top)
 {
-	struct grouping grouping = {0};
+	struct grouping grouping = {.member_count = 0};
 	struct comparison comparison = {source, action, sort->offset};
 	*rows = (struct action_rows){0};
-	if (!action->group)
+	if (!action->groups)
 		return;
-	rows_group(rows, &grouping, source, action);
-	rows_order_sites(rows, &grouping, source->table->site_count);
-	rows_detail(rows, &grouping, source);
-	free(grouping.row_of_site);
-	free(grouping.order);
-	free(grouping.starts);
+	rows_group(rows, &grouping, source, action, window);
+	if (!action->is_inclusive) {
+		rows_order_cells(rows, &grouping);
+		rows_detail(rows, &grouping, source, window);
+	}
+	if (action->parent)
+		tree_link(rows, &grouping, source, action);
+	if (action->extend)
+		action->extend(source, window, rows);
+	grouping_fini(&grouping);
 	rows->rows = memory_resize(NULL, rows->count, sizeof(*rows->rows));
 	for (size_t i = 0; i < rows->count; i++)
 		rows->rows[i] = &rows->memory[i];
 	if (rows->count)
 		qsort_r(rows->rows, rows->count, sizeof(*rows->rows), row_compare, &comparison);
 	rows->shown = rows->count < top ? rows->count : top;
+	if (action->parent)
+		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_text(&comparison, rows->rows[i]);
 }

@@ -5,14 +5,6 @@
 
 #include "action/action.h"
 
-struct action_row {
-	uint32_t group;
-	struct heap_numbers numbers;
-	int64_t lifetime_min, lifetime_median, lifetime_max; /**< of those begun in the range; absent when there is none */
-	uint32_t threads, processes;
-	char *text;                  /**< what the group is called */
-};
-
 struct action_rows {
 	struct action_row **rows;    /**< in order */
 	struct action_row *memory;
@@ -33,9 +25,9 @@ const struct action_sort *action_sort_find(const char *key);
 /** "so soc st ...", for messages. */
 const char *action_sort_keys(void);
 
-/** Make the rows; at most `top` are to be shown. */
+/** Make the rows from the window's cells; at most `top` are to be shown. Those of a tree come each behind the one around it. */
 void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
-		      const struct action_sort *sort, uint64_t top);
+		      const struct heap_window *window, const struct action_sort *sort, uint64_t top);
 void action_rows_fini(struct action_rows *rows);
 
 #endif

@@ -7,50 +7,28 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-static uint32_t stacks_group(struct action_source *source, const struct heap_site *site)
+static void stacks_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
 {
-	return heap_names_site(source->names, site);
+	action_groups_add(groups, action_site_node(source, cell));
 }
 
-static char *stacks_text(struct action_source *source, uint32_t group)
+char *action_stack_text(struct action_source *source, uint32_t node)
 {
-	return heap_names_text(source->names, group);
+	return heap_names_text(source->names, node);
 }
 
-static void stacks_json_frame(struct action_source *source, uint32_t node, struct json *json)
+void action_stack_json(struct action_source *source, uint32_t node, struct json *json)
 {
-	const struct heap_frame *frame = heap_names_frame(source->names, node);
-	const struct heap_name *name = heap_names_name(source->names, frame->name);
-	json_begin_object(json, NULL);
-	if (name->image)
-		json_text(json, "image", name->image);
-	if (name->symbol || !name->image)
-		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
-	if (frame->file)
-		json_text(json, "file", frame->file);
-	if (frame->line)
-		json_count(json, "line", frame->line);
-	if (frame->is_inlined)
-		json_bool(json, "inlined", true);
-	if (frame->image != TRACE_NONE) {
-		const struct trace_image *image = &trace_dictionary(source->trace)->images[frame->image];
-		if (image->build_id_size)
-			json_bytes(json, "build_id", image->build_id, image->build_id_size);
-		if (frame->offset)
-			json_address(json, "offset", frame->offset);
+	json_begin_array(json, "stack");
+	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent) {
+		json_begin_object(json, NULL);
+		action_json_node(source, at, json);
+		json_end_object(json);
 	}
-	json_end_object(json);
-}
-
-static void stacks_json(struct action_source *source, uint32_t group, struct json *json)
-{
-	json_begin_array(json, action_stacks.label);
-	for (uint32_t at = group; at; at = heap_names_frame(source->names, at)->parent)
-		stacks_json_frame(source, at, json);
 	json_end_array(json);
 }
 
-static void stacks_line(struct action_source *source, uint32_t node, FILE *out)
+static void stack_line(struct action_source *source, uint32_t node, FILE *out)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
 	fprintf(out, "        %s", heap_names_name(source->names, frame->name)->text);
@@ -63,17 +41,17 @@ static void stacks_line(struct action_source *source, uint32_t node, FILE *out)
 	putc('\n', out);
 }
 
-static char *stacks_lines(struct action_source *source, uint32_t group)
+char *action_stack_lines(struct action_source *source, uint32_t node)
 {
 	char *lines = NULL;
 	size_t size;
 	FILE *out = open_memstream(&lines, &size);
 	if (!out)
 		memory_exhausted(0);
-	if (!group)
+	if (!node)
 		fputs("        [no stack]\n", out);
-	for (uint32_t at = group; at; at = heap_names_frame(source->names, at)->parent)
-		stacks_line(source, at, out);
+	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
+		stack_line(source, at, out);
 	putc('\n', out);
 	fclose(out);
 	return lines;
@@ -81,5 +59,5 @@ static char *stacks_lines(struct action_source *source, uint32_t group)
 
 const struct action action_stacks = {
 	.name = "stacks", .title = "Stacks", .label = "stack", .help = "one row per distinct stack (the default)",
-	.group = stacks_group, .text = stacks_text, .json = stacks_json, .lines = stacks_lines,
+	.groups = stacks_groups, .text = action_stack_text, .json = action_stack_json, .lines = action_stack_lines,
 };

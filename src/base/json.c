@@ -126,6 +126,12 @@ void json_time(struct json *json, const char *key, int64_t time_ns)
 	fputs(text_microseconds(time_ns).data, json->out);
 }
 
+void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
+{
+	json_key(json, key);
+	fputs(text_thousandths(thousandths).data, json->out);
+}
+
 void json_address(struct json *json, const char *key, uint64_t address)
 {
 	json_key(json, key);

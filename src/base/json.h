@@ -31,6 +31,9 @@ void json_bool(struct json *json, const char *key, bool is_true);
 /** Nanoseconds, written as microseconds with a fraction. */
 void json_time(struct json *json, const char *key, int64_t time_ns);
 
+/** A number of thousandths, as a number with a fraction. */
+void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
+
 /** As "0x...". */
 void json_address(struct json *json, const char *key, uint64_t address);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 struct text text_count(uint64_t count)
 {
@@ -79,6 +80,13 @@ struct text text_address(uint64_t address)
 	return text;
 }
 
+struct text text_thousandths(uint64_t thousandths)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%" PRIu64 ".%03" PRIu64, thousandths / 1000, thousandths % 1000);
+	return text;
+}
+
 bool text_parse_time(const char *text, int64_t *time_ns)
 {
 	static const struct { const char *suffix; int64_t ns; } units[] = {{"", 1000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
@@ -105,6 +113,82 @@ bool text_parse_time(const char *text, int64_t *time_ns)
 		return true;
 	}
 	return false;
+}
+
+/* Two digits, or up to `most` of them, and what separates them from the next. */
+static bool take_number(const char **at, int most, const char *separator, int *number)
+{
+	int count = 0;
+	*number = 0;
+	for (; count < most && isdigit((unsigned char)**at); count++)
+		*number = *number * 10 + *(*at)++ - '0';
+	if (!count || strncmp(*at, separator, strlen(separator)) != 0)
+		return false;
+	*at += strlen(separator);
+	return true;
+}
+
+/* ".25", or nothing. */
+static int64_t take_fraction_ns(const char **at)
+{
+	int64_t ns = 0, unit = 100000000;
+	if (**at != '.')
+		return 0;
+	for (++*at; isdigit((unsigned char)**at); ++*at, unit /= 10)
+		ns += (**at - '0') * unit;
+	return ns;
+}
+
+static bool take_clock(const char **at, int *hours, int *minutes, int *seconds, int64_t *ns)
+{
+	if (!take_number(at, 6, ":", hours) || !take_number(at, 2, ":", minutes) || !take_number(at, 2, "", seconds) || *minutes > 59 || *seconds > 60)
+		return false;
+	*ns = take_fraction_ns(at);
+	return true;
+}
+
+bool text_parse_clock_span(const char *text, int64_t *time_ns)
+{
+	int hours, minutes, seconds;
+	int64_t ns;
+	if (!take_clock(&text, &hours, &minutes, &seconds, &ns) || *text)
+		return false;
+	*time_ns = (((int64_t)hours * 60 + minutes) * 60 + seconds) * 1000000000 + ns;
+	return true;
+}
+
+bool text_parse_clock(const char *text, int64_t start_realtime_ns, int64_t *time_ns)
+{
+	struct tm tm = {.tm_isdst = -1};
+	int64_t ns;
+	if (!take_number(&text, 4, "/", &tm.tm_year) || !take_number(&text, 2, "/", &tm.tm_mon) || !take_number(&text, 2, ":", &tm.tm_mday) ||
+	    !take_clock(&text, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) || tm.tm_hour > 23 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday > 31)
+		return false;
+	bool is_utc = !strcasecmp(text, "+UTC");
+	if (*text && !is_utc)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	time_t seconds = is_utc ? timegm(&tm) : mktime(&tm);
+	*time_ns = (int64_t)seconds * 1000000000 + ns - start_realtime_ns;
+	return true;
+}
+
+bool text_parse_size(const char *text, uint64_t *size_bytes)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	uint64_t number = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	if (errno || (shift && number >> (64 - shift)))
+		return false;
+	end += unit != NULL;
+	*size_bytes = number << shift;
+	return !*end || !strcasecmp(end, "B") || (unit && !strcasecmp(end, "iB"));
 }
 
 bool text_parse_count(const char *text, uint64_t *count)

@@ -21,11 +21,23 @@ struct text text_duration(int64_t time_ns);
 /** Microseconds with a fraction, exactly: "0.0", "1234.567" */
 struct text text_microseconds(int64_t time_ns);
 
+/** A number of thousandths: "2.000", "0.125" */
+struct text text_thousandths(uint64_t thousandths);
+
 /** "0x7f12" */
 struct text text_address(uint64_t address);
 
 /** A time as people type it: microseconds, or a number with s, ms, us or ns; a fraction is allowed. False when it is none. */
 bool text_parse_time(const char *text, int64_t *time_ns);
+
+/** A span of time "HH:MM:SS" or "HH:MM:SS.fraction". */
+bool text_parse_clock_span(const char *text, int64_t *time_ns);
+
+/** A moment "YYYY/MM/DD:HH:MM:SS[.fraction]", local, or with "+UTC" behind it in UTC, as time since start_realtime_ns. */
+bool text_parse_clock(const char *text, int64_t start_realtime_ns, int64_t *time_ns);
+
+/** A number of bytes; K, M, G, T (with i, B, iB behind them) are powers of 1024. */
+bool text_parse_size(const char *text, uint64_t *size_bytes);
 
 /** A decimal number that is all of the text. */
 bool text_parse_count(const char *text, uint64_t *count);

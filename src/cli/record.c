@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "hook/hook.h"
 #include "recorder/recorder.h"
 #include "session/control.h"
@@ -42,25 +43,6 @@ struct record {
 };
 
 /* ---- options ---- */
-
-static bool parse_size(const char *text, uint64_t *bytes)
-{
-	char *end;
-	errno = 0;
-	unsigned long long value = strtoull(text, &end, 0);
-	uint64_t unit = 1;
-	if (errno || end == text || text[0] == '-')
-		return false;
-	switch (*end) {
-	case 'k': case 'K': unit = 1024; end++; break;
-	case 'm': case 'M': unit = 1024 * 1024; end++; break;
-	case 'g': case 'G': unit = 1024 * 1024 * 1024; end++; break;
-	default: break;
-	}
-	if (strcasecmp(end, "B") == 0 || strcasecmp(end, "iB") == 0)
-		end += strlen(end);
-	return *end == 0 && !__builtin_mul_overflow((uint64_t)value, unit, bytes);
-}
 
 static bool parse_duration_ms(const char *text, uint32_t *milliseconds)
 {
@@ -137,7 +119,7 @@ static const struct option long_options[] = {
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint32_t *value)
 {
 	uint64_t number;
-	if (!parse_size(text, &number) || number < low || number > high) {
+	if (!text_parse_size(text, &number) || number < low || number > high) {
 		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text, low, high,
 			high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
 		return EXIT_USAGE;
@@ -171,7 +153,7 @@ static int take_option(struct record *record, int letter)
 	}
 	case 'm': return parse_number("min-buffers", optarg, 2, 65536, &session->buffer_min);
 	case 'M': return parse_number("max-buffers", optarg, 2, 65536, &session->buffer_max);
-	case 'F': return parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536 ? 0 :
+	case 'F': return text_parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536 ? 0 :
 			 usage_error("--max-file", optarg, "not a size of at least 64K");
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
@@ -379,22 +361,9 @@ static void wait_for_summary(struct record *record)
 	}
 }
 
-static void format_size(char *text, size_t size, uint64_t bytes)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)bytes;
-	int unit = 0;
-	while (value >= 1024 && unit < 4) {
-		value /= 1024;
-		unit++;
-	}
-	snprintf(text, size, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-}
-
 static void print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
-	char size[32], peak[32];
 	const char *shown = record->output ? record->output : strrchr(record->trace_path, '/') + 1;
 	if (!record->has_summary) {
 		if (WIFSIGNALED(logger_status))
@@ -406,8 +375,6 @@ static void print_summary(const struct record *record, int logger_status)
 	}
 	if (record->is_quiet)
 		return;
-	format_size(size, sizeof(size), summary->size_bytes);
-	format_size(peak, sizeof(peak), summary->peak_buffer_bytes);
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated\n", summary->events,
 		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
 	if (summary->untraced_processes || summary->untraced_calls)
@@ -415,8 +382,10 @@ static void print_summary(const struct record *record, int logger_status)
 			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
 	if (record->session.check_stacks)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
-	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown, size,
-		summary->events ? (double)summary->size_bytes / (double)summary->events : 0.0, (double)summary->logger_cpu_ns / 1e9, peak,
+	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown,
+		text_bytes(summary->size_bytes).data,
+		summary->events ? (double)summary->size_bytes / (double)summary->events : 0.0, (double)summary->logger_cpu_ns / 1e9,
+		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
 	fprintf(stderr, "xheap: next: xheap heap %s\n", shown);
 }

@@ -51,6 +51,12 @@ struct stray {
 	uint8_t end;
 };
 
+static uint32_t slack_of(uint64_t size_bytes, uint64_t usable_bytes)
+{
+	uint64_t slack = usable_bytes > size_bytes ? usable_bytes - size_bytes : 0;
+	return slack < UINT32_MAX ? (uint32_t)slack : UINT32_MAX;
+}
+
 struct matching_process {
 	struct live live;
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
@@ -71,6 +77,7 @@ struct matching {
 	uint32_t *before;
 	struct matching_process *processes;
 	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
+	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	size_t site_capacity;
 	struct copy *copies;
@@ -135,12 +142,17 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
 		.thread = point->thread, .heap = block->heap[point->row],
 	};
+	table->details[id] = (struct heap_details){
+		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
+		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
+	matching->last_taken[point->thread] = HEAP_NONE;
 	table->processes[point->process].live_count++;
 	table->processes[point->process].live_bytes += table->allocations[id].size_bytes;
 	return id;
 }
 
-static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site)
+/* thread: that did it, or HEAP_NONE. */
+static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
 {
 	struct heap_table *table = matching->table;
 	struct heap_allocation *allocation = &table->allocations[id];
@@ -148,6 +160,7 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	allocation->end = (uint8_t)end;
 	allocation->end_ns = time_ns > allocation->birth_ns ? time_ns : allocation->birth_ns;
 	allocation->end_site = site;
+	table->details[id].end_thread = thread;
 	if (table->end_count && allocation->end_ns < table->allocations[table->ends[table->end_count - 1]].end_ns)
 		matching->is_unordered = true;
 	table->ends[table->end_count++] = id;
@@ -178,10 +191,10 @@ static void settle_conflict(struct matching *matching, uint32_t older, uint32_t 
 	int64_t to_ns = table->allocations[newer].birth_ns;
 	int64_t gap_ns = gap_between(&matching->processes[process], table->allocations[older].birth_ns, to_ns);
 	if (gap_ns != INT64_MIN) {
-		allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE);
+		allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE, HEAP_NONE);
 		return;
 	}
-	allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE);
+	allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE, HEAP_NONE);
 	table->order_conflicts++;
 	table->processes[process].order_conflicts++;
 }
@@ -318,7 +331,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	matching->last_made[point->thread] = id;
 	struct stray stray;
 	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
-		allocation_end(matching, id, stray.end, point->time_ns, stray.site);
+		allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
 		if (!process->keeps_history)
 			live_remove(&process->live, cell);
 	}
@@ -358,7 +371,9 @@ static void point_end(struct matching *matching, const struct point *point)
 	int64_t time_ns = is_older ? matching->table->allocations[cell->current].birth_ns : point->time_ns;
 	if (id == made && end == HEAP_END_FREE)
 		matching->table->allocations[id].flags |= HEAP_TEMPORARY;
-	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row));
+	if (end == HEAP_END_REALLOC)
+		matching->last_taken[point->thread] = id;
+	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
 		live_remove(&process->live, cell);
 }
@@ -373,7 +388,7 @@ static void point_destroy(struct matching *matching, const struct point *point)
 	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
 		uint32_t id = live->cells[i].current;
 		if (live->cells[i].address && is_live(matching, id) && matching->table->allocations[id].heap == heap)
-			allocation_end(matching, id, HEAP_END_DESTROY, point->time_ns, site);
+			allocation_end(matching, id, HEAP_END_DESTROY, point->time_ns, site, point->thread);
 	}
 }
 
@@ -389,7 +404,7 @@ static void process_end(struct matching *matching, uint32_t id, bool is_open)
 			settle_conflict(matching, cell->other, cell->current);
 		cell->other = HEAP_NONE;
 		if (!is_open && is_live(matching, cell->current))
-			allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE);
+			allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
 	}
 	if (!process->keeps_history)
 		live_fini(&process->live);
@@ -540,6 +555,8 @@ static int matching_init(struct matching *matching, const struct trace *trace, s
 	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
 	matching->last_made = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_made));
 	memset(matching->last_made, 0xff, table->dictionary->thread_count * sizeof(*matching->last_made));
+	matching->last_taken = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_taken));
+	memset(matching->last_taken, 0xff, table->dictionary->thread_count * sizeof(*matching->last_taken));
 	matching_read_gaps(matching);
 	matching_read_ends(matching);
 	matching_read_processes(matching);
@@ -547,9 +564,10 @@ static int matching_init(struct matching *matching, const struct trace *trace, s
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
 	table->allocations = matching_reserve(matching->most, sizeof(*table->allocations));
+	table->details = matching_reserve(matching->most, sizeof(*table->details));
 	table->ends = matching_reserve(matching->most, sizeof(*table->ends));
 	matching->before = matching_reserve(matching->most, sizeof(*matching->before));
-	if (!table->allocations || !table->ends || !matching->before)
+	if (!table->allocations || !table->details || !table->ends || !matching->before)
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for their table", matching->most);
 	return 0;
 }
@@ -589,6 +607,7 @@ static void matching_fini(struct matching *matching)
 	map_fini(&matching->site_ids);
 	free(matching->processes);
 	free(matching->last_made);
+	free(matching->last_taken);
 	free(matching->copies);
 	free(matching->strays);
 	free(matching->starts);
@@ -623,6 +642,7 @@ void heap_table_free(struct heap_table *table)
 	if (!table)
 		return;
 	matching_release(table->allocations, table->capacity, sizeof(*table->allocations));
+	matching_release(table->details, table->capacity, sizeof(*table->details));
 	matching_release(table->ends, table->capacity, sizeof(*table->ends));
 	free(table->sites);
 	free(table->processes);

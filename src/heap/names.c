@@ -46,25 +46,6 @@ struct heap_names {
 	const char **without_symbols;
 };
 
-/* Functions that allocate on behalf of their callers, besides those of the list of entries. */
-static const char *const allocators[] = {
-	"operator new[]", "operator delete[]", "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "__libc_free",
-	"__posix_memalign", "__libc_valloc", "__libc_pvalloc", "__libc_reallocarray", "__rust_alloc", "__rust_alloc_zeroed",
-	"__rust_realloc", "__rust_dealloc", "__rdl_alloc", "__rdl_alloc_zeroed", "__rdl_realloc", "__rdl_dealloc",
-#define X(id, name, kind, parameters) name,
-	HEAP_FUNCTIONS(X)
-#undef X
-};
-
-static bool is_allocator(const char *symbol)
-{
-	size_t length = strcspn(symbol, "(");
-	for (size_t i = 0; i < sizeof(allocators) / sizeof(*allocators); i++)
-		if (strlen(allocators[i]) == length && !strncmp(allocators[i], symbol, length))
-			return true;
-	return false;
-}
-
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines)
 {
 	struct heap_names *names = memory_zeroed(1, sizeof(*names));
@@ -116,7 +97,6 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 		.symbol = symbol ? arena_text(&names->arena, symbol) : NULL,
 		.text = arena_text(&names->arena, text),
 		.image_id = TRACE_NONE,
-		.is_allocator = symbol && is_allocator(symbol),
 	};
 	return id;
 }
@@ -137,6 +117,9 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	if (length < 0)
 		memory_exhausted(0);
 	uint32_t id = name_intern(names, text, (size_t)length, image_name, frame->function, text);
+	struct heap_name *name = &names->names[id];
+	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
+		name->mangled = arena_text(&names->arena, frame->mangled);
 	free(text);
 	return id;
 }
@@ -275,7 +258,7 @@ static uint32_t entry_name(struct heap_names *names, uint32_t entry)
 	if (length < 0)
 		memory_exhausted(0);
 	uint32_t id = name_intern(names, text, (size_t)length, image_name, symbol, text);
-	names->names[id].is_allocator = true;
+	names->names[id].is_entry = true;
 	free(demangled);
 	free(text);
 	return names->entry_names[entry] = id;
@@ -313,16 +296,9 @@ const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t
 	return &names->names[name];
 }
 
-uint32_t heap_names_caller(const struct heap_names *names, uint32_t node)
+uint32_t heap_names_count(const struct heap_names *names)
 {
-	uint32_t outermost = node;
-	for (uint32_t at = node; at; at = names->frames[at].parent) {
-		const struct heap_name *name = &names->names[names->frames[at].name];
-		if (!name->is_allocator)
-			return name->is_mark ? outermost : at;
-		outermost = at;
-	}
-	return outermost;
+	return names->keys.count;
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node)

@@ -15,11 +15,12 @@
 struct heap_name {
 	const char *image;           /**< file name, or NULL */
 	const char *symbol;          /**< NULL when unknown */
+	const char *mangled;         /**< as the file has it; NULL when that is unknown or the same */
 	const char *text;            /**< "image!symbol", "image+0xoffset" or "[truncated]" */
 	uint32_t image_id;           /**< without a symbol: the image of the trace, or TRACE_NONE */
 	uint64_t offset;             /**< and the address in it */
 	bool is_mark;                /**< no frame of the program: "[truncated]" */
-	bool is_allocator;           /**< one of the functions that allocate, not one that calls them */
+	bool is_entry;               /**< an allocation function that was called, as the recorder knew it */
 };
 
 /** A node of the tree; node 0 is the empty stack. What differs among the addresses that it stands for is absent. */
@@ -45,12 +46,12 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 /** The node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
+/** Number of names so far; they are numbered from 0. */
+uint32_t heap_names_count(const struct heap_names *names);
+
 /** Valid until the next heap_names_site() or heap_names_stack(). */
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
-
-/** The first node, from `node` outwards, that is no allocation function; the outermost real one when all are. */
-uint32_t heap_names_caller(const struct heap_names *names, uint32_t node);
 
 /** Frames joined by ';', innermost first; "[no stack]" for the empty stack. Owned by the caller (free). */
 char *heap_names_text(const struct heap_names *names, uint32_t node);

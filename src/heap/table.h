@@ -44,6 +44,14 @@ struct heap_allocation {
 };
 _Static_assert(sizeof(struct heap_allocation) == 40, "ten million allocations are 400 MB");
 
+/** What few reports ask for. */
+struct heap_details {
+	uint64_t address;
+	uint32_t slack_bytes;        /**< usable bytes beyond the size, UINT32_MAX at most */
+	uint32_t previous;           /**< the allocation that a realloc made it from, or HEAP_NONE */
+	uint32_t end_thread;         /**< that gave it back, or HEAP_NONE */
+};
+
 /** A stack and the allocation function that it called. */
 struct heap_site {
 	uint32_t stack;              /**< node of the trace; 0: not recorded */
@@ -64,6 +72,7 @@ struct heap_table {
 	const struct trace *trace;
 	const struct trace_dictionary *dictionary;
 	struct heap_allocation *allocations;
+	struct heap_details *details; /**< one for each allocation */
 	uint32_t count;
 	uint32_t *ends;              /**< allocations given back or ended by their process, in the order of their ends */
 	uint32_t end_count;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/** What the allocations of a table add up to in a range of time: per site and in all. Definitions: docs/semantics.md. */
+/**
+ * What the allocations of a table that pass a filter add up to in a range of time: in all, and in cells, which are sites, or sites
+ * split by something else. Definitions: docs/semantics.md.
+ */
 #ifndef XHEAP_HEAP_WINDOW_H
 #define XHEAP_HEAP_WINDOW_H
 
-#include "heap/table.h"
+#include "heap/filter.h"
 
-/** Both ends belong to it. */
-struct heap_range {
-	int64_t from_ns, to_ns;
-};
+/** What sites are split by. */
+enum heap_by { HEAP_BY_NONE, HEAP_BY_PROCESS, HEAP_BY_THREAD, HEAP_BY_HEAP, HEAP_BY_SIZE, HEAP_BY_LIFETIME, HEAP_BY_TIME, HEAP_BY_CLASS };
+enum { HEAP_TIME_PARTS = 20 };      /* of the range, for HEAP_BY_TIME */
 
 struct heap_numbers {
 	uint64_t total_count, total_bytes;
@@ -18,27 +20,55 @@ struct heap_numbers {
 	uint64_t peak_count, peak_bytes; /**< live at the moment of the whole's peak */
 };
 
-/** A site was used by a thread; by site, then thread. */
+/** What is added up apart: a site, and which process, thread, ... it is split by. Places in the trace's lists for those that have one,
+ *  else a number that heap_by_text() explains. */
+struct heap_cell {
+	uint32_t site, by;
+};
+
+/** A cell was used by a thread; by cell, then thread. */
 struct heap_use {
-	uint32_t site, thread;
+	uint32_t cell, thread;
 };
 
 struct heap_window {
 	struct heap_range range;
 	struct heap_numbers totals;
 	int64_t peak_at_ns;
-	struct heap_numbers *sites;  /**< one for each site of the table */
-	int64_t *lifetimes;          /**< of the allocations in the range, by site */
-	uint32_t *lifetime_starts;   /**< those of site i: from [i] to [i + 1] */
+	enum heap_by by;
+	bool is_by_heap;             /**< cells have heaps in place of sites: the heap's place in the trace's list from 1, 0 without one */
+	struct heap_cell *cells;
+	struct heap_numbers *numbers; /**< one for each cell */
+	uint32_t cell_count;
+	int64_t *lifetimes;          /**< of the allocations in the range, by cell */
+	uint32_t *lifetime_starts;   /**< those of cell i: from [i] to [i + 1] */
 	struct heap_use *uses;
 	size_t use_count;
 	uint64_t earlier_count, earlier_bytes;
 	uint64_t uncertain_count, uncertain_bytes; /**< outstanding, but their free may have been lost in a gap */
 };
 
-/** Add up. Never fails. */
-void heap_window_make(struct heap_window *window, const struct heap_table *table, struct heap_range range);
+/** Add up; the filter was prepared with the table. Never fails. */
+void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
+		      enum heap_by by, bool is_by_heap);
 void heap_window_fini(struct heap_window *window);
+
+/** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
+bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
+
+/** Whether one that the window has is outstanding. */
+bool heap_window_is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation);
+
+/** What is added up apart for it. */
+void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
+		      struct heap_cell *cell);
+
+/** What a cell's `by` stands for: "pid 17 (python3)", "32 B to 63 B"; "" for HEAP_BY_NONE. Owned by the caller (free). */
+char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+
+/** The word of a split ("process"), and the split with this word in any case, HEAP_BY_NONE when there is none. */
+const char *heap_by_name(enum heap_by by);
+enum heap_by heap_by_find(const char *name);
 
 /** Add the numbers of one to the other. */
 void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);

@@ -149,7 +149,7 @@ def compare(what, expected, found, problems):
 
 
 def check(path):
-    report = json.loads(run("heap", path, "-stacks", "--format", "json", "-top", "1000000000"))
+    report = json.loads(run("heap", path, "-stacks", "-noDefaultCull", "--format", "json", "-top", "1000000000"))
     processes = {int(row["process"]): row for row in table(path, "--processes")}
     names = {row["stack_id"]: row["stack"] for row in table(path, "--stacks")}
     points, last = read_points(path)

@@ -157,10 +157,15 @@ static void read_model(const struct trace *trace)
 		expect(diag.text[0]);
 		return;
 	}
-	heap_window_make(&window, table, (struct heap_range){0, table->duration_ns});
-	heap_window_fini(&window);
-	heap_window_make(&window, table, (struct heap_range){1000, 5000});
-	heap_window_fini(&window);
+	struct heap_filter filter;
+	heap_filter_init(&filter);
+	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
+		heap_window_make(&window, table, &filter, (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns}, (enum heap_by)by, by % 3 == 2);
+		for (uint32_t i = 0; i < window.cell_count && i < 16; i++)
+			free(heap_by_text(&window, table, window.cells[i].by));
+		heap_window_fini(&window);
+	}
+	heap_filter_fini(&filter);
 	heap_table_free(table);
 }
 

@@ -52,8 +52,10 @@ static void build(void)
 
 static void sum(int64_t from_ns, int64_t to_ns)
 {
+	struct heap_filter filter;
+	heap_filter_init(&filter);
 	heap_window_fini(&window);
-	heap_window_make(&window, table, (struct heap_range){from_ns, to_ns});
+	heap_window_make(&window, table, &filter, (struct heap_range){from_ns, to_ns}, HEAP_BY_NONE, false);
 }
 
 static void sum_all(void)

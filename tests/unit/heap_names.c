@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "heap/names.h"
+#include "heap/cull.h"
 #include "scene.h"
 
 /* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000 nothing, 0x4000 operator new. */
@@ -113,8 +113,8 @@ static void test_lines(void **state)
 	assert_stack(heap_names_stack(names, two), "app!main (main.c:20)");
 }
 
-/* The caller is the first frame that is no allocation function; when there is none, the outermost real frame stays. */
-static void test_callers(void **state)
+/* The built-in list culls all that allocates for others; when nothing is left, the outermost real frame stays. */
+static void test_culling(void **state)
 {
 	uint32_t called = scene_stack(&scene, 0x1000, 0x4000, 0), all = scene_stack(&scene, 0x4000, 0);
 	uint32_t frame = writer_intern_frame(scene.writer, TRACE_NONE, TRACE_FRAME_TRUNCATED), new = writer_intern_frame(scene.writer, scene.image, 0x4000);
@@ -124,16 +124,19 @@ static void test_callers(void **state)
 	open_names(false);
 	static const char *const expected[] = {"app!main", "app!operator new(unsigned long)", "app!operator new(unsigned long)"};
 	struct heap_site sites[] = {{called, scene.entries[FUNCTION_MALLOC]}, {all, scene.entries[FUNCTION_MALLOC]}, {cut, scene.entries[FUNCTION_MALLOC]}};
+	struct heap_cull cull = {.with_entries = false};
+	heap_cull_use_default(&cull);
 	for (int i = 0; i < 3; i++) {
-		uint32_t node = heap_names_caller(names, heap_names_site(names, &sites[i]));
+		uint32_t node = heap_cull_node(&cull, names, heap_names_site(names, &sites[i]));
 		assert_string_equal(heap_names_name(names, heap_names_frame(names, node)->name)->text, expected[i]);
 	}
+	heap_cull_fini(&cull);
 	assert_stack(heap_names_site(names, &sites[2]), "libc.so.6!malloc;app!operator new(unsigned long);[truncated]");
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {TEST(test_stacks), TEST(test_lines), TEST(test_callers)};
+	const struct CMUnitTest tests[] = {TEST(test_stacks), TEST(test_lines), TEST(test_culling)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

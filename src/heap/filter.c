@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/filter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+static const char *const class_names[] = {"AIFI", "AIFO", "AOFI", "AOFO"};
+
+enum heap_class heap_class_find(const char *name)
+{
+	int class = 0;
+	while (class < HEAP_CLASS_NONE && strcasecmp(name, class_names[class]) != 0)
+		class++;
+	return (enum heap_class)class;
+}
+
+const char *heap_class_name(enum heap_class class)
+{
+	return class < HEAP_CLASS_NONE ? class_names[class] : "later";
+}
+
+enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
+{
+	bool is_outside = allocation->birth_ns < window.from_ns || allocation->flags & HEAP_EARLIER;
+	bool is_freed_inside = heap_end_is_given_back(allocation->end) && allocation->end_ns >= window.from_ns && allocation->end_ns <= window.to_ns;
+	if (!is_outside && allocation->birth_ns > window.to_ns)
+		return HEAP_CLASS_NONE;
+	return is_outside ? (is_freed_inside ? HEAP_AOFI : HEAP_AOFO) : (is_freed_inside ? HEAP_AIFI : HEAP_AIFO);
+}
+
+void heap_filter_init(struct heap_filter *filter)
+{
+	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX}, .lifetime_ns = {0, UINT64_MAX}, .class = HEAP_CLASS_NONE, .is_plain = true};
+}
+
+void heap_filter_fini(struct heap_filter *filter)
+{
+	heap_patterns_fini(&filter->required);
+	heap_patterns_fini(&filter->required_of_free);
+	free(filter->pids);
+	free(filter->tids);
+	free(filter->heaps);
+	free(filter->site);
+	free(filter->free_site);
+	free(filter->thread);
+	free(filter->heap);
+	heap_filter_init(filter);
+}
+
+/* ---- looking at the trace ---- */
+
+static bool stack_matches(struct heap_patterns *patterns, const struct heap_names *names, uint32_t node)
+{
+	bool matches = false;
+	/* To the outermost frame, so that each pattern sees all of them. */
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		matches |= heap_patterns_match(patterns, names, at);
+	return matches;
+}
+
+static uint8_t *sites_pass(struct heap_patterns *patterns, const struct heap_table *table, struct heap_names *names)
+{
+	if (!patterns->count)
+		return NULL;
+	uint8_t *passes = memory_zeroed(table->site_count, 1);
+	for (uint32_t i = 0; i < table->site_count; i++)
+		passes[i] = stack_matches(patterns, names, heap_names_site(names, &table->sites[i]));
+	return passes;
+}
+
+static bool is_among(const uint32_t *numbers, size_t count, uint32_t number)
+{
+	for (size_t i = 0; i < count; i++)
+		if (numbers[i] == number)
+			return true;
+	return count == 0;
+}
+
+static int threads_pass(struct heap_filter *filter, const struct trace_dictionary *dictionary, struct diag *diag)
+{
+	if (!filter->pid_count && !filter->tid_count)
+		return 0;
+	filter->thread = memory_zeroed(dictionary->thread_count, 1);
+	for (uint32_t i = 0; i < dictionary->thread_count; i++) {
+		const struct trace_thread *thread = &dictionary->threads[i];
+		filter->thread[i] = is_among(filter->tids, filter->tid_count, thread->tid) &&
+				    is_among(filter->pids, filter->pid_count, dictionary->processes[thread->process].pid);
+	}
+	for (size_t p = 0; p < filter->pid_count; p++) {
+		uint32_t i = 0;
+		while (i < dictionary->process_count && dictionary->processes[i].pid != filter->pids[p])
+			i++;
+		if (i == dictionary->process_count)
+			return diag_fail(diag, EINVAL, "no process %" PRIu32 " in the trace", filter->pids[p]);
+	}
+	for (size_t t = 0; t < filter->tid_count; t++) {
+		uint32_t i = 0;
+		while (i < dictionary->thread_count && dictionary->threads[i].tid != filter->tids[t])
+			i++;
+		if (i == dictionary->thread_count)
+			return diag_fail(diag, EINVAL, "no thread %" PRIu32 " in the trace", filter->tids[t]);
+	}
+	return 0;
+}
+
+/* A heap goes by its handle, or by (a part of) its name. */
+static bool heap_is_meant(const struct trace_heap *heap, const char *wanted)
+{
+	char *end;
+	uint64_t handle = strtoull(wanted, &end, 0);
+	if (*wanted && !*end)
+		return heap->handle == handle;
+	return strcasestr(heap->name, wanted) != NULL;
+}
+
+static int heaps_pass(struct heap_filter *filter, const struct trace_dictionary *dictionary, struct diag *diag)
+{
+	if (!filter->heap_count)
+		return 0;
+	filter->heap_none = dictionary->heap_count;
+	filter->heap = memory_zeroed((size_t)dictionary->heap_count + 1, 1);
+	for (size_t h = 0; h < filter->heap_count; h++) {
+		bool is_there = false;
+		for (uint32_t i = 0; i < dictionary->heap_count; i++)
+			if (heap_is_meant(&dictionary->heaps[i], filter->heaps[h]))
+				filter->heap[i] = is_there = true;
+		if (!is_there)
+			return diag_fail(diag, EINVAL, "no heap \"%s\" in the trace; xheap heap -heaps lists them", filter->heaps[h]);
+	}
+	return 0;
+}
+
+int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
+{
+	int error = threads_pass(filter, table->dictionary, diag);
+	error = error ? error : heaps_pass(filter, table->dictionary, diag);
+	if (error)
+		return error;
+	filter->site = sites_pass(&filter->required, table, names);
+	filter->free_site = sites_pass(&filter->required_of_free, table, names);
+	filter->is_plain = !filter->site && !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
+			   filter->class == HEAP_CLASS_NONE && !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX &&
+			   !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static bool is_within(struct heap_bounds bounds, uint64_t number)
+{
+	return number >= bounds.from && (number < bounds.to || bounds.to == UINT64_MAX);
+}
+
+bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation)
+{
+	if (!is_within(filter->size_bytes, allocation->size_bytes) ||
+	    !is_within(filter->lifetime_ns, (uint64_t)(allocation->end_ns - allocation->birth_ns)))
+		return false;
+	if (filter->is_closed && !heap_end_is_given_back(allocation->end))
+		return false;
+	if (filter->thread && !filter->thread[allocation->thread])
+		return false;
+	if (filter->site && !filter->site[allocation->site])
+		return false;
+	if (filter->free_site && (allocation->end_site == HEAP_NONE || !filter->free_site[allocation->end_site]))
+		return false;
+	if (filter->heap && !filter->heap[allocation->heap < filter->heap_none ? allocation->heap : filter->heap_none])
+		return false;
+	return filter->class == HEAP_CLASS_NONE || heap_class_of(allocation, filter->window) == filter->class;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Which allocations count. All parts of a filter have to pass. It is the only place that decides so, for every action and listing.
+ */
+#ifndef XHEAP_HEAP_FILTER_H
+#define XHEAP_HEAP_FILTER_H
+
+#include "heap/pattern.h"
+#include "heap/table.h"
+
+/** Both ends belong to it. */
+struct heap_range {
+	int64_t from_ns, to_ns;
+};
+
+/** Where an allocation's beginning and end lie as to a window: before it is outside, too, and so is never. */
+enum heap_class { HEAP_AIFI, HEAP_AIFO, HEAP_AOFI, HEAP_AOFO, HEAP_CLASS_NONE };
+
+/** Numbers that pass: from <= number < to. */
+struct heap_bounds {
+	uint64_t from, to;
+};
+
+/** What was asked for; zero it, and heap_filter_init() it. */
+struct heap_filter {
+	struct heap_bounds size_bytes, lifetime_ns;
+	bool is_closed;              /**< only what was given back */
+	enum heap_class class;       /**< HEAP_CLASS_NONE: any */
+	struct heap_range window;    /**< of the class */
+	uint32_t *pids, *tids;       /**< none: all */
+	size_t pid_count, tid_count, pid_capacity, tid_capacity;
+	char **heaps;                /**< handles or names */
+	size_t heap_count, heap_capacity;
+	struct heap_patterns required, required_of_free;
+
+	/* Made by heap_filter_prepare(). */
+	uint8_t *site, *free_site;   /* by site: whether its stack passes */
+	uint8_t *thread;             /* by thread of the trace */
+	uint8_t *heap;               /* by heap of the trace, the last one: of none */
+	uint32_t heap_none;
+	bool is_plain;               /* everything passes */
+};
+
+void heap_filter_init(struct heap_filter *filter);
+void heap_filter_fini(struct heap_filter *filter);
+
+/** Look at the trace: which sites, threads and heaps pass. 0, or -EINVAL with the reason in diag: a pid, thread or heap that is not there. */
+int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag);
+
+/** Where the allocation lies as to the window. One that began behind it is HEAP_CLASS_NONE. */
+enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
+
+/** The class with this name ("AIFI") in any case, HEAP_CLASS_NONE when there is none. */
+enum heap_class heap_class_find(const char *name);
+const char *heap_class_name(enum heap_class class);
+
+/** heap_filter_passes() without the short way. */
+bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation);
+
+static inline bool heap_filter_passes(const struct heap_filter *filter, const struct heap_allocation *allocation)
+{
+	return filter->is_plain || heap_filter_passes_slowly(filter, allocation);
+}
+
+#endif
