@@ -129,11 +129,13 @@ static int set_action(void *context, struct words *words, int number)
 	return add_part(context, action, action->groups ? take_sort(words) : NULL);
 }
 
+/* A word behind -frames, so the key may come behind it. */
 static int set_inclusive(void *context, struct words *words, int number)
 {
-	(void)words, (void)number;
-	((struct heap_options *)context)->is_inclusive = true;
-	return 0;
+	struct heap_options *options = context;
+	const struct action_sort *sort = take_sort(words);
+	options->is_inclusive = true;
+	return sort ? add_part(options, action_table[number], sort) : 0;
 }
 
 static int set_callers(void *context, struct words *words, int number)
@@ -438,7 +440,7 @@ enum { LIST_REQUIRE, LIST_REQUIRE_FREE, LIST_CULL, LIST_CULL_FILE, LIST_PIDS, LI
 
 /* The numbers of actions are places in action_table, those of lists in lists. */
 static const struct option heap_option_table[] = {
-	{"stacks", set_action, ACTION_STACKS}, {"frames", set_action, ACTION_FRAMES}, {"inclusive", set_inclusive, 0},
+	{"stacks", set_action, ACTION_STACKS}, {"frames", set_action, ACTION_FRAMES}, {"inclusive", set_inclusive, ACTION_FRAMES},
 	{"image", set_action, ACTION_IMAGE}, {"images", set_action, ACTION_IMAGE}, {"heaps", set_action, ACTION_HEAPS},
 	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
 	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
@@ -605,6 +607,9 @@ static int parts_settle(struct heap_options *options)
 	for (unsigned i = 0; options->is_inclusive && i < options->part_count; i++)
 		if (options->parts[i].action == &action_frames)
 			options->parts[i].action = &action_inclusive;
+	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
+		if (options->parts[i].action->is_by_heap)
+			return cli_fail("-by heap: -heaps is by heap already");
 	if (options->format == REPORT_CSV && options->part_count > 1)
 		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
 	if (!options->without_default_cull)

@@ -34,11 +34,12 @@ class Block:
     def __init__(self, process, thread, birth, size, stack, is_realloc, is_moved):
         self.process, self.thread, self.birth, self.size, self.stack = process, thread, birth, size, stack
         self.is_realloc, self.is_moved, self.is_temporary = is_realloc, is_moved, False
-        self.end, self.is_given_back = None, False
+        self.end, self.is_given_back, self.end_stack, self.end_function = None, False, "", ""
+        self.heap, self.function = "", ""
 
 
 def read_points(path):
-    """Points by (process, address), each (time, thread, place in thread, block or None for an end, is it a plain free)."""
+    """Points by (process, address), each (time, thread, place in thread, block or None for an end, is it a plain free, the event)."""
     points = collections.defaultdict(list)
     place = collections.Counter()
     last = collections.defaultdict(int)
@@ -50,14 +51,15 @@ def read_points(path):
         if row["result"] not in ("0", "in-flight"):
             continue
         if action == "Free" and row["address"]:
-            points[process, row["address"]].append((time, thread, place[thread], None, True))
+            points[process, row["address"]].append((time, thread, place[thread], None, True, row))
         if action == "ReAlloc" and row["previous_address"]:
-            points[process, row["previous_address"]].append((time - int(row["duration_ns"]), thread, place[thread], None, False))
+            points[process, row["previous_address"]].append((time - int(row["duration_ns"]), thread, place[thread], None, False, row))
         if action in ("Alloc", "ReAlloc") and row["address"] and row["result"] == "0":
             is_realloc = action == "ReAlloc" and bool(row["previous_address"])
             block = Block(process, thread, time, int(row["size"]), row["stack_id"], is_realloc,
                           is_realloc and row["previous_address"] != row["address"])
-            points[process, row["address"]].append((time, thread, place[thread], block, False))
+            block.heap, block.function = row["heap"], row["function"]
+            points[process, row["address"]].append((time, thread, place[thread], block, False, row))
     return points, last
 
 
@@ -79,7 +81,7 @@ def match(points, processes):
     for (process, _), sequence in points.items():
         live = made_at = None
         was_seen = False
-        for time, thread, place, block, is_free in repair(sequence, bool(processes[process]["forked_from"])):
+        for time, thread, place, block, is_free, row in repair(sequence, bool(processes[process]["forked_from"])):
             if block:
                 if live:
                     live.end, live.is_given_back = block.birth, True
@@ -88,6 +90,7 @@ def match(points, processes):
                 blocks.append(block)
             elif live:
                 live.end, live.is_given_back = max(time, live.birth), True
+                live.end_stack, live.end_function = row["stack_id"], row["function"]
                 live.is_temporary = is_free and made_at == (thread, place - 1)
                 live = None
             elif was_seen or not processes[process]["forked_from"]:
@@ -199,4 +202,5 @@ def main():
     sys.exit(1 if problems else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
