@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/filter.h"
 #include "heap/stream.h"
 
 enum { VALUE_BYTES = 512 };
@@ -39,11 +38,16 @@ struct row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
 	uint64_t seq;
+	const struct heap_table *table; /* allocations */
 	const struct trace_block *block; /* events */
-	uint32_t at;                  /* row of the block; else the row of the dictionary */
+	uint32_t at;                  /* row of the block; else the row of the table or the dictionary */
 };
 
+struct dump_options;
+
 struct dump {
+	struct dump_options *options;
+	const char *path;
 	const struct trace *trace;
 	struct symbols *symbols;
 	const struct column *columns;
@@ -357,6 +361,76 @@ static const struct column process_columns[] = {
 
 /* ---- writing ---- */
 
+static const struct heap_allocation *allocation_of(const struct row *row) { return &row->table->allocations[row->at]; }
+static const struct heap_details *details_of(const struct row *row) { return &row->table->details[row->at]; }
+static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
+static void allocation_id(const struct row *row, struct value *value) { put_count(value, row->at); }
+static void allocation_process(const struct row *row, struct value *value) { put_id(value, allocation_thread(row)->process); }
+static void allocation_tid(const struct row *row, struct value *value) { put_count(value, allocation_thread(row)->tid); }
+static void allocation_address(const struct row *row, struct value *value) { put_address(value, details_of(row)->address); }
+static void allocation_size(const struct row *row, struct value *value) { put_count(value, allocation_of(row)->size_bytes); }
+static void allocation_previous(const struct row *row, struct value *value) { put_id(value, details_of(row)->previous); }
+
+static void allocation_pid(const struct row *row, struct value *value)
+{
+	put_count(value, row->dictionary->processes[allocation_thread(row)->process].pid);
+}
+
+static void allocation_heap(const struct row *row, struct value *value)
+{
+	uint32_t heap = allocation_of(row)->heap;
+	if (heap < row->dictionary->heap_count)
+		put_address(value, row->dictionary->heaps[heap].handle);
+}
+
+/* One from before the trace has no beginning. */
+static void allocation_birth(const struct row *row, struct value *value)
+{
+	if (!(allocation_of(row)->flags & HEAP_EARLIER))
+		put_number(value, allocation_of(row)->birth_ns);
+}
+
+static void allocation_end(const struct row *row, struct value *value)
+{
+	if (allocation_of(row)->end != HEAP_END_OPEN)
+		put_number(value, allocation_of(row)->end_ns);
+}
+
+static void allocation_end_kind(const struct row *row, struct value *value)
+{
+	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
+	put_text(value, words[allocation_of(row)->end]);
+}
+
+static void allocation_lifetime(const struct row *row, struct value *value)
+{
+	put_number(value, allocation_of(row)->end_ns - allocation_of(row)->birth_ns);
+}
+
+static void allocation_free_tid(const struct row *row, struct value *value)
+{
+	uint32_t thread = details_of(row)->end_thread;
+	if (thread != HEAP_NONE)
+		put_count(value, row->dictionary->threads[thread].tid);
+}
+
+static void put_site(const struct row *row, uint32_t site, struct value *value)
+{
+	if (site != HEAP_NONE && row->table->sites[site].stack)
+		put_count(value, row->table->sites[site].stack);
+}
+
+static void allocation_stack(const struct row *row, struct value *value) { put_site(row, allocation_of(row)->site, value); }
+static void allocation_free_stack(const struct row *row, struct value *value) { put_site(row, allocation_of(row)->end_site, value); }
+
+static const struct column allocation_columns[] = {
+	{"id", allocation_id, 8}, {"process", allocation_process, 7}, {"pid", allocation_pid, 7}, {"tid", allocation_tid, 7},
+	{"heap", allocation_heap, 14}, {"address", allocation_address, 14}, {"size", allocation_size, 10}, {"birth_ns", allocation_birth, 14},
+	{"end_ns", allocation_end, 14}, {"end_kind", allocation_end_kind, -8}, {"lifetime_ns", allocation_lifetime, 14},
+	{"free_tid", allocation_free_tid, 8}, {"stack_id", allocation_stack, 8}, {"free_stack_id", allocation_free_stack, 13},
+	{"previous_id", allocation_previous, 11}};
+
+
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
 	const char *text = value->kind == VALUE_ABSENT ? "" : value->text;
@@ -453,6 +527,8 @@ static int dump_stacks(struct dump *dump, struct diag *diag)
 	return status;
 }
 
+static int dump_allocations(struct dump *dump, struct diag *diag);
+
 static int dump_images(struct dump *dump, struct diag *diag)
 {
 	(void)diag;
@@ -473,14 +549,16 @@ static const struct {
 } subjects[] = {
 	{COLUMNS(event_columns), dump_events}, {COLUMNS(stack_columns), dump_stacks},
 	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
+	{COLUMNS(allocation_columns), dump_allocations},
 };
+enum { SUBJECT_ALLOCATIONS = 4 };
 
 /* ---- the command ---- */
 
 struct dump_options {
+	struct filter_options filter; /* first: its options are given this */
 	const char *path;
 	int format, subject;
-	struct heap_range range;
 };
 
 static int set_subject(void *context, struct words *words, int number)
@@ -500,13 +578,6 @@ static int set_format(void *context, struct words *words, int number)
 	return word ? 0 : CLI_FAILED;
 }
 
-static int set_range(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct dump_options *options = context;
-	return options_range(words, &options->range.from_ns, &options->range.to_ns);
-}
-
 static int set_path(void *context, char *word)
 {
 	struct dump_options *options = context;
@@ -516,14 +587,43 @@ static int set_path(void *context, char *word)
 	return 0;
 }
 
-static int dump_show(const struct dump_options *options, const char *path, const struct trace *trace)
+static void write_allocations(struct dump *dump, const struct heap_table *table)
+{
+	const struct heap_filter *filter = &dump->options->filter.filter;
+	dump->row.table = table;
+	for (dump->row.at = 0; dump->row.at < table->count && !ferror(dump->out); dump->row.at++) {
+		const struct heap_allocation *allocation = &table->allocations[dump->row.at];
+		if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns && heap_filter_passes(filter, allocation))
+			write_row(dump);
+	}
+}
+
+static int dump_allocations(struct dump *dump, struct diag *diag)
+{
+	struct heap_table *table;
+	int error = heap_table_build(&table, dump->trace, diag);
+	if (error)
+		return error;
+	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
+	int status = filter_prepare(&dump->options->filter, table, names);
+	if (status == CLI_OK)
+		write_allocations(dump, table);
+	heap_names_free(names);
+	heap_table_free(table);
+	return status;
+}
+
+static int dump_show(struct dump_options *options, const char *path, const struct trace *trace)
 {
 	struct diag diag = {""};
 	struct cli_output output;
+	struct heap_range range = {INT64_MIN, INT64_MAX};
+	if (filter_range(&options->filter, trace, &range))
+		return CLI_FAILED;
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	struct dump dump = {.trace = trace, .symbols = symbols_new(), .columns = subjects[options->subject].columns,
-			    .column_count = subjects[options->subject].count, .format = options->format, .range = options->range,
-			    .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
+	struct dump dump = {.options = options, .path = path, .trace = trace, .symbols = symbols_new(),
+			    .columns = subjects[options->subject].columns, .column_count = subjects[options->subject].count,
+			    .format = options->format, .range = range, .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
@@ -531,37 +631,49 @@ static int dump_show(const struct dump_options *options, const char *path, const
 	int error = subjects[options->subject].run(&dump, &diag);
 	symbols_free(dump.symbols);
 	int status = cli_output_close(&output);
-	return error ? cli_fail("%s: %s", path, diag.text) : status;
+	/* Above 0: said already. */
+	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;
 }
 
-static int dump_run(int argc, char **argv)
+static int dump_file(struct dump_options *options)
 {
-	static const struct option table[] = {
-		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
-		{"range", set_range, 0},    {"format", set_format, 0},
-	};
-	struct dump_options options = {.range = {INT64_MIN, INT64_MAX}};
 	struct diag diag = {""};
 	struct trace *trace;
-	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
-		return CLI_FAILED;
-	char *path = cli_trace_path(options.path);
+	char *path = cli_trace_path(options->path);
 	if (!path)
 		return CLI_FAILED;
 	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 	if (status == CLI_OK) {
-		status = dump_show(&options, path, trace);
+		status = dump_show(options, path, trace);
 		trace_close(trace);
 	}
 	free(path);
 	return status;
 }
 
+static int dump_run(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
+		{"allocations", set_subject, SUBJECT_ALLOCATIONS}, FILTER_OPTIONS, {"format", set_format, 0},
+	};
+	struct dump_options options = {.subject = 0};
+	filter_options_init(&options.filter, "dump");
+	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
+	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
+		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);
+	if (!status)
+		status = dump_file(&options);
+	filter_options_fini(&options.filter);
+	return status;
+}
+
 const struct command command_dump = {
-	.name = "dump", .usage = "[FILE] [-events|-stacks|-images|-processes] [OPTIONS]", .summary = "print all that a trace holds",
+	.name = "dump", .usage = "[FILE] [-events|-allocations|-stacks|-images|-processes] [OPTIONS]", .summary = "print all that a trace holds",
 	.run = dump_run,
 	.help =
 	"  -events         every heap call in the order of time (the default)\n"
+	"  -allocations    every block: where and when it began and ended, who freed it; takes the filters of xheap heap\n"
 	"  -stacks         the tree of stacks; stack_id is the one that events name\n"
 	"  -images         which file lay where in which process\n"
 	"  -processes      processes and how they ended\n"

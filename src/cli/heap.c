@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap heap: reports over the allocations of a trace. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
-#include "action/report.h"
-#include "base/memory.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/filter.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 
-/* Two times as typed: a wall clock's can only be read when the trace is open. */
-struct moments {
-	const char *words[2];
-};
-
 struct heap_options {
+	struct filter_options filter; /* first: its options are given this */
 	const char *path, *output;
 	struct { const struct action *action; const struct action_sort *sort; } parts[PART_MAX];
 	unsigned part_count;
@@ -28,72 +20,9 @@ struct heap_options {
 	int format;
 	bool with_lines, without_default_cull;
 	enum heap_by by;
-	struct moments range, window;
-	struct heap_filter filter;
 	struct heap_cull cull;
 	struct heap_patterns callers;
-	struct report_filter *filters;
-	size_t filter_count, filter_capacity;
 };
-
-/* ---- words ---- */
-
-/* Whether the word is one of a list's: a list ends at the next option, which "-5" is none of. */
-static bool is_list_word(const char *word)
-{
-	return word && (word[0] != '-' || !word[1]);
-}
-
-/* Remember an option that says which allocations count, with its words, for the report. */
-static void note_filter(struct heap_options *options, const char *name, char **first, char **end)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
-	for (char **word = first; word < end; word++)
-		fprintf(out, "%s%s", word > first ? " " : "", *word);
-	fclose(out);
-	memory_grow(options->filters, options->filter_count, options->filter_capacity);
-	options->filters[options->filter_count++] = (struct report_filter){name, text};
-}
-
-/* The trace is easily swallowed by the list before it. */
-static int refuse_trace(const char *option, char **first, const char *word)
-{
-	const char *dot = strrchr(word, '.');
-	struct stat status;
-	if (!dot || strcmp(dot, ".xht") != 0 || stat(word, &status) != 0)
-		return 0;
-	cli_fail("-%s: %s is a file, and not a frame: a list goes on to the next option or --; write", option, word);
-	fprintf(stderr, "    xheap heap %s -%s", word, option);
-	for (; strcmp(*first, word) != 0; first++)
-		fprintf(stderr, " %s", *first);
-	fputs(" ...\n", stderr);
-	return CLI_FAILED;
-}
-
-/* Each word of the list; at least one. */
-static int take_list(struct heap_options *options, struct words *words, const char *option, int (*take)(struct heap_options *options, const char *word))
-{
-	char **first = words->next;
-	while (is_list_word(options_peek(words))) {
-		if (refuse_trace(option, first, *words->next) || take(options, *words->next))
-			return CLI_FAILED;
-		words->next++;
-	}
-	if (words->next == first)
-		return cli_fail("-%s: a value is missing", option);
-	note_filter(options, option, first, words->next);
-	return 0;
-}
-
-static int add_pattern(struct heap_patterns *patterns, const char *option, const char *word)
-{
-	struct diag diag = {""};
-	return heap_patterns_add(patterns, word, &diag) ? cli_fail("-%s: %s", option, diag.text) : 0;
-}
 
 /* ---- what to show ---- */
 
@@ -142,7 +71,7 @@ static int set_callers(void *context, struct words *words, int number)
 {
 	struct heap_options *options = context;
 	const char *word = options_value(words, "callers");
-	if (!word || add_pattern(&options->callers, "callers", word))
+	if (!word || filter_add_pattern(&options->callers, "callers", word))
 		return CLI_FAILED;
 	return add_part(options, action_table[number], take_sort(words));
 }
@@ -208,196 +137,24 @@ static int set_path(void *context, struct words *words, int number)
 	return word ? set_input(context, (char *)word) : CLI_FAILED;
 }
 
-/* ---- which allocations ---- */
+/* ---- frames ---- */
 
-static bool is_endless(const char *word)
+static int take_cull_frame(void *context, const char *word)
 {
-	return !strcasecmp(word, "max") || !strcasecmp(word, "inf") || !strcasecmp(word, "infinity");
-}
-
-/* A time since the trace's start, which was at start_ns by the wall clock. */
-static bool parse_moment(const char *word, int64_t start_ns, int64_t *time_ns)
-{
-	*time_ns = INT64_MAX;
-	return is_endless(word) || text_parse_time(word, time_ns) || text_parse_clock(word, start_ns, time_ns);
-}
-
-static int take_moments(struct words *words, const char *option, struct moments *moments)
-{
-	int64_t times[2];
-	for (int i = 0; i < 2; i++) {
-		const char *word = moments->words[i] = options_value(words, option);
-		if (!word)
-			return CLI_FAILED;
-		if (!parse_moment(word, 0, &times[i]))
-			return cli_fail("-%s: \"%s\" is no time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS", option, word);
-	}
-	bool are_alike = !strchr(moments->words[0], '/') == !strchr(moments->words[1], '/');
-	return are_alike && times[0] > times[1] ? cli_fail("-%s: it ends before it begins", option) : 0;
-}
-
-static int set_range(void *context, struct words *words, int number)
-{
-	(void)number;
-	return take_moments(words, "range", &((struct heap_options *)context)->range);
-}
-
-static int set_window(void *context, struct words *words, int number)
-{
-	(void)number;
 	struct heap_options *options = context;
-	char **first = words->next;
-	const char *word = options_value(words, "window");
-	if (!word)
-		return CLI_FAILED;
-	options->filter.class = heap_class_find(word);
-	if (options->filter.class == HEAP_CLASS_NONE)
-		return cli_fail("-window: \"%s\" is none of AIFI, AIFO, AOFI, AOFO", word);
-	if (take_moments(words, "window", &options->window))
-		return CLI_FAILED;
-	note_filter(options, "window", first, words->next);
-	return 0;
+	return filter_add_pattern(&options->cull.frames, "cullFrames", word);
 }
 
-static bool parse_lifetime(const char *word, uint64_t *number)
+static int take_cull_list(void *context, const char *word)
 {
-	int64_t time_ns;
-	if (!text_parse_time(word, &time_ns) && !text_parse_clock_span(word, &time_ns))
-		return false;
-	*number = (uint64_t)time_ns;
-	return time_ns >= 0;
-}
-
-/* Number from, number to: the second one does not belong to it. */
-static int take_bounds(struct heap_options *options, struct words *words, const char *option, bool (*parse)(const char *word, uint64_t *number),
-		       const char *kind, struct heap_bounds *bounds)
-{
-	char **first = words->next;
-	uint64_t *const ends[] = {&bounds->from, &bounds->to};
-	for (int i = 0; i < 2; i++) {
-		const char *word = options_value(words, option);
-		if (!word)
-			return CLI_FAILED;
-		*ends[i] = UINT64_MAX;
-		if (!is_endless(word) && !parse(word, ends[i]))
-			return cli_fail("-%s: \"%s\" is no %s", option, word, kind);
-	}
-	if (bounds->from > bounds->to)
-		return cli_fail("-%s: it ends before it begins", option);
-	note_filter(options, option, first, words->next);
-	return 0;
-}
-
-static int set_size(void *context, struct words *words, int number)
-{
-	(void)number;
 	struct heap_options *options = context;
-	return take_bounds(options, words, "size", text_parse_size, "size: bytes, or with K, M, G", &options->filter.size_bytes);
-}
-
-static int set_lifetime(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	return take_bounds(options, words, "lifetime", parse_lifetime, "time: microseconds, or with s, ms, us, ns", &options->filter.lifetime_ns);
-}
-
-static int take_required(struct heap_options *options, const char *word)
-{
-	return add_pattern(&options->filter.required, "requireFrames", word);
-}
-
-static int take_required_of_free(struct heap_options *options, const char *word)
-{
-	return add_pattern(&options->filter.required_of_free, "requireFreeFrames", word);
-}
-
-static int take_cull_frame(struct heap_options *options, const char *word)
-{
-	return add_pattern(&options->cull.frames, "cullFrames", word);
-}
-
-static int take_cull_list(struct heap_options *options, const char *word)
-{
 	struct diag diag = {""};
 	return heap_patterns_add_file(&options->cull.frames, word, &diag) ? cli_fail("-cullLists: %s", diag.text) : 0;
 }
 
-static int take_heap(struct heap_options *options, const char *word)
+static int set_cull(void *context, struct words *words, int number)
 {
-	memory_grow(options->filter.heaps, options->filter.heap_count, options->filter.heap_capacity);
-	options->filter.heaps[options->filter.heap_count++] = (char *)word;
-	return 0;
-}
-
-/* Numbers with commas between them. */
-static int take_numbers(const char *word, const char *option, uint32_t **items, size_t *count, size_t *capacity)
-{
-	for (;;) {
-		char *end;
-		unsigned long number = strtoul(word, &end, 10);
-		if (!isdigit((unsigned char)*word) || (*end && *end != ',') || number > UINT32_MAX)
-			return cli_fail("-%s: \"%s\" is no number", option, word);
-		memory_grow(*items, *count, *capacity);
-		(*items)[(*count)++] = (uint32_t)number;
-		if (!*end)
-			return 0;
-		word = end + 1;
-	}
-}
-
-static int take_pids(struct heap_options *options, const char *word)
-{
-	return take_numbers(word, "pids", &options->filter.pids, &options->filter.pid_count, &options->filter.pid_capacity);
-}
-
-static int take_tids(struct heap_options *options, const char *word)
-{
-	return take_numbers(word, "threads", &options->filter.tids, &options->filter.tid_count, &options->filter.tid_capacity);
-}
-
-static const struct { const char *name; int (*take)(struct heap_options *options, const char *word); } lists[] = {
-	{"requireFrames", take_required}, {"requireFreeFrames", take_required_of_free}, {"cullFrames", take_cull_frame},
-	{"cullLists", take_cull_list}, {"pids", take_pids}, {"threads", take_tids}, {"heap", take_heap}};
-
-static int set_list(void *context, struct words *words, int number)
-{
-	return take_list(context, words, lists[number].name, lists[number].take);
-}
-
-/* Numbers may come with commas, and the FILE may follow them. */
-static int set_numbers(void *context, struct words *words, int number)
-{
-	struct heap_options *options = context;
-	char **first = words->next;
-	while (is_list_word(options_peek(words)) && (isdigit((unsigned char)**words->next) || words->next == first)) {
-		if (lists[number].take(options, *words->next))
-			return CLI_FAILED;
-		words->next++;
-	}
-	if (words->next == first)
-		return cli_fail("-%s: a value is missing", lists[number].name);
-	note_filter(options, lists[number].name, first, words->next);
-	return 0;
-}
-
-static int set_one(void *context, struct words *words, int number)
-{
-	char **first = words->next;
-	const char *word = options_value(words, lists[number].name);
-	if (!word || lists[number].take(context, word))
-		return CLI_FAILED;
-	note_filter(context, lists[number].name, first, words->next);
-	return 0;
-}
-
-static int set_closed(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	options->filter.is_closed = true;
-	note_filter(options, "closed", words->next, words->next);
-	return 0;
+	return number ? filter_take_list(context, words, "cullLists", take_cull_list) : filter_take_list(context, words, "cullFrames", take_cull_frame);
 }
 
 static int set_no_default_cull(void *context, struct words *words, int number)
@@ -436,98 +193,25 @@ static int set_tool_action(void *context, struct words *words, int number)
 }
 
 enum { ACTION_STACKS, ACTION_FRAMES, ACTION_INCLUSIVE, ACTION_IMAGE, ACTION_HEAPS, ACTION_TREE, ACTION_CALLERS, ACTION_CHAINS, ACTION_TOTALS };
-enum { LIST_REQUIRE, LIST_REQUIRE_FREE, LIST_CULL, LIST_CULL_FILE, LIST_PIDS, LIST_THREADS, LIST_HEAP };
-
-/* The numbers of actions are places in action_table, those of lists in lists. */
+/* The numbers of actions are places in action_table. */
 static const struct option heap_option_table[] = {
 	{"stacks", set_action, ACTION_STACKS}, {"frames", set_action, ACTION_FRAMES}, {"inclusive", set_inclusive, ACTION_FRAMES},
 	{"image", set_action, ACTION_IMAGE}, {"images", set_action, ACTION_IMAGE}, {"heaps", set_action, ACTION_HEAPS},
 	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
 	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
-	{"range", set_range, 0}, {"window", set_window, 0}, {"size", set_size, 0}, {"lifetime", set_lifetime, 0}, {"closed", set_closed, 0},
-	{"requireFrames", set_list, LIST_REQUIRE}, {"requireFreeFrames", set_list, LIST_REQUIRE_FREE}, {"cullFrames", set_list, LIST_CULL},
-	{"cullLists", set_list, LIST_CULL_FILE}, {"cullList", set_list, LIST_CULL_FILE}, {"noDefaultCull", set_no_default_cull, 0},
-	{"pids", set_numbers, LIST_PIDS}, {"pid", set_numbers, LIST_PIDS}, {"threads", set_numbers, LIST_THREADS},
-	{"thread", set_numbers, LIST_THREADS}, {"heap", set_one, LIST_HEAP}, {"i", set_path, 0}, {"o", set_output, 0},
+	FILTER_OPTIONS, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
+	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"o", set_output, 0},
 	{"a", set_tool_action, 0}, {"symbols", set_symbols, 0}, {"quiet", set_nothing, 0}, {"tle", set_nothing, 0}, {"tti", set_nothing, 0},
 };
 
 /* ---- the report ---- */
 
-static int resolve_moments(const struct moments *moments, const char *option, const struct trace *trace, struct heap_range *range)
-{
-	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
-	parse_moment(moments->words[0], start_ns, &range->from_ns);
-	parse_moment(moments->words[1], start_ns, &range->to_ns);
-	return range->from_ns > range->to_ns ? cli_fail("-%s: it ends before it begins", option) : 0;
-}
-
-static size_t edit_distance(const char *a, const char *b)
-{
-	enum { LENGTH_MAX = 64 };
-	size_t row[LENGTH_MAX + 1], length_b = strnlen(b, LENGTH_MAX);
-	for (size_t j = 0; j <= length_b; j++)
-		row[j] = j;
-	for (size_t i = 0; i < LENGTH_MAX && a[i]; i++) {
-		size_t diagonal = row[0];
-		row[0] = i + 1;
-		for (size_t j = 0; j < length_b; j++) {
-			size_t change = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
-			diagonal = row[j + 1];
-			size_t least = row[j] < diagonal ? row[j] + 1 : diagonal + 1;
-			row[j + 1] = least < change ? least : change;
-		}
-	}
-	return row[length_b];
-}
-
-/* The name in the trace that is most like what was typed; NULL when nothing is. */
-static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
-{
-	const char *wanted = pattern->symbol ? pattern->symbol : pattern->image;
-	const char *nearest = NULL;
-	size_t least = strlen(wanted) / 2 + 1;
-	for (uint32_t i = 0; i < heap_names_count(names); i++) {
-		const struct heap_name *name = heap_names_name(names, i);
-		char plain[256];
-		const char *other = pattern->symbol ? name->symbol : name->image;
-		if (!other)
-			continue;
-		heap_plain_symbol(other, plain, sizeof(plain));
-		size_t distance = edit_distance(wanted, pattern->symbol ? plain : other);
-		if (distance >= least)
-			continue;
-		least = distance;
-		nearest = pattern->symbol ? name->text : name->image;
-	}
-	return nearest;
-}
-
-/* Tell of patterns that match no frame of the trace. True when none of them does. */
-static bool patterns_report(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
-{
-	size_t without, missing = 0;
-	for (size_t i = 0; i < patterns->count; i++) {
-		const struct heap_pattern *pattern = &patterns->items[i];
-		if (pattern->hits)
-			continue;
-		const char *nearest = nearest_name(names, pattern);
-		heap_names_without_symbols(names, &without);
-		fprintf(stderr, "xheap: -%s: \"%s\" matches no frame of the trace%s%s%s", option, pattern->text, nearest ? "; the nearest is " : "",
-			nearest ? nearest : "", without ? "" : "\n");
-		if (without)
-			fprintf(stderr, " (%zu images are without symbols)\n", without);
-		missing++;
-	}
-	return patterns->count && missing == patterns->count;
-}
-
 static void parts_show(const struct heap_options *options, struct action_source *source, FILE *out, bool is_bold)
 {
 	struct report_part parts[PART_MAX];
 	struct heap_window by_heap = {.is_by_heap = false};
-	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->range.words[0] != NULL,
-				.filters = options->filters, .filter_count = options->filter_count, .is_bold = is_bold};
+	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
+				.filters = options->filter.notes, .filter_count = options->filter.note_count, .is_bold = is_bold};
 	for (unsigned i = 0; i < options->part_count; i++) {
 		const struct action *action = options->parts[i].action;
 		if (action->is_by_heap && !by_heap.is_by_heap)
@@ -560,24 +244,18 @@ static int output_show(const struct heap_options *options, struct action_source 
 
 static int source_show(struct heap_options *options, struct action_source *source)
 {
-	struct diag diag = {""};
 	struct heap_window window;
 	struct heap_range range = {0, source->table->duration_ns};
-	if (options->range.words[0] && resolve_moments(&options->range, "range", source->trace, &range))
+	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	if (options->window.words[0] && resolve_moments(&options->window, "window", source->trace, &options->filter.window))
-		return CLI_FAILED;
-	if (heap_filter_prepare(&options->filter, source->table, source->names, &diag))
-		return cli_fail("%s", diag.text);
-	bool is_missing = patterns_report(&options->filter.required, "requireFrames", source->names);
-	is_missing |= patterns_report(&options->filter.required_of_free, "requireFreeFrames", source->names);
-	if (is_missing)
-		return CLI_NO;
-	heap_window_make(&window, source->table, &options->filter, range, options->by, false);
+	int status = filter_prepare(&options->filter, source->table, source->names);
+	if (status != CLI_OK)
+		return status;
+	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
-	int status = output_show(options, source);
+	status = output_show(options, source);
 	heap_window_fini(&window);
-	if (status == CLI_OK && patterns_report(&options->callers, "callers", source->names))
+	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
 		status = CLI_NO;
 	return status;
 }
@@ -589,7 +267,7 @@ static int heap_show(struct heap_options *options, const char *path, const struc
 	if (heap_table_build(&table, trace, &diag))
 		return cli_fail("%s: %s", path, diag.text);
 	struct symbols *symbols = symbols_new();
-	struct action_source source = {.path = path, .trace = trace, .table = table, .filter = &options->filter, .cull = &options->cull,
+	struct action_source source = {.path = path, .trace = trace, .table = table, .filter = &options->filter.filter, .cull = &options->cull,
 				       .callers_of = &options->callers, .names = heap_names_new(trace, symbols, options->with_lines)};
 	int status = source_show(options, &source);
 	action_callers_free(source.callers);
@@ -636,17 +314,14 @@ static int path_show(struct heap_options *options)
 static int heap_run(int argc, char **argv)
 {
 	struct heap_options options = {.top = TOP_DEFAULT};
-	heap_filter_init(&options.filter);
+	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
 	if (!options_parse(argc, argv, heap_option_table, sizeof(heap_option_table) / sizeof(*heap_option_table), &options, set_input) &&
 	    !parts_settle(&options))
 		status = path_show(&options);
-	heap_filter_fini(&options.filter);
+	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
 	heap_patterns_fini(&options.callers);
-	for (size_t i = 0; i < options.filter_count; i++)
-		free((char *)options.filters[i].text);
-	free(options.filters);
 	return status;
 }
 
