@@ -82,6 +82,9 @@ struct action {
 extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree, action_callers_table,
 	action_chains, action_totals;
 
+/** What rows of action_chains have in `extra`. */
+enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
+
 /** All actions. */
 extern const struct action *const action_table[];
 extern const unsigned action_count;

@@ -7,7 +7,7 @@
 
 #include "action/rows.h"
 
-enum { EXTRA_CHAINS, EXTRA_STEPS, EXTRA_STEPS_MAX, EXTRA_FACTOR_ALL, EXTRA_COPIED, THOUSAND = 1000 };
+enum { THOUSAND = 1000 };
 
 static void chains_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
 {
@@ -60,12 +60,12 @@ static void chains_extend(struct action_source *source, const struct heap_window
 			continue;
 		struct chain chain = chain_follow(table, i);
 		uint64_t *extra = rows->memory[*row].extra;
-		extra[EXTRA_CHAINS]++;
-		extra[EXTRA_STEPS] += chain.steps;
-		extra[EXTRA_STEPS_MAX] = chain.steps > extra[EXTRA_STEPS_MAX] ? chain.steps : extra[EXTRA_STEPS_MAX];
+		extra[CHAINS_COUNT]++;
+		extra[CHAINS_STEPS] += chain.steps;
+		extra[CHAINS_STEPS_MAX] = chain.steps > extra[CHAINS_STEPS_MAX] ? chain.steps : extra[CHAINS_STEPS_MAX];
 		uint64_t factor = chain.first_bytes ? allocation->size_bytes * THOUSAND / chain.first_bytes : 0;
-		extra[EXTRA_FACTOR_ALL] = factor > extra[EXTRA_FACTOR_ALL] ? factor : extra[EXTRA_FACTOR_ALL];
-		extra[EXTRA_COPIED] += chain.copied_bytes;
+		extra[CHAINS_FACTOR] = factor > extra[CHAINS_FACTOR] ? factor : extra[CHAINS_FACTOR];
+		extra[CHAINS_COPIED] += chain.copied_bytes;
 	}
 	map_fini(&row_of);
 	/* Stacks without a realloc have no chain. */

@@ -384,8 +384,7 @@ static unsigned text_without_symbols(const struct report *report, FILE *out)
 	return without > 0;
 }
 
-/* What keeps the numbers from being exact, before any number. */
-static void text_doubts(const struct report *report, FILE *out)
+void report_text_doubts(const struct report *report, FILE *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_window *window = report->source->window;
@@ -544,7 +543,7 @@ static void report_text(const struct report *report, FILE *out)
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s", text_count(dictionary->event_count).data,
 		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data);
 	fprintf(out, report->is_bold ? "\033[1m%s\033[0m%s\n" : "%s%s\n", report->source->path, heading);
-	text_doubts(report, out);
+	report_text_doubts(report, out);
 	if (report->has_range)
 		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			text_microseconds(range.to_ns).data);

@@ -37,6 +37,9 @@ struct report {
 /** Write it. CSV holds exactly one action; the caller has seen to that. */
 void report_write(const struct report *report, enum report_format format, FILE *out);
 
+/** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
+void report_text_doubts(const struct report *report, FILE *out);
+
 /** Events and stacks that are missing from a trace. */
 struct report_losses {
 	uint64_t events, stacks;

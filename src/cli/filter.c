@@ -331,7 +331,7 @@ bool filter_report_patterns(const struct heap_patterns *patterns, const char *op
 		fprintf(stderr, "xheap: -%s: \"%s\" matches no frame of the trace%s%s%s", option, pattern->text, nearest ? "; the nearest is " : "",
 			nearest ? nearest : "", without ? "" : "\n");
 		if (without)
-			fprintf(stderr, " (%zu images are without symbols)\n", without);
+			fprintf(stderr, " (%zu image%s without symbols)\n", without, without == 1 ? " is" : "s are");
 		missing++;
 	}
 	return patterns->count && missing == patterns->count;

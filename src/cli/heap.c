@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "cli/analysis.h"
 #include "cli/filter.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
@@ -260,24 +261,6 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 	return status;
 }
 
-static int heap_show(struct heap_options *options, const char *path, const struct trace *trace)
-{
-	struct diag diag = {""};
-	struct heap_table *table;
-	if (heap_table_build(&table, trace, &diag))
-		return cli_fail("%s: %s", path, diag.text);
-	struct symbols *symbols = symbols_new();
-	struct action_source source = {.path = path, .trace = trace, .table = table, .filter = &options->filter.filter, .cull = &options->cull,
-				       .callers_of = &options->callers, .names = heap_names_new(trace, symbols, options->with_lines)};
-	int status = source_show(options, &source);
-	action_callers_free(source.callers);
-	intern_fini(&source.images);
-	heap_names_free(source.names);
-	symbols_free(symbols);
-	heap_table_free(table);
-	return status;
-}
-
 static int parts_settle(struct heap_options *options)
 {
 	if (!options->part_count)
@@ -295,19 +278,16 @@ static int parts_settle(struct heap_options *options)
 	return 0;
 }
 
-static int path_show(struct heap_options *options)
+static int heap_show(struct heap_options *options)
 {
-	struct diag diag = {""};
-	struct trace *trace;
-	char *path = cli_trace_path(options->path);
-	if (!path)
+	struct analysis analysis;
+	if (analysis_open(&analysis, options->path, options->with_lines))
 		return CLI_FAILED;
-	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-	if (status == CLI_OK) {
-		status = heap_show(options, path, trace);
-		trace_close(trace);
-	}
-	free(path);
+	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
+	source.callers_of = &options->callers;
+	int status = source_show(options, &source);
+	analysis_source_fini(&source);
+	analysis_close(&analysis);
 	return status;
 }
 
@@ -318,7 +298,7 @@ static int heap_run(int argc, char **argv)
 	int status = CLI_FAILED;
 	if (!options_parse(argc, argv, heap_option_table, sizeof(heap_option_table) / sizeof(*heap_option_table), &options, set_input) &&
 	    !parts_settle(&options))
-		status = path_show(&options);
+		status = heap_show(&options);
 	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
 	heap_patterns_fini(&options.callers);

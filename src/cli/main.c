@@ -5,6 +5,7 @@
  *     cli/main.c       the table of commands
  *     cli/NAME.c       the command NAME
  *     cli/options.c    options as tables
+ *     cli/filter.c     which allocations count, as options
  *     cli/output.c     messages, the pager, the trace to read
  *     action/          reports over allocations: stacks, frames, image, totals
  *     heap/            the model: from points to allocations, sums over them, names of frames
@@ -21,6 +22,7 @@
 
 static const struct command *const commands[] = {
 	&command_record,
+	&command_report,
 	&command_recover,
 	&command_info,
 	&command_dump,

@@ -387,7 +387,7 @@ static void print_summary(const struct record *record, int logger_status)
 		summary->events ? (double)summary->size_bytes / (double)summary->events : 0.0, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
-	fprintf(stderr, "xheap: next: xheap heap %s\n", shown);
+	fprintf(stderr, "xheap: next: xheap report %s\n", shown);
 }
 
 static int exit_status(int status)

@@ -95,7 +95,7 @@ static int result_print(const struct recover_session *session, const struct reco
 				session->directory);
 	if (options->keep)
 		fprintf(stderr, "xheap: kept %s\n", session->directory);
-	fprintf(stderr, "xheap: next: xheap heap %s\n", result->trace_path);
+	fprintf(stderr, "xheap: next: xheap report %s\n", result->trace_path);
 	return CLI_OK;
 }
 

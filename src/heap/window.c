@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "heap/walk.h"
 
 static bool is_in_range(const struct heap_allocation *allocation, struct heap_range range)
 {
@@ -184,46 +185,19 @@ char *heap_by_text(const struct heap_window *window, const struct heap_table *ta
 
 /* ---- the peak ---- */
 
-static uint64_t window_earlier_bytes(const struct heap_table *table, const struct heap_filter *filter)
-{
-	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < table->count; i++)
-		if (table->allocations[i].flags & HEAP_EARLIER && heap_filter_passes(filter, &table->allocations[i]))
-			bytes += table->allocations[i].size_bytes;
-	return bytes;
-}
-
-/*
- * The peak: beginnings and ends are both in order of time, so one pass over the two adds up what is live. All that
- * happens at one time is taken together, since a block is live from its beginning up to, not at, its end: the order
- * among equal times makes no difference.
- */
 static void window_find_peak(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter)
 {
-	const struct heap_allocation *allocations = table->allocations;
-	uint64_t live_bytes = window_earlier_bytes(table, filter), peak_bytes = 0;
-	uint32_t birth = 0, end = 0;
+	struct heap_walk walk;
+	heap_walk_begin(&walk, table, filter);
+	while (heap_walk_next_time(&walk) <= window->range.from_ns && heap_walk_next(&walk))
+		;
+	uint64_t peak_bytes = walk.live_bytes;
 	window->peak_at_ns = window->range.from_ns;
-	for (bool is_begun = false;;) {
-		int64_t time_ns = birth < table->count ? allocations[birth].birth_ns : INT64_MAX;
-		if (end < table->end_count && allocations[table->ends[end]].end_ns < time_ns)
-			time_ns = allocations[table->ends[end]].end_ns;
-		if (!is_begun && time_ns > window->range.from_ns) {
-			peak_bytes = live_bytes;
-			is_begun = true;
-		}
-		if (time_ns > window->range.to_ns || (birth >= table->count && end >= table->end_count))
-			break;
-		for (; end < table->end_count && allocations[table->ends[end]].end_ns <= time_ns; end++)
-			if (heap_filter_passes(filter, &allocations[table->ends[end]]))
-				live_bytes -= allocations[table->ends[end]].size_bytes;
-		for (; birth < table->count && allocations[birth].birth_ns <= time_ns; birth++)
-			if (!(allocations[birth].flags & HEAP_EARLIER) && heap_filter_passes(filter, &allocations[birth]))
-				live_bytes += allocations[birth].size_bytes;
-		if (is_begun && live_bytes > peak_bytes) {
-			peak_bytes = live_bytes;
-			window->peak_at_ns = time_ns;
-		}
+	while (heap_walk_next_time(&walk) <= window->range.to_ns && heap_walk_next(&walk)) {
+		if (walk.live_bytes <= peak_bytes)
+			continue;
+		peak_bytes = walk.live_bytes;
+		window->peak_at_ns = walk.time_ns;
 	}
 }
 

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap report: the first answer to where the memory went, on a screen: what was live over time, what the peak consists of, who asked
+ * for most, who asked for what was soon given back or never, and what to ask next.
+ */
+#include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "action/report.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/analysis.h"
+#include "cli/options.h"
+#include "heap/walk.h"
+
+enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
+       PERCENT = 100, THOUSAND = 1000 };
+
+struct view {
+	struct report report;
+	struct action_source source;
+	struct heap_window window;
+	FILE *out;
+	unsigned width;
+	bool has_blocks;              /* the terminal has U+2581 to U+2588 */
+};
+
+static void heading(const struct view *view, const char *text)
+{
+	fprintf(view->out, view->report.is_bold ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+}
+
+/* ---- the chart ---- */
+
+/* The most that was live in each part of the time. */
+static void chart_measure(const struct view *view, uint64_t most[CHART_COLUMNS])
+{
+	const struct heap_table *table = view->source.table;
+	struct heap_walk walk;
+	int64_t duration_ns = table->duration_ns > 0 ? table->duration_ns : 1;
+	uint64_t before = 0;
+	unsigned column = 0;
+	heap_walk_begin(&walk, table, view->source.filter);
+	before = walk.live_bytes;
+	memset(most, 0, CHART_COLUMNS * sizeof(*most));
+	while (heap_walk_next(&walk)) {
+		int64_t time_ns = walk.time_ns > 0 ? walk.time_ns : 0;
+		unsigned at = (unsigned)((unsigned __int128)time_ns * CHART_COLUMNS / ((uint64_t)duration_ns + 1));
+		at = at < CHART_COLUMNS ? at : CHART_COLUMNS - 1;
+		for (; column < at; column++)
+			most[column + 1] = before;
+		most[at] = walk.live_bytes > most[at] ? walk.live_bytes : most[at];
+		before = walk.live_bytes;
+	}
+	for (; column + 1 < CHART_COLUMNS; column++)
+		most[column + 1] = before;
+}
+
+/* What a cell of the chart shows: `eighths` of it are filled. */
+static void chart_cell(const struct view *view, unsigned eighths)
+{
+	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	fputs(view->has_blocks ? blocks[eighths] : eighths > EIGHTHS / 2 ? "#" : eighths ? "." : " ", view->out);
+}
+
+static void chart_print(const struct view *view)
+{
+	uint64_t most[CHART_COLUMNS], highest = 0;
+	chart_measure(view, most);
+	for (int i = 0; i < CHART_COLUMNS; i++)
+		highest = most[i] > highest ? most[i] : highest;
+	if (!highest)
+		return;
+	heading(view, "Live over time");
+	for (unsigned row = CHART_ROWS; row-- > 0;) {
+		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? text_bytes(highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
+		for (int i = 0; i < CHART_COLUMNS; i++) {
+			uint64_t filled = (uint64_t)((unsigned __int128)most[i] * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
+			/* What is live at all is to be seen. */
+			filled += !filled && most[i];
+			chart_cell(view, filled <= floor ? 0 : filled - floor > EIGHTHS ? EIGHTHS : (unsigned)(filled - floor));
+		}
+		putc('\n', view->out);
+	}
+	fprintf(view->out, "  %10s  0%*s\n", "", CHART_COLUMNS - 1, text_duration(view->source.table->duration_ns).data);
+}
+
+/* ---- what there was ---- */
+
+static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns)
+{
+	return (allocation->birth_ns <= time_ns || allocation->flags & HEAP_EARLIER) && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
+}
+
+/* Bytes that allocators gave beyond what was asked for, at the peak. */
+static uint64_t rounding_at_peak(const struct view *view)
+{
+	const struct heap_table *table = view->source.table;
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < table->count; i++)
+		if (is_live_at(&table->allocations[i], view->window.peak_at_ns))
+			bytes += table->details[i].slack_bytes;
+	return bytes;
+}
+
+static unsigned percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
+}
+
+static void summary_print(const struct view *view)
+{
+	const struct heap_numbers *totals = &view->window.totals;
+	uint64_t rounding = rounding_at_peak(view);
+	fprintf(view->out, "\n  peak         %s in %s blocks at %s, and %s more that the allocator rounded up (%u %%)\n", text_bytes(totals->peak_bytes).data,
+		text_count(totals->peak_count).data, text_duration(view->window.peak_at_ns).data, text_bytes(rounding).data,
+		percent(rounding, totals->peak_bytes));
+	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n", text_bytes(totals->outstanding_bytes).data,
+		text_count(totals->outstanding_count).data);
+	fprintf(view->out, "  allocated    %s in %s blocks", text_bytes(totals->total_bytes).data, text_count(totals->total_count).data);
+	if (view->source.table->duration_ns > 0)
+		fprintf(view->out, ", %s a second",
+			text_count((uint64_t)((unsigned __int128)totals->total_count * 1000000000 / (uint64_t)view->source.table->duration_ns)).data);
+	fprintf(view->out, "; %s of them temporary (%u %%), %s by realloc, of which %s moved\n", text_count(totals->temporary_count).data,
+		percent(totals->temporary_count, totals->total_count), text_count(totals->realloc_count).data,
+		text_count(totals->realloc_moved_count).data);
+}
+
+/* ---- tables ---- */
+
+/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. Images are told when they change. */
+static void frames_print(const struct view *view, uint32_t node)
+{
+	struct heap_names *names = view->source.names;
+	unsigned at = INDENT, count = 0;
+	const char *image = NULL;
+	fprintf(view->out, "%*s", INDENT, "");
+	if (!node)
+		fputs("[no stack]", view->out);
+	for (; node && count < FRAMES_MAX; node = heap_names_frame(names, node)->parent, count++) {
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
+		const char *text = is_same ? name->symbol : name->text;
+		size_t length = strlen(text);
+		if (count) {
+			bool is_full = at + 3 + length > view->width;
+			fprintf(view->out, is_full ? " <\n%*s" : " < ", INDENT, "");
+			at = is_full ? INDENT : at + 3;
+		}
+		fputs(text, view->out);
+		at += (unsigned)length;
+		image = name->image;
+	}
+	fputs(node ? " < ...\n" : "\n", view->out);
+}
+
+/* A table of the report: the rows of an action that have most of a number; those without it are not shown. */
+struct part {
+	const char *title;
+	const struct action *action;
+	const char *sort;             /* among equal ones */
+	uint64_t (*number)(const struct action_row *row);
+	void (*print)(const struct view *view, const struct action_row *row);
+};
+
+static uint64_t peak_number(const struct action_row *row) { return row->numbers.peak_bytes; }
+static uint64_t total_number(const struct action_row *row) { return row->numbers.total_bytes; }
+static uint64_t temporary_number(const struct action_row *row) { return row->numbers.temporary_count; }
+static uint64_t outstanding_number(const struct action_row *row) { return row->numbers.outstanding_bytes; }
+
+/* What moves copied; of blocks that only shrank, nothing. */
+static uint64_t growth_number(const struct action_row *row)
+{
+	return row->extra[CHAINS_FACTOR] > THOUSAND ? row->extra[CHAINS_COPIED] + 1 : 0;
+}
+
+/* "1 block", "2 blocks" */
+static struct text blocks(uint64_t count)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%.38s block%s", text_count(count).data, count == 1 ? "" : "s");
+	return text;
+}
+
+static void peak_print(const struct view *view, const struct action_row *row)
+{
+	fprintf(view->out, "  %10s  %2u %%, %s", text_bytes(row->numbers.peak_bytes).data,
+		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes), blocks(row->numbers.peak_count).data);
+}
+
+static void total_print(const struct view *view, const struct action_row *row)
+{
+	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)", text_bytes(row->numbers.total_bytes).data,
+		percent(row->numbers.total_bytes, view->window.totals.total_bytes), blocks(row->numbers.total_count).data,
+		text_duration(row->lifetime_median).data);
+}
+
+static void temporary_print(const struct view *view, const struct action_row *row)
+{
+	fprintf(view->out, "  %10s  blocks freed by the thread's next event, of %s", text_count(row->numbers.temporary_count).data,
+		text_count(row->numbers.total_count).data);
+}
+
+static void chain_print(const struct view *view, const struct action_row *row)
+{
+	fprintf(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times", text_bytes(row->extra[CHAINS_COPIED]).data,
+		blocks(row->extra[CHAINS_COUNT]).data, text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
+}
+
+static void outstanding_print(const struct view *view, const struct action_row *row)
+{
+	fprintf(view->out, "  %10s  %2u %%, %s", text_bytes(row->numbers.outstanding_bytes).data,
+		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(row->numbers.outstanding_count).data);
+}
+
+static const struct part parts[] = {
+	{"Live at the peak", &action_stacks, "sp", peak_number, peak_print},
+	{"Most allocated", &action_stacks, "st", total_number, total_print},
+	{"Temporary", &action_stacks, "stt", temporary_number, temporary_print},
+	{"Grown by realloc", &action_chains, "src", growth_number, chain_print},
+	{"Outstanding at the end", &action_stacks, "so", outstanding_number, outstanding_print},
+};
+enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
+
+static void part_print(struct view *view, const struct part *part)
+{
+	struct action_rows rows;
+	action_rows_make(&rows, &view->source, part->action, &view->window, action_sort_find(part->sort), ROWS_MAX);
+	for (size_t shown = 0; shown < ROWS_MAX; shown++) {
+		size_t most = shown;
+		for (size_t i = shown + 1; i < rows.count; i++)
+			if (part->number(rows.rows[i]) > part->number(rows.rows[most]))
+				most = i;
+		if (most >= rows.count || !part->number(rows.rows[most]))
+			break;
+		struct action_row *row = rows.rows[most];
+		memmove(&rows.rows[shown + 1], &rows.rows[shown], (most - shown) * sizeof(*rows.rows));
+		rows.rows[shown] = row;
+		if (!shown)
+			heading(view, part->title);
+		part->print(view, row);
+		putc('\n', view->out);
+		frames_print(view, row->group);
+	}
+	action_rows_fini(&rows);
+}
+
+/* ---- what to ask next ---- */
+
+static void next_print(const struct view *view)
+{
+	const char *path = view->source.path;
+	const struct heap_numbers *totals = &view->window.totals;
+	heading(view, "Next");
+	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n", path);
+	fprintf(view->out, "  xheap heap %s -frames stc       which functions allocate most often\n", path);
+	if (totals->outstanding_count)
+		fprintf(view->out, "  xheap heap %s -stacks so        everything that was never given back\n", path);
+	if (trace_dictionary(view->source.trace)->process_count > 1)
+		fprintf(view->out, "  xheap heap %s -image -by process\n", path);
+	fprintf(view->out, "  xheap help heap   the rest: filters by size, lifetime, time and frames, culling, JSON\n");
+}
+
+/* ---- the command ---- */
+
+static void title_print(const struct view *view)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
+	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
+	fprintf(view->out, view->report.is_bold ? "\033[1m%s\033[0m  %s\n" : "%s  %s\n", view->source.path, command);
+	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
+		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", dictionary->thread_count,
+		dictionary->thread_count == 1 ? "" : "s", text_count(dictionary->event_count).data);
+	/* Which images have no symbols is known when the stacks have names. */
+	for (uint32_t i = 0; i < view->source.table->site_count; i++)
+		heap_names_site(view->source.names, &view->source.table->sites[i]);
+	report_text_doubts(&view->report, view->out);
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize size;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+		return WIDTH_DEFAULT;
+	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
+}
+
+static void view_show(const struct analysis *analysis, const struct heap_filter *filter, struct heap_cull *cull, const struct cli_output *output)
+{
+	struct view view = {.source = analysis_source(analysis, filter, cull), .out = output->file, .width = terminal_width()};
+	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns}, HEAP_BY_NONE, false);
+	view.source.window = &view.window;
+	view.report = (struct report){.source = &view.source, .is_bold = output->is_bold};
+	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
+	title_print(&view);
+	chart_print(&view);
+	summary_print(&view);
+	for (int i = 0; i < PART_COUNT; i++)
+		part_print(&view, &parts[i]);
+	next_print(&view);
+	heap_window_fini(&view.window);
+	analysis_source_fini(&view.source);
+}
+
+struct report_options {
+	const char *path;
+};
+
+static int set_path(void *context, char *word)
+{
+	struct report_options *options = context;
+	if (options->path)
+		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
+	options->path = word;
+	return 0;
+}
+
+static int report_run(int argc, char **argv)
+{
+	struct report_options options = {NULL};
+	struct analysis analysis;
+	struct cli_output output;
+	struct heap_filter filter;
+	struct heap_cull cull = {.with_entries = false};
+	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false))
+		return CLI_FAILED;
+	heap_filter_init(&filter);
+	heap_cull_use_default(&cull);
+	cli_output_open(&output, true);
+	view_show(&analysis, &filter, &cull, &output);
+	int status = cli_output_close(&output);
+	heap_cull_fini(&cull);
+	heap_filter_fini(&filter);
+	analysis_close(&analysis);
+	return status;
+}
+
+const struct command command_report = {
+	.name = "report", .usage = "[FILE]", .summary = "the first answer: the peak, who allocates most, what is never freed",
+	.run = report_run,
+	.help =
+	"Shows on a screen what was live over time, what the peak consists of, who allocated most, what was freed at once, what\n"
+	"grew by realloc, and what was never given back; then what to ask next.\n\n"
+	"Without FILE: the newest xheap.*.xht here.\n\n"
+	"Example:\n  xheap report xheap.jq.4711.xht\n",
+};
