@@ -83,6 +83,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functi
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Form of the report'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap call in the order of time'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Every block'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'What was resident of each process'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o stacks -d 'The tree of stacks'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o images -d 'Which file lay where'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Processes and how they ended'

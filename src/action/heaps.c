@@ -10,8 +10,7 @@
 
 #include "action/rows.h"
 #include "base/memory.h"
-
-enum { PAGE_BYTES = 4096 };
+#include "heap/extents.h"
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 
@@ -53,53 +52,10 @@ static void heaps_json(struct action_source *source, uint32_t group, struct json
 
 /* ---- extents ---- */
 
-struct extent {
-	uint32_t row;
-	bool is_outstanding;
-	uint64_t first, last;         /* pages */
-};
-
-static int extent_compare(const void *a, const void *b)
-{
-	const struct extent *left = a, *right = b;
-	if (left->row != right->row)
-		return left->row < right->row ? -1 : 1;
-	return (left->first > right->first) - (left->first < right->first);
-}
-
-/* Pages in any of the extents of one row, which are in order. */
-static uint64_t pages_of(const struct extent *extents, size_t count, bool is_outstanding)
-{
-	uint64_t pages = 0, next = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (is_outstanding && !extents[i].is_outstanding)
-			continue;
-		uint64_t first = extents[i].first > next ? extents[i].first : next;
-		if (extents[i].last + 1 > first) {
-			pages += extents[i].last + 1 - first;
-			next = extents[i].last + 1;
-		}
-	}
-	return pages;
-}
-
-static bool extent_make(const struct action_source *source, const struct heap_window *window, uint32_t i, struct extent *extent)
-{
-	const struct heap_allocation *allocation = &source->table->allocations[i];
-	const struct heap_details *details = &source->table->details[i];
-	if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
-		return false;
-	uint64_t usable = allocation->size_bytes + details->slack_bytes;
-	extent->is_outstanding = heap_window_is_outstanding(window, allocation);
-	extent->first = details->address / PAGE_BYTES;
-	extent->last = (details->address + (usable ? usable - 1 : 0)) / PAGE_BYTES;
-	return true;
-}
-
 static void heaps_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
 	const struct heap_table *table = source->table;
-	struct extent *extents = memory_resize(NULL, table->count, sizeof(*extents));
+	struct heap_extent *extents = memory_resize(NULL, table->count, sizeof(*extents));
 	struct map row_of = {0};
 	size_t count = 0;
 	for (uint32_t i = 0; i < rows->count; i++) {
@@ -108,25 +64,27 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 	}
 	for (uint32_t i = 0; i < table->count; i++) {
 		struct heap_cell cell;
-		if (!extent_make(source, window, i, &extents[count]))
+		const struct heap_allocation *allocation = &table->allocations[i];
+		if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
 			continue;
-		heap_window_cell(window, table, &table->allocations[i], &cell);
+		heap_window_cell(window, table, allocation, &cell);
 		const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
 		if (!row)
 			continue;
-		extents[count].row = *row;
-		if (extents[count].is_outstanding)
+		heap_extent_make(&extents[count], table, i);
+		extents[count].group = *row;
+		extents[count].is_marked = heap_window_is_outstanding(window, allocation);
+		if (extents[count].is_marked)
 			rows->memory[*row].extra[EXTRA_USABLE] += table->allocations[i].size_bytes + table->details[i].slack_bytes;
 		count++;
 	}
-	if (count)
-		qsort(extents, count, sizeof(*extents), extent_compare);
+	heap_extents_sort(extents, count);
 	for (size_t first = 0, next; first < count; first = next) {
-		for (next = first; next < count && extents[next].row == extents[first].row; next++)
+		for (next = first; next < count && extents[next].group == extents[first].group; next++)
 			;
-		struct action_row *row = &rows->memory[extents[first].row];
-		row->extra[EXTRA_EXTENTS] = pages_of(&extents[first], next - first, false) * PAGE_BYTES;
-		row->extra[EXTRA_LIVE_EXTENTS] = pages_of(&extents[first], next - first, true) * PAGE_BYTES;
+		struct action_row *row = &rows->memory[extents[first].group];
+		row->extra[EXTRA_EXTENTS] = heap_extents_pages(&extents[first], next - first, false) * HEAP_PAGE_BYTES;
+		row->extra[EXTRA_LIVE_EXTENTS] = heap_extents_pages(&extents[first], next - first, true) * HEAP_PAGE_BYTES;
 	}
 	map_fini(&row_of);
 	free(extents);

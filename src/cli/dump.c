@@ -361,6 +361,15 @@ static const struct column process_columns[] = {
 
 /* ---- writing ---- */
 
+static const struct trace_sample *sample_of(const struct row *row) { return &row->dictionary->samples[row->at]; }
+static void sample_process(const struct row *row, struct value *value) { put_id(value, sample_of(row)->process); }
+static void sample_time(const struct row *row, struct value *value) { put_number(value, sample_of(row)->time_ns); }
+static void sample_bytes(const struct row *row, struct value *value) { put_count(value, sample_of(row)->resident_bytes); }
+static void sample_pid(const struct row *row, struct value *value) { put_count(value, row->dictionary->processes[sample_of(row)->process].pid); }
+
+static const struct column memory_columns[] = {
+	{"process", sample_process, 7}, {"pid", sample_pid, 7}, {"time_ns", sample_time, 14}, {"resident_bytes", sample_bytes, 14}};
+
 static const struct heap_allocation *allocation_of(const struct row *row) { return &row->table->allocations[row->at]; }
 static const struct heap_details *details_of(const struct row *row) { return &row->table->details[row->at]; }
 static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
@@ -527,6 +536,12 @@ static int dump_stacks(struct dump *dump, struct diag *diag)
 	return status;
 }
 
+static int dump_memory(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	return dump_rows(dump, 0, dump->row.dictionary->sample_count);
+}
+
 static int dump_allocations(struct dump *dump, struct diag *diag);
 
 static int dump_images(struct dump *dump, struct diag *diag)
@@ -549,9 +564,9 @@ static const struct {
 } subjects[] = {
 	{COLUMNS(event_columns), dump_events}, {COLUMNS(stack_columns), dump_stacks},
 	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
-	{COLUMNS(allocation_columns), dump_allocations},
+	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
 };
-enum { SUBJECT_ALLOCATIONS = 4 };
+enum { SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
 
 /* ---- the command ---- */
 
@@ -655,7 +670,7 @@ static int dump_run(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
-		{"allocations", set_subject, SUBJECT_ALLOCATIONS}, FILTER_OPTIONS, {"format", set_format, 0},
+		{"allocations", set_subject, SUBJECT_ALLOCATIONS}, {"memory", set_subject, SUBJECT_MEMORY}, FILTER_OPTIONS, {"format", set_format, 0},
 	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
@@ -669,7 +684,7 @@ static int dump_run(int argc, char **argv)
 }
 
 const struct command command_dump = {
-	.name = "dump", .usage = "[FILE] [-events|-allocations|-stacks|-images|-processes] [OPTIONS]", .summary = "print all that a trace holds",
+	.name = "dump", .usage = "[FILE] [-events|-allocations|-stacks|-images|-processes|-memory] [OPTIONS]", .summary = "print all that a trace holds",
 	.run = dump_run,
 	.help =
 	"  -events         every heap call in the order of time (the default)\n"
@@ -677,6 +692,7 @@ const struct command command_dump = {
 	"  -stacks         the tree of stacks; stack_id is the one that events name\n"
 	"  -images         which file lay where in which process\n"
 	"  -processes      processes and how they ended\n"
+	"  -memory         how much memory of each process was resident, when that had changed\n"
 	"  -range T1 T2    events from T1 to T2: microseconds from the start, or with s, ms, us, ns\n"
 	"  -format FORMAT  text, csv, or json (one object per line; what is absent has no key)\n\n"
 	"Without FILE: the newest xheap.*.xht here.\n\n"

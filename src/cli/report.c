@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/options.h"
+#include "heap/extents.h"
 #include "heap/walk.h"
 
 enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
@@ -108,6 +109,63 @@ static uint64_t rounding_at_peak(const struct view *view)
 	return bytes;
 }
 
+/* ---- the resident set ---- */
+
+/* Where the resident set of a process was largest, of those that the logger saw. */
+static const struct trace_sample *largest_sample(const struct trace_dictionary *dictionary)
+{
+	const struct trace_sample *largest = NULL;
+	for (uint32_t i = 0; i < dictionary->sample_count; i++)
+		if (!largest || dictionary->samples[i].resident_bytes > largest->resident_bytes)
+			largest = &dictionary->samples[i];
+	return largest;
+}
+
+/* What a resident set consists of. */
+struct split {
+	uint64_t live_bytes, rounding_bytes, page_bytes; /* page_bytes: of all pages that blocks have lain in up to then */
+};
+
+static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
+{
+	struct split split = {.live_bytes = 0};
+	struct heap_extent *extents = memory_resize(NULL, table->count, sizeof(*extents));
+	size_t count = 0;
+	for (uint32_t i = 0; i < table->count && table->allocations[i].birth_ns <= time_ns; i++) {
+		const struct heap_allocation *allocation = &table->allocations[i];
+		if (table->dictionary->threads[allocation->thread].process != process)
+			continue;
+		extents[count].group = 0;
+		heap_extent_make(&extents[count++], table, i);
+		if (!is_live_at(allocation, time_ns))
+			continue;
+		split.live_bytes += allocation->size_bytes;
+		split.rounding_bytes += table->details[i].slack_bytes;
+	}
+	heap_extents_sort(extents, count);
+	split.page_bytes = heap_extents_pages(extents, count, false) * HEAP_PAGE_BYTES;
+	free(extents);
+	return split;
+}
+
+/* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So parts can only be told
+ * as what they are at most. */
+static void resident_print(const struct view *view)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
+	const struct trace_sample *sample = largest_sample(dictionary);
+	if (!sample)
+		return;
+	struct split split = split_make(view->source.table, sample->process, sample->time_ns);
+	uint64_t resident = sample->resident_bytes, heap = split.page_bytes < resident ? split.page_bytes : resident;
+	uint64_t used = split.live_bytes + split.rounding_bytes < heap ? split.live_bytes + split.rounding_bytes : heap;
+	fprintf(view->out, "  resident     %s at %s", text_bytes(resident).data, text_duration(sample->time_ns).data);
+	if (dictionary->process_count > 1)
+		fprintf(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
+	fprintf(view->out, ": %s live blocks, %s rounding, %s free inside heaps, %s not heap\n", text_bytes(split.live_bytes).data,
+		text_bytes(split.rounding_bytes).data, text_bytes(heap - used).data, text_bytes(resident - heap).data);
+}
+
 static unsigned percent(uint64_t part, uint64_t whole)
 {
 	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
@@ -120,6 +178,7 @@ static void summary_print(const struct view *view)
 	fprintf(view->out, "\n  peak         %s in %s blocks at %s, and %s more that the allocator rounded up (%u %%)\n", text_bytes(totals->peak_bytes).data,
 		text_count(totals->peak_count).data, text_duration(view->window.peak_at_ns).data, text_bytes(rounding).data,
 		percent(rounding, totals->peak_bytes));
+	resident_print(view);
 	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n", text_bytes(totals->outstanding_bytes).data,
 		text_count(totals->outstanding_count).data);
 	fprintf(view->out, "  allocated    %s in %s blocks", text_bytes(totals->total_bytes).data, text_count(totals->total_count).data);

@@ -170,6 +170,19 @@ char proc_state(pid_t pid)
 	return state;
 }
 
+uint64_t proc_resident_bytes(pid_t pid)
+{
+	char path[64], text[128];
+	uint64_t all, resident = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return sscanf(text, "%" SCNu64 " %" SCNu64, &all, &resident) == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
 bool proc_has_ended(pid_t pid)
 {
 	char state = proc_state(pid);

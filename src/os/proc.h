@@ -40,6 +40,9 @@ uint64_t proc_start_time(pid_t pid);
 /** Its state's letter in /proc/PID/stat ("R", "S", "D", "T", ...), 0 when gone. */
 char proc_state(pid_t pid);
 
+/** Bytes of pid's memory that are resident; 0 when it is gone. */
+uint64_t proc_resident_bytes(pid_t pid);
+
 /** Whether pid has ended and only waits for its parent. */
 bool proc_has_ended(pid_t pid);
 

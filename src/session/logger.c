@@ -36,6 +36,7 @@
 #include "session/watch.h"
 
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
+       SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3 };
 
 /* A process of a target. */
@@ -47,6 +48,7 @@ struct member {
 	uint64_t start_ticks;         /* with the place in the region, this tells one process from another */
 	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
 	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
+	uint64_t sampled_ns, resident_bytes; /* when we looked at its memory, and what we wrote last */
 	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
 };
 
@@ -366,6 +368,23 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 			member_end_unseen(logger, target, i);
 		}
 	}
+}
+
+/* How much of its memory is resident goes into the trace when it has changed by more than a part in SAMPLE_CHANGE. */
+static void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now)
+{
+	struct member *member = &target->member[index];
+	/* Without a clock there is nothing to write times with. */
+	if (member->state != 1 || !member->pid || !logger->is_clock_set || (member->sampled_ns && now - member->sampled_ns < SAMPLE_NS))
+		return;
+	member->sampled_ns = now;
+	uint64_t bytes = proc_resident_bytes(member->pid), before = member->resident_bytes;
+	uint64_t change = bytes > before ? bytes - before : before - bytes;
+	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)inject_ticks(), .resident_bytes = bytes};
+	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
+		return;
+	member->resident_bytes = bytes;
+	writer_add_sample(logger->writer, &sample);
 }
 
 static bool thread_lives(const struct member *member, pid_t tid)
@@ -688,6 +707,8 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	coarse_clock_raise(target->region.header);
 	__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELEASE);
 	members_check(logger, target, now);
+	for (uint32_t i = 0; i < target->member_count; i++)
+		member_sample(logger, target, i, now);
 	threads_reap(target, now);
 	if (error) {
 		logger->error = error;

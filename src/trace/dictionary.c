@@ -276,3 +276,11 @@ uint32_t dictionary_add_gap(struct dictionary *dictionary, const struct trace_ga
 	dictionary->gaps[dictionary->gap_count] = *row;
 	return dictionary->gap_count++;
 }
+
+uint32_t dictionary_add_sample(struct dictionary *dictionary, const struct trace_sample *row)
+{
+	if (!ROOM(sample, samples))
+		return TRACE_NONE;
+	dictionary->samples[dictionary->sample_count] = *row;
+	return dictionary->sample_count++;
+}

@@ -10,7 +10,7 @@
 /** X(one, many): the tables of rows. */
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
-	X(entry, entries) X(heap, heaps) X(gap, gaps) X(option, options)
+	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(option, options)
 
 struct dictionary {
 #define X(one, many) struct trace_##one *many; uint32_t one##_count, one##_capacity;

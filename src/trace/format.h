@@ -54,8 +54,10 @@ enum format_type {
 	FORMAT_EVENTS = 11,
 	FORMAT_GAPS = 12,
 	FORMAT_STATISTICS = 13,
-	FORMAT_FOOTER = 14
-	/* 15 to 31 are kept for raw buffers, memory samples, symbols and segment indexes. */
+	FORMAT_FOOTER = 14,
+	FORMAT_MEMORY = 15,
+	FORMAT_TYPE_COUNT
+	/* Up to 31 are kept for raw buffers, symbols and segment indexes. */
 };
 
 /** Bits of a block's flags. */

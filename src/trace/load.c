@@ -244,6 +244,16 @@ static bool take_gap(struct load *load, struct reading *reading)
 	return !reading->has_failed && dictionary_add_gap(&load->dictionary, &row) != TRACE_NONE;
 }
 
+static bool take_sample(struct load *load, struct reading *reading)
+{
+	struct trace_sample row;
+	rows_get_sample(reading, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	row.time_ns = row_time(load, row.time_ns);
+	/* Of a process that is not known it says nothing. */
+	return !reading->has_failed && (row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE);
+}
+
 static bool take_option(struct load *load, struct reading *reading)
 {
 	struct trace_option row;
@@ -259,7 +269,7 @@ static const struct {
 	[FORMAT_OPTIONS] = {take_option},   [FORMAT_PROCESSES] = {take_process}, [FORMAT_THREADS] = {take_thread},
 	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
 	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
-	[FORMAT_GAPS] = {take_gap},
+	[FORMAT_GAPS] = {take_gap},         [FORMAT_MEMORY] = {take_sample},
 };
 
 /* A block as it was found: its head is in load->scratch. */

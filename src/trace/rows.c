@@ -209,6 +209,20 @@ void rows_get_gap(struct reading *reading, struct trace_gap *row)
 	}
 }
 
+void rows_put_sample(struct bytes *bytes, const struct trace_sample *row)
+{
+	bytes_number(bytes, row->process);
+	put_signed(bytes, row->time_ns);
+	bytes_number(bytes, row->resident_bytes);
+}
+
+void rows_get_sample(struct reading *reading, struct trace_sample *row)
+{
+	row->process = reading_number32(reading);
+	row->time_ns = get_signed(reading);
+	row->resident_bytes = reading_number(reading);
+}
+
 void rows_put_option(struct bytes *bytes, const struct trace_option *row)
 {
 	bytes_text(bytes, row->name);

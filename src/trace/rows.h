@@ -24,6 +24,7 @@ void rows_put_mapping(struct bytes *bytes, uint32_t id, const struct trace_mappi
 void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t image);
 void rows_put_heap(struct bytes *bytes, const struct trace_heap *row);
 void rows_put_gap(struct bytes *bytes, const struct trace_gap *row);
+void rows_put_sample(struct bytes *bytes, const struct trace_sample *row);
 void rows_put_option(struct bytes *bytes, const struct trace_option *row);
 void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics);
 
@@ -38,6 +39,7 @@ void rows_get_mapping(struct reading *reading, uint32_t *id, struct trace_mappin
 void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct trace_entry *row);
 void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row);
 void rows_get_gap(struct reading *reading, struct trace_gap *row);
+void rows_get_sample(struct reading *reading, struct trace_sample *row);
 void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);
 void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics);
 

@@ -94,6 +94,13 @@ struct trace_gap {
 	uint64_t stacks;         /**< events that were kept without their stack */
 };
 
+/** How much memory of a process was resident, when the logger looked. */
+struct trace_sample {
+	uint32_t process;
+	int64_t time_ns;
+	uint64_t resident_bytes;
+};
+
 /** What the session says about itself; texts "name=value" in the order written. */
 struct trace_option { const char *name, *value; };
 
@@ -140,6 +147,7 @@ struct trace_dictionary {
 	const struct trace_entry *entries;     uint32_t entry_count;
 	const struct trace_heap *heaps;        uint32_t heap_count;
 	const struct trace_gap *gaps;          uint32_t gap_count;
+	const struct trace_sample *samples;    uint32_t sample_count; /**< of each process in the order of time */
 	const struct trace_option *options;    uint32_t option_count;
 	const char *host;                      /**< node name, system, release, machine */
 	const char *clock;                     /**< "tsc" or "monotonic_raw" */

@@ -40,7 +40,7 @@ enum {
 
 /* Sections in the order in which they are written: none refers to a later one. */
 static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
-					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS};
+					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY};
 
 struct section {
 	struct bytes bytes;
@@ -72,7 +72,7 @@ struct writer {
 	struct segment_note *segments;
 	uint32_t segment_count, segment_capacity, first_number;
 	struct dictionary dictionary;
-	struct section sections[FORMAT_FOOTER + 1];
+	struct section sections[FORMAT_TYPE_COUNT];
 	struct numbers images, entries, heaps, frames, nodes;
 	struct numbers processes, threads; /* any number: it is in this segment */
 	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
@@ -654,6 +654,15 @@ void writer_add_gap(struct writer *writer, const struct trace_gap *gap)
 		need_thread(writer, gap->thread);
 	struct section *section = section_of(writer, FORMAT_GAPS);
 	rows_put_gap(&section->bytes, gap);
+	section_added(writer, section);
+}
+
+void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
+{
+	need_segment(writer);
+	need_process(writer, sample->process);
+	struct section *section = section_of(writer, FORMAT_MEMORY);
+	rows_put_sample(&section->bytes, sample);
 	section_added(writer, section);
 }
 

@@ -71,6 +71,9 @@ uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry
 uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
 
+/** Add what was resident of a process that was added. */
+void writer_add_sample(struct writer *writer, const struct trace_sample *sample);
+
 /** A row that was added has changed (a process ended, an image was unloaded, a thread got its name). */
 void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process);
 void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread);

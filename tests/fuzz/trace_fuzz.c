@@ -119,6 +119,8 @@ static void check_dictionary(const struct trace_dictionary *dictionary)
 		expect(dictionary->entries[i].name && (dictionary->entries[i].image == TRACE_NONE || dictionary->entries[i].image < dictionary->image_count));
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		expect(dictionary->heaps[i].process < dictionary->process_count && dictionary->heaps[i].name);
+	for (uint32_t i = 0; i < dictionary->sample_count; i++)
+		expect(dictionary->samples[i].process < dictionary->process_count);
 	for (uint32_t i = 0; i < dictionary->gap_count; i++)
 		expect((dictionary->gaps[i].process == TRACE_NONE || dictionary->gaps[i].process < dictionary->process_count) &&
 		       (dictionary->gaps[i].thread == TRACE_NONE || dictionary->gaps[i].thread < dictionary->thread_count));

@@ -242,6 +242,7 @@ static void test_segments(void **state)
 	struct trace_gap gap = {.process = rows[1].process, .thread = rows[1].thread, .from_ns = 1500, .to_ns = 1600, .stacks = 3};
 	gap.count[EVENT_FREE] = 9;
 	writer_add_gap(writer, &gap);
+	writer_add_sample(writer, &(struct trace_sample){.process = 1, .time_ns = 1700, .resident_bytes = 1 << 20});
 	writer_update_process(writer, rows[2].process, &(struct trace_process){
 		.pid = 102, .parent = rows[0].process, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_SIGNAL,
 		.end_status = 9, .image = "/bin/other", .command = "other", .note = "why"});
@@ -259,6 +260,10 @@ static void test_segments(void **state)
 	assert_int_equal(dictionary->option_count, 1);
 	assert_int_equal(dictionary->gaps[0].count[EVENT_FREE], 9);
 	assert_int_equal(dictionary->gaps[0].from_ns, 500);
+	assert_int_equal(dictionary->sample_count, 1);
+	assert_int_equal(dictionary->samples[0].process, 1);
+	assert_int_equal(dictionary->samples[0].time_ns, 700);
+	assert_int_equal(dictionary->samples[0].resident_bytes, 1 << 20);
 	assert_int_equal(dictionary->processes[2].end_status, 9);
 	assert_int_equal(dictionary->processes[2].parent, 0);
 	assert_int_equal(dictionary->processes[2].end_ns, 8000);
