@@ -123,7 +123,7 @@ def test_summary():
     expect(f"output: {done.stdout}", done.stdout == "text\n")
     expect(f"the program's errors come first: {lines}", lines and lines[0] == "errors")
     expect(f"the file is named: {lines}", any(TRACE in line for line in lines))
-    expect(f"the last line is what to type next: {lines}", "xheap heap" in lines[-1])
+    expect(f"the last line is what to type next: {lines}", "xheap report" in lines[-1])
     expect("quiet is not quiet", record("true", options=["--quiet"]).stderr == "")
     facts = info()
     expect(f"not complete: {facts}", facts["complete"] and facts["lost_events"] == 0)
