@@ -71,6 +71,8 @@ struct moment {
 	uint32_t process;
 };
 
+struct site_note { uint32_t entry, site; };
+
 struct matching {
 	struct heap_table *table;
 	size_t most;                  /* rows that can come */
@@ -79,6 +81,7 @@ struct matching {
 	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
+	struct site_note *site_notes; /* by stack: the site that was asked for last */
 	size_t site_capacity;
 	struct copy *copies;
 	size_t copy_count, copy_capacity;
@@ -86,6 +89,7 @@ struct matching {
 	size_t stray_first, stray_count, stray_capacity;
 	struct moment *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
+	int64_t next_moment_ns;       /* before it nothing begins or ends */
 	const struct trace_gap **gaps;
 	bool is_unordered;            /* an end was given an earlier time */
 };
@@ -117,6 +121,10 @@ static uint32_t site_of(struct matching *matching, const struct trace_block *blo
 	struct heap_site site = {block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
 	if (block->kind[row] == EVENT_EARLIER)
 		site = (struct heap_site){0, HEAP_NONE};
+	/* A stack has one function that it calls, as a rule. */
+	struct site_note *note = &matching->site_notes[site.stack];
+	if (note->site != HEAP_NONE && note->entry == site.entry)
+		return note->site;
 	bool added;
 	uint32_t *id = map_add(&matching->site_ids, map_pair(site.stack, site.entry), &added);
 	if (added) {
@@ -124,6 +132,7 @@ static uint32_t site_of(struct matching *matching, const struct trace_block *blo
 		memory_grow(table->sites, table->site_count, matching->site_capacity);
 		table->sites[table->site_count++] = site;
 	}
+	*note = (struct site_note){site.entry, *id};
 	return *id;
 }
 
@@ -424,16 +433,21 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 			process_end(matching, end->process, false);
 			matching->next_end++;
 		} else {
-			return;
+			break;
 		}
 	}
+	const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+	int64_t start_ns = matching->next_start < matching->start_count ? start->time_ns : INT64_MAX;
+	int64_t end_ns = matching->next_end < matching->end_count ? end->time_ns : INT64_MAX;
+	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
 static void matching_point(struct matching *matching, const struct heap_point *at)
 {
 	const struct trace_block *block = at->block;
 	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
-	matching_advance(matching, at->time_ns);
+	if (at->time_ns >= matching->next_moment_ns)
+		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
 	switch (at->kind) {
@@ -557,9 +571,12 @@ static int matching_init(struct matching *matching, const struct trace *trace, s
 	memset(matching->last_made, 0xff, table->dictionary->thread_count * sizeof(*matching->last_made));
 	matching->last_taken = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_taken));
 	memset(matching->last_taken, 0xff, table->dictionary->thread_count * sizeof(*matching->last_taken));
+	matching->site_notes = memory_resize(NULL, (size_t)table->dictionary->node_count + 1, sizeof(*matching->site_notes));
+	memset(matching->site_notes, 0xff, ((size_t)table->dictionary->node_count + 1) * sizeof(*matching->site_notes));
 	matching_read_gaps(matching);
 	matching_read_ends(matching);
 	matching_read_processes(matching);
+	matching->next_moment_ns = INT64_MIN;
 	table->capacity = matching->most;
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
@@ -608,6 +625,7 @@ static void matching_fini(struct matching *matching)
 	free(matching->processes);
 	free(matching->last_made);
 	free(matching->last_taken);
+	free(matching->site_notes);
 	free(matching->copies);
 	free(matching->strays);
 	free(matching->starts);

@@ -163,15 +163,35 @@ static bool times_reserve(struct trace_cursor *cursor, uint32_t count)
 }
 
 /* Ticks as nanoseconds; false when a point lies outside of what the block's head says. */
+/* Ticks as nanoseconds where nothing can overflow. */
+static int64_t plain_ns(const struct format_segment *segment, uint64_t ticks)
+{
+	return (int64_t)((unsigned __int128)ticks * segment->mult >> segment->shift);
+}
+
+/* Whether the block's ticks since the start are no more than what plain_ns() can take. */
+static bool is_plain(const struct format_segment *segment, const struct load_block *block)
+{
+	uint64_t last = block->head.last_ticks;
+	return block->head.first_ticks >= segment->start_ticks && last < INT64_MAX && load_ns(segment, last) < INT64_MAX / 2;
+}
+
 static bool convert_times(struct trace_cursor *cursor, const struct load_block *block, const struct columns *columns)
 {
 	const struct format_segment *segment = &cursor->trace->load.segments[block->segment].head;
-	bool is_inside = true;
+	bool is_inside = true, can_be_plain = is_plain(segment, block);
+	uint64_t longest = can_be_plain ? block->head.last_ticks - segment->start_ticks : 0;
 	for (uint32_t i = 0; i < columns->count; i++) {
 		uint64_t last = columns->time[i], duration = columns->duration[i];
 		bool has_two = columns->kind[i] == EVENT_REALLOC;
 		uint64_t first = has_two && duration <= last ? last - duration : last;
-		is_inside &= first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
+		bool is_here = first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
+		is_inside &= is_here;
+		if (can_be_plain && is_here && !has_two && duration <= longest) {
+			cursor->time_ns[i] = plain_ns(segment, last - segment->start_ticks);
+			cursor->duration_ns[i] = plain_ns(segment, duration);
+			continue;
+		}
 		int64_t time_ns = load_ns(segment, last);
 		cursor->time_ns[i] = time_ns;
 		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
