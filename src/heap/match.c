@@ -442,9 +442,8 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
-static void matching_point(struct matching *matching, const struct heap_point *at)
+static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
 {
-	const struct trace_block *block = at->block;
 	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
 	if (at->time_ns >= matching->next_moment_ns)
 		matching_advance(matching, at->time_ns);
@@ -639,9 +638,10 @@ int heap_table_build(struct heap_table **out, const struct trace *trace, struct 
 	int error = matching_init(&matching, trace, diag);
 	if (!error) {
 		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
-		struct heap_point point;
-		while ((error = heap_stream_next(stream, &point, diag)) > 0)
-			matching_point(&matching, &point);
+		struct heap_run run;
+		while ((error = heap_stream_run(stream, &run, diag)) > 0)
+			for (uint32_t i = 0; i < run.count; i++)
+				matching_point(&matching, run.block, &run.places[i]);
 		heap_stream_free(stream);
 	}
 	if (!error)

@@ -18,13 +18,6 @@
 
 #include "base/memory.h"
 
-/* A place in a decoded block: row and kind of point. */
-struct place {
-	int64_t time_ns;
-	uint32_t row;
-	uint32_t kind;
-};
-
 struct lane {
 	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
 	uint32_t process, thread;
@@ -38,7 +31,7 @@ struct lane {
 struct reader {
 	struct trace_cursor *cursor;
 	struct trace_block block;
-	struct place *places, *scratch;
+	struct heap_place *places, *scratch;
 	size_t capacity;
 	struct reader *next_free;
 };
@@ -52,7 +45,9 @@ struct heap_stream {
 	uint32_t *blocks;
 	uint64_t skipped;
 	struct reader *free_readers;
-	bool is_pending;              /* the top lane's point was handed out and must be passed */
+	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
+	struct heap_run run;          /* what heap_stream_next() has of these */
+	uint32_t run_next;
 };
 
 static bool lane_is_before(const struct lane *a, const struct lane *b)
@@ -161,14 +156,14 @@ static void reader_free(struct reader *reader)
 	free(reader);
 }
 
-static uint32_t event_places(const struct trace_block *block, uint32_t row, struct place *to)
+static uint32_t event_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
 {
-	*to = (struct place){block->time_ns[row], row, HEAP_POINT_NONE};
+	*to = (struct heap_place){block->time_ns[row], row, HEAP_POINT_NONE};
 	return 1;
 }
 
 /* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain one. */
-static uint32_t point_places(const struct trace_block *block, uint32_t row, struct place *to)
+static uint32_t point_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
 {
 	int64_t time_ns = block->time_ns[row];
 	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && block->address[row];
@@ -178,23 +173,23 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 	switch (block->kind[row]) {
 	case EVENT_FREE:
 		if (block->address[row])
-			to[count++] = (struct place){time_ns, row, HEAP_POINT_END};
+			to[count++] = (struct heap_place){time_ns, row, HEAP_POINT_END};
 		break;
 	case EVENT_REALLOC:
 		if (block->previous[row])
-			to[count++] = (struct place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), row, HEAP_POINT_END};
+			to[count++] = (struct heap_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), row, HEAP_POINT_END};
 		/* fall through */
 	case EVENT_ALLOC:
 	case EVENT_EARLIER:
 		if (has_begun)
-			to[count++] = (struct place){time_ns, row, HEAP_POINT_BEGIN};
+			to[count++] = (struct heap_place){time_ns, row, HEAP_POINT_BEGIN};
 		break;
 	}
 	return count ? count : event_places(block, row, to);
 }
 
 /* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
-static struct place *places_sort(struct place *places, struct place *scratch, size_t count)
+static struct heap_place *places_sort(struct heap_place *places, struct heap_place *scratch, size_t count)
 {
 	for (size_t width = 1; width < count; width *= 2) {
 		for (size_t start = 0; start < count; start += 2 * width) {
@@ -205,7 +200,7 @@ static struct place *places_sort(struct place *places, struct place *scratch, si
 				scratch[to] = places[is_left ? left++ : right++];
 			}
 		}
-		struct place *swapped = places;
+		struct heap_place *swapped = places;
 		places = scratch;
 		scratch = swapped;
 	}
@@ -229,7 +224,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order, uin
 	for (uint32_t i = 1; i < filled; i++) {
 		if (reader->places[i].time_ns >= reader->places[i - 1].time_ns)
 			continue;
-		struct place *sorted = places_sort(reader->places, reader->scratch, filled);
+		struct heap_place *sorted = places_sort(reader->places, reader->scratch, filled);
 		if (sorted != reader->places) {
 			reader->scratch = reader->places;
 			reader->places = sorted;
@@ -256,7 +251,9 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 static void stream_pass(struct heap_stream *stream)
 {
 	struct lane *lane = stream->heap[0];
-	if (++lane->next < lane->count) {
+	lane->next += stream->pending;
+	stream->pending = 0;
+	if (lane->next < lane->count) {
 		lane->time_ns = lane->reader->places[lane->next].time_ns;
 	} else if (lane->block_count) {
 		struct trace_block head;
@@ -273,17 +270,33 @@ static void stream_pass(struct heap_stream *stream)
 		heap_sift_down(stream, 0);
 }
 
-int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag)
+/* How many of the top lane's points come before those of all others. */
+static uint32_t run_length(const struct heap_stream *stream)
 {
-	if (stream->is_pending)
+	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;
+	if (!other)
+		return lane->count - lane->next;
+	if (stream->heap_count > 2 && lane_is_before(stream->heap[2], other))
+		other = stream->heap[2];
+	struct lane at = *lane;
+	uint32_t end = lane->next + 1;
+	for (; end < lane->count; end++) {
+		at.time_ns = lane->reader->places[end].time_ns;
+		if (!lane_is_before(&at, other))
+			break;
+	}
+	return end - lane->next;
+}
+
+int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag)
+{
+	if (stream->pending)
 		stream_pass(stream);
-	stream->is_pending = false;
 	while (stream->heap_count) {
 		struct lane *lane = stream->heap[0];
 		if (lane->next < lane->count) {
-			const struct place *place = &lane->reader->places[lane->next];
-			*point = (struct heap_point){place->time_ns, place->kind, &lane->reader->block, place->row};
-			stream->is_pending = true;
+			stream->pending = run_length(stream);
+			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);
@@ -297,6 +310,21 @@ int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struc
 		heap_sift_down(stream, 0);
 	}
 	return 0;
+}
+
+int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag)
+{
+	if (stream->run_next == stream->run.count) {
+		int status = heap_stream_run(stream, &stream->run, diag);
+		stream->run_next = 0;
+		if (status <= 0) {
+			stream->run.count = 0;
+			return status;
+		}
+	}
+	const struct heap_place *place = &stream->run.places[stream->run_next++];
+	*point = (struct heap_point){place->time_ns, (enum heap_point_kind)place->kind, stream->run.block, place->row};
+	return 1;
 }
 
 void heap_stream_free(struct heap_stream *stream)

@@ -27,6 +27,20 @@ struct heap_point {
 	uint32_t row;                        /**< of the block */
 };
 
+/** A place in a decoded block. */
+struct heap_place {
+	int64_t time_ns;
+	uint32_t row;
+	uint32_t kind;                       /**< enum heap_point_kind */
+};
+
+/** Points of one thread that come one after the other. */
+struct heap_run {
+	const struct trace_block *block;     /**< valid until the next call */
+	const struct heap_place *places;
+	uint32_t count;                      /**< 1 at least */
+};
+
 struct heap_stream;
 
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
@@ -35,7 +49,10 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 /** Events in the blocks that were passed over because they end before from_ns. */
 uint64_t heap_stream_skipped(const struct heap_stream *stream);
 
-/** The next point: 1; 0 at the end; or a negative errno with the reason in diag. */
+/** The points up to the next one of another thread: 1; 0 at the end; or a negative errno with the reason in diag. */
+int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
+
+/** The next point, when there was no heap_stream_run(): 1; 0 at the end; or a negative errno with the reason in diag. */
 int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag);
 
 void heap_stream_free(struct heap_stream *stream);
