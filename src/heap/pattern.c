@@ -71,7 +71,8 @@ void heap_plain_symbol(const char *symbol, char *plain, size_t size)
 	static const char anonymous[] = "(anonymous namespace)";
 	size_t used = 0;
 	for (const char *at = symbol; *at && used + 1 < size;) {
-		size_t whole = operator_length(symbol, at);
+		/* Rust's "<Type as Trait>" is a part of the name. */
+		size_t whole = at == symbol && *at == '<' ? (size_t)(bracket_end(at, '<', '>') - at) : operator_length(symbol, at);
 		if (!whole && !strncmp(at, anonymous, strlen(anonymous)))
 			whole = strlen(anonymous);
 		if (whole) {

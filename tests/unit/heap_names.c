@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames by name: with names made up here, so that what is inlined, missing and the same is known. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +17,25 @@
 /* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000 nothing, 0x4000 operator new. */
 struct symbols { int calls; };
 static struct symbols fake;
+
+/* From FIRST_NAMED on, NAMED_STEP bytes each: names that patterns have to do with. */
+enum { PLAIN, OVERLOADED, TEMPLATE, SHIFT, CALL, NOT, CONVERSION, NEW_ARRAY, ANONYMOUS, RETURNS, ARROW, RUST, RUST_TRAIT, LAMBDA, FIRST_NAMED = 0x8000, NAMED_STEP = 16 };
+static const struct symbol_frame named[] = {
+	[PLAIN] = {"parse_line", "parse_line", NULL, 0, false},
+	[OVERLOADED] = {"Lexer::next(char const*, int) const", "_ZNK5Lexer4nextEPKci", NULL, 0, false},
+	[TEMPLATE] = {"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > >::push_back(std::pair<int, char>&&)", "_ZNSt6vector", NULL, 0, false},
+	[SHIFT] = {"operator<<(std::ostream&, Point const&)", "_ZlsRSoRK5Point", NULL, 0, false},
+	[CALL] = {"Hash<int>::operator()(int) const", "_ZNK4HashIiEclEi", NULL, 0, false},
+	[NOT] = {"Flag::operator!=(Flag const&)", "_ZN4FlagneERKS_", NULL, 0, false},
+	[CONVERSION] = {"Text::operator char const*() const", "_ZNK4TextcvPKcEv", NULL, 0, false},
+	[NEW_ARRAY] = {"operator new[](unsigned long)", "_Znam", NULL, 0, false},
+	[ANONYMOUS] = {"(anonymous namespace)::Pool<64ul>::take()", "_ZN12_GLOBAL__N_14PoolILm64EE4takeEv", NULL, 0, false},
+	[RETURNS] = {"std::unique_ptr<Node> make_node<Leaf, int>(int&&)", "_Z9make_node", NULL, 0, false},
+	[ARROW] = {"Handle<Node>::operator->() const", "_ZNK6HandleI4NodeEptEv", NULL, 0, false},
+	[RUST] = {"alloc::vec::Vec<T,A>::reserve", "_ZN5alloc3vec16Vec$LT$T$C$A$GT$7reserve17h0123456789abcdefE", NULL, 0, false},
+	[RUST_TRAIT] = {"<alloc::string::String as core::fmt::Write>::write_str", "_RNvX", NULL, 0, false},
+	[LAMBDA] = {"run(std::function<void (int)>)::{lambda(int)#1}::operator()(int) const", "_ZZ3run", NULL, 0, false},
+};
 struct symbols *symbols_new(void) { return &fake; }
 void symbols_free(struct symbols *symbols) { symbols->calls = 0; }
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
@@ -32,6 +53,10 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 	(void)path, (void)build_id, (void)build_id_size;
 	assert_true(is_return_address);
 	symbols->calls++;
+	if (offset >= FIRST_NAMED) {
+		*frames = &named[(offset - FIRST_NAMED) / NAMED_STEP];
+		return 1;
+	}
 	*frames = offset >> 12 == 1 ? &at_main[offset & 1] : offset >> 12 == 2 ? at_load : offset >> 12 == 4 ? &at_new : &nothing;
 	return offset >> 12 == 2 ? 3 : 1;
 }
@@ -134,9 +159,93 @@ static void test_culling(void **state)
 	assert_stack(heap_names_site(names, &sites[2]), "libc.so.6!malloc;app!operator new(unsigned long);[truncated]");
 }
 
+static void test_plain_symbols(void **state)
+{
+	static const struct { const char *symbol, *plain; } cases[] = {
+		{"parse_line", "parse_line"}, {"Lexer::next(char const*, int) const", "Lexer::next"},
+		{"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > >::push_back(std::pair<int, char>&&)", "std::vector::push_back"},
+		{"operator<<(std::ostream&, Point const&)", "operator<<"}, {"Hash<int>::operator()(int) const", "Hash::operator()"},
+		{"Flag::operator!=(Flag const&)", "Flag::operator!="}, {"Text::operator char const*() const", "Text::operator char const*"},
+		{"operator new[](unsigned long)", "operator new[]"}, {"operator new(unsigned long)", "operator new"},
+		{"(anonymous namespace)::Pool<64ul>::take()", "(anonymous namespace)::Pool::take"},
+		{"std::unique_ptr<Node> make_node<Leaf, int>(int&&)", "make_node"}, {"Handle<Node>::operator->() const", "Handle::operator->"},
+		{"alloc::vec::Vec<T,A>::reserve", "alloc::vec::Vec::reserve"},
+		{"<alloc::string::String as core::fmt::Write>::write_str", "<alloc::string::String as core::fmt::Write>::write_str"},
+		{"operator_table_find(int)", "operator_table_find"}, {"f(int", "f"}, {"v<int", "v"}, {"", ""},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char plain[128];
+		heap_plain_symbol(cases[i].symbol, plain, sizeof(plain));
+		assert_string_equal(plain, cases[i].plain);
+		/* Cut, not overrun. */
+		char small[5] = {1, 1, 1, 1, 1};
+		heap_plain_symbol(cases[i].symbol, small, 4);
+		assert_true(strlen(small) < 4 && small[4] == 1);
+	}
+}
+
+static void test_globs(void **state)
+{
+	static const struct { const char *pattern, *text; bool matches; } cases[] = {
+		{"a*c", "abc", true}, {"a*c", "ac", true}, {"a*c", "abcd", false}, {"*", "", true}, {"?", "", false}, {"A?C", "abc", true}, {"", "", true},
+		{"", "a", false}, {"**b**", "abc", true}, {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false}, {"[x]", "x", false}, {"[X]", "[x]", true}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(heap_glob(cases[i].pattern, cases[i].text), cases[i].matches);
+}
+
+static void test_patterns(void **state)
+{
+	static const struct { const char *pattern; int name; bool matches; } cases[] = {
+		{"parse_line", PLAIN, true}, {"PARSE_*", PLAIN, true}, {"parse", PLAIN, false}, {"app!parse_line", PLAIN, true}, {"APP!", PLAIN, true},
+		{"lib!parse_line", PLAIN, false}, {"a?p!*", PLAIN, true}, {"!parse_line", PLAIN, true}, {"app+0x8000", PLAIN, true}, {"app+0x8010", PLAIN, false},
+		{"Lexer::next", OVERLOADED, true}, {"lexer::next(char const*, int) const", OVERLOADED, true}, {"Lexer::next(int)", OVERLOADED, false},
+		{"_ZNK5Lexer4nextEPKci", OVERLOADED, true}, {"std::vector::push_back", TEMPLATE, true}, {"std::vector*", TEMPLATE, true},
+		{"vector::push_back", TEMPLATE, false}, {"app!operator<<", SHIFT, true}, {"operator<", SHIFT, false}, {"Hash::operator()", CALL, true},
+		{"app!Flag::operator!=", NOT, true}, {"Flag::operator!=", NOT, true}, {"Text::operator char const*", CONVERSION, true},
+		{"operator new[]", NEW_ARRAY, true}, {"operator new", NEW_ARRAY, false}, {"(anonymous namespace)::Pool::take", ANONYMOUS, true},
+		{"*::Pool::take", ANONYMOUS, true}, {"make_node", RETURNS, true}, {"Handle::operator->", ARROW, true}, {"alloc::vec::Vec::reserve", RUST, true},
+		{"alloc::vec::Vec<T,A>::reserve", RUST, true}, {"<alloc::string::String as *>::write_str", RUST_TRAIT, true}, {"run", LAMBDA, true},
+	};
+	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
+	uint32_t stacks[COUNT];
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		stacks[i] = scene_stack(&scene, FIRST_NAMED + NAMED_STEP * cases[i].name, 0);
+		keep(stacks[i]);
+	}
+	open_names(false);
+	for (int i = 0; i < COUNT; i++) {
+		struct heap_patterns patterns = {.count = 0};
+		struct diag diag = {""};
+		assert_int_equal(heap_patterns_add(&patterns, cases[i].pattern, &diag), 0);
+		if (heap_patterns_match(&patterns, names, heap_names_stack(names, stacks[i])) != cases[i].matches)
+			fail_msg("%s, %s", cases[i].pattern, named[cases[i].name].function);
+		heap_patterns_fini(&patterns);
+	}
+}
+
+static void test_bad_patterns(void **state)
+{
+	struct heap_patterns patterns = {.count = 0};
+	struct diag diag = {""};
+	(void)state;
+	open_names(false);
+	struct diag ignored = {""};
+	assert_int_equal(heap_patterns_add(&patterns, "", &ignored), -EINVAL);
+	assert_int_equal(heap_patterns_add(&patterns, "!", &ignored), -EINVAL);
+	assert_int_equal(heap_patterns_add_list(&patterns, "# none\n\n  malloc \r\nlibc!\n!\n", "list.txt", &diag), -EINVAL);
+	assert_string_equal(diag.text, "list.txt, line 5: \"!\" is no frame: write image!, image!symbol, symbol or image+0xOFFSET");
+	assert_int_equal(patterns.count, 2);
+	assert_string_equal(patterns.items[0].symbol, "malloc");
+	heap_patterns_fini(&patterns);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {TEST(test_stacks), TEST(test_lines), TEST(test_culling)};
+	const struct CMUnitTest tests[] = {TEST(test_stacks), TEST(test_lines), TEST(test_culling), cmocka_unit_test(test_plain_symbols), cmocka_unit_test(test_globs),
+		TEST(test_patterns), TEST(test_bad_patterns)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
