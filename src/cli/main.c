@@ -59,6 +59,17 @@ bool command_is_help_word(const char *word)
 	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
 }
 
+/* "-i FILE ... -a heap ...", as the documented tool is called: the command is behind its options. */
+static bool asks_as_documented(int argc, char **argv)
+{
+	if (argv[1][0] != '-')
+		return false;
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcasecmp(argv[i], "-a") && !strcasecmp(argv[i + 1], "heap"))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
@@ -70,6 +81,10 @@ int main(int argc, char **argv)
 		name = "help";
 	if (!strcasecmp(name, "--version") || !strcasecmp(name, "-version") || !strcmp(name, "-V"))
 		name = "version";
+	if (asks_as_documented(argc, argv)) {
+		argv[0] = (char *)command_heap.name;
+		return command_heap.run(argc, argv);
+	}
 	const struct command *command = command_find(name);
 	if (!command)
 		return cli_fail("%s: no such command; xheap help lists them", name);
