@@ -104,13 +104,18 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record report recover heap dump info help version" "$current"
+		_xheap_reply "record report recover heap symbols dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	symbols)
+		case $current in
+		-*) _xheap_reply "-threads -again --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	report)
 		case $current in
 		-*) _xheap_reply "--help" "$current" ;;
@@ -118,7 +123,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record report recover heap dump info" "$current" ;;
+	help) _xheap_reply "record report recover heap symbols dump info" "$current" ;;
 	esac
 }
 

@@ -27,6 +27,7 @@ end
 complete -c xheap -f
 complete -c xheap -n __fish_use_subcommand -a record -d 'Run a command and record every heap call of it'
 complete -c xheap -n __fish_use_subcommand -a report -d 'The first answer: the peak, who allocates most'
+complete -c xheap -n __fish_use_subcommand -a symbols -d 'Put the names of a trace\'s code into it'
 complete -c xheap -n __fish_use_subcommand -a recover -d 'Complete the trace of a session whose logger was killed'
 complete -c xheap -n __fish_use_subcommand -a heap -d 'Show where the memory went'
 complete -c xheap -n __fish_use_subcommand -a dump -d 'Print all that a trace holds'
@@ -53,7 +54,7 @@ complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_s
 
 complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
 complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Do not remove the session\'s directory'
-complete -c xheap -n '__fish_seen_subcommand_from recover report heap dump info; and not __fish_seen_subcommand_from record' -k -a '(__xheap_traces)'
+complete -c xheap -n '__fish_seen_subcommand_from recover report heap symbols dump info; and not __fish_seen_subcommand_from record' -k -a '(__xheap_traces)'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o stacks -d 'One row per distinct stack'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o frames -d 'One row per function'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o image -d 'One row per executable or library'
@@ -81,6 +82,8 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o noDefaultCull -d 'Lea
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o o -r -F -d 'Write the report to FILE'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functions apart by line'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Form of the report'
+complete -c xheap -n '__fish_seen_subcommand_from symbols' -o threads -x -d 'So many at a time'
+complete -c xheap -n '__fish_seen_subcommand_from symbols' -o again -d 'Look anew'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap call in the order of time'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Every block'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'What was resident of each process'
@@ -90,4 +93,4 @@ complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Process
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Events from T1 to T2'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o format -x -a 'text csv json' -d 'Form of the output'
 complete -c xheap -n '__fish_seen_subcommand_from info' -o format -x -a 'text json' -d 'Form of the output'
-complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record report recover heap dump info'
+complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record report recover heap symbols dump info'

@@ -21,7 +21,8 @@ struct command {
 	int (*run)(int argc, char **argv); /**< argv[0] is the command's name; returns the exit status */
 };
 
-extern const struct command command_record, command_recover, command_info, command_dump, command_report, command_heap, command_help, command_version;
+extern const struct command command_record, command_recover, command_info, command_dump, command_report, command_heap, command_symbols,
+	command_help, command_version;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);

@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
 	&command_report,
 	&command_recover,
 	&command_info,
+	&command_symbols,
 	&command_dump,
 	&command_heap,
 	&command_help,

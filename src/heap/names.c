@@ -43,6 +43,8 @@ struct heap_names {
 	uint32_t *pending;            /* nodes of a stack that are still to be named */
 	uint32_t *entry_names;        /* per entry of the trace, or HEAP_NONE */
 	bool *is_used;                /* per image */
+	uint32_t *stored;             /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
+	uint8_t *stored_image;        /* per image: 1 + whether it had symbols when they were stored, or 0 */
 	const char **without_symbols;
 };
 
@@ -61,6 +63,12 @@ struct heap_names *heap_names_new(const struct trace *trace, struct symbols *sym
 	names->entry_names = memory_resize(NULL, dictionary->entry_count, sizeof(*names->entry_names));
 	memset(names->entry_names, 0xff, dictionary->entry_count * sizeof(*names->entry_names));
 	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
+	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
+		names->stored[dictionary->symbols[i].frame] = i + 1;
+	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		names->stored_image[dictionary->nameds[i].image] = 1 + dictionary->nameds[i].has_symbols;
 	memory_grow(names->frames, names->frame_count, names->frame_capacity);
 	names->frames[names->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
 	return names;
@@ -81,6 +89,8 @@ void heap_names_free(struct heap_names *names)
 	free(names->pending);
 	free(names->entry_names);
 	free(names->is_used);
+	free(names->stored);
+	free(names->stored_image);
 	free(names->without_symbols);
 	free(names);
 }
@@ -164,6 +174,27 @@ static void resolved_add(struct heap_names *names, uint32_t name, const struct s
 		(struct resolved){name, frame ? frame->file : NULL, frame ? frame->line : 0, frame && frame->inlined};
 }
 
+static void add_function(struct heap_names *names, const struct trace_frame *address, const struct symbol_frame *frame)
+{
+	resolved_add(names, frame->function ? name_of_symbol(names, address->image, frame) : name_of_offset(names, address->image, address->offset),
+		     frame);
+}
+
+static const char *known_text(const char *text)
+{
+	return *text ? text : NULL;
+}
+
+/* As the trace has them. */
+static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct trace_symbol *symbol)
+{
+	for (uint32_t i = 0; i < symbol->count; i++) {
+		const struct trace_function *function = &names->dictionary->functions[symbol->first + i];
+		add_function(names, address, &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
+								     known_text(function->file), function->line, function->is_inlined});
+	}
+}
+
 static struct span frame_resolve(struct heap_names *names, uint32_t frame)
 {
 	struct span *span = &names->spans[frame];
@@ -176,12 +207,17 @@ static struct span frame_resolve(struct heap_names *names, uint32_t frame)
 	} else {
 		const struct trace_image *image = &names->dictionary->images[address->image];
 		const struct symbol_frame *frames;
-		size_t count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size, address->offset, true,
-					       &frames);
+		size_t count = 0;
 		names->is_used[address->image] = true;
+		if (names->stored[frame])
+			add_stored(names, address, &names->dictionary->symbols[names->stored[frame] - 1]);
+		else
+			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size, address->offset, true, &frames);
 		for (size_t i = 0; i < count; i++)
-			resolved_add(names, frames[i].function ? name_of_symbol(names, address->image, &frames[i])
-							       : name_of_offset(names, address->image, address->offset), &frames[i]);
+			add_function(names, address, &frames[i]);
+		/* A row of the trace may be empty. */
+		if (names->resolved_count == span->first)
+			resolved_add(names, name_of_offset(names, address->image, address->offset), NULL);
 	}
 	span->count = names->resolved_count - span->first;
 	return *span;
@@ -332,7 +368,9 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 	names->without_symbols = memory_zeroed(dictionary->image_count, sizeof(*names->without_symbols));
 	for (uint32_t i = 0; i < dictionary->image_count; i++) {
 		const struct trace_image *image = &dictionary->images[i];
-		if (names->is_used[i] && !symbols_image_has_symbols(names->symbols, image->path, image->build_id, image->build_id_size))
+		bool has_symbols = !names->is_used[i] || (names->stored_image[i] ? names->stored_image[i] > 1
+			: symbols_image_has_symbols(names->symbols, image->path, image->build_id, image->build_id_size));
+		if (!has_symbols)
 			names->without_symbols[found++] = text_file_name(image->path);
 	}
 	qsort(names->without_symbols, found, sizeof(*names->without_symbols), text_compare);

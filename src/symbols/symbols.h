@@ -5,7 +5,7 @@
  * What is looked at, in this order: debug information and symbols of the file itself (only if its build-id is the
  * recorded one), a separate debug file (by build-id or debuglink, below each directory of the colon-separated
  * XHEAP_DEBUG_PATH, then below /usr/lib/debug; from debuginfod where DEBUGINFOD_URLS is set), the mini debug
- * information in .gnu_debugdata. Nothing is said rather than something wrong. Not thread-safe.
+ * information in .gnu_debugdata. Nothing is said rather than something wrong. One thread at a time may use a struct symbols.
  */
 #ifndef XHEAP_SYMBOLS_SYMBOLS_H
 #define XHEAP_SYMBOLS_SYMBOLS_H

@@ -277,6 +277,32 @@ uint32_t dictionary_add_gap(struct dictionary *dictionary, const struct trace_ga
 	return dictionary->gap_count++;
 }
 
+uint32_t dictionary_add_symbol(struct dictionary *dictionary, const struct trace_symbol *row)
+{
+	if (!ROOM(symbol, symbols))
+		return TRACE_NONE;
+	dictionary->symbols[dictionary->symbol_count] = *row;
+	return dictionary->symbol_count++;
+}
+
+uint32_t dictionary_add_function(struct dictionary *dictionary, const struct trace_function *row)
+{
+	struct trace_function copy = *row;
+	if (!keep_text(dictionary, &copy.function) || !keep_text(dictionary, &copy.mangled) || !keep_text(dictionary, &copy.file) ||
+	    !ROOM(function, functions))
+		return TRACE_NONE;
+	dictionary->functions[dictionary->function_count] = copy;
+	return dictionary->function_count++;
+}
+
+uint32_t dictionary_add_named(struct dictionary *dictionary, const struct trace_named *row)
+{
+	if (!ROOM(named, nameds))
+		return TRACE_NONE;
+	dictionary->nameds[dictionary->named_count] = *row;
+	return dictionary->named_count++;
+}
+
 uint32_t dictionary_add_sample(struct dictionary *dictionary, const struct trace_sample *row)
 {
 	if (!ROOM(sample, samples))

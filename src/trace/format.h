@@ -56,8 +56,9 @@ enum format_type {
 	FORMAT_STATISTICS = 13,
 	FORMAT_FOOTER = 14,
 	FORMAT_MEMORY = 15,
+	FORMAT_SYMBOLS = 16,
 	FORMAT_TYPE_COUNT
-	/* Up to 31 are kept for raw buffers, symbols and segment indexes. */
+	/* Up to 31 are kept for raw buffers and segment indexes. */
 };
 
 /** Bits of a block's flags. */

@@ -254,6 +254,32 @@ static bool take_sample(struct load *load, struct reading *reading)
 	return !reading->has_failed && (row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE);
 }
 
+static bool take_named(struct load *load, struct reading *reading)
+{
+	uint32_t number = reading_number32(reading);
+	struct trace_named row = {.image = number ? image_id(load, number - 1) : TRACE_NONE, .has_symbols = reading_number(reading)};
+	return !reading->has_failed && row.image != TRACE_NONE && dictionary_add_named(&load->dictionary, &row) != TRACE_NONE;
+}
+
+static bool take_symbol(struct load *load, struct reading *reading)
+{
+	if (reading_number(reading) == ROWS_NAMED)
+		return take_named(load, reading);
+	const struct load_ids *frames = &current(load)->frames;
+	uint32_t number = reading_number32(reading), count = reading_number32(reading);
+	if (reading->has_failed || number >= frames->count)
+		return false;
+	struct trace_symbol row = {.frame = frames->ids[number], .first = load->dictionary.function_count, .count = count};
+	/* A count that is no true one ends with the bytes. */
+	for (uint32_t i = 0; i < count; i++) {
+		struct trace_function function;
+		rows_get_function(reading, &load->texts, &function);
+		if (reading->has_failed || dictionary_add_function(&load->dictionary, &function) == TRACE_NONE)
+			return false;
+	}
+	return dictionary_add_symbol(&load->dictionary, &row) != TRACE_NONE;
+}
+
 static bool take_option(struct load *load, struct reading *reading)
 {
 	struct trace_option row;
@@ -270,6 +296,7 @@ static const struct {
 	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
 	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},         [FORMAT_MEMORY] = {take_sample},
+	[FORMAT_SYMBOLS] = {take_symbol},
 };
 
 /* A block as it was found: its head is in load->scratch. */

@@ -223,6 +223,38 @@ void rows_get_sample(struct reading *reading, struct trace_sample *row)
 	row->resident_bytes = reading_number(reading);
 }
 
+enum { FUNCTION_INLINED = 1 };
+
+void rows_put_symbol(struct bytes *bytes, uint32_t frame, const struct trace_function *functions, uint32_t count)
+{
+	bytes_number(bytes, ROWS_SYMBOL);
+	bytes_number(bytes, frame);
+	bytes_number(bytes, count);
+	for (uint32_t i = 0; i < count; i++) {
+		bytes_text(bytes, functions[i].function);
+		bytes_text(bytes, functions[i].mangled);
+		bytes_text(bytes, functions[i].file);
+		bytes_number(bytes, functions[i].line);
+		bytes_number(bytes, functions[i].is_inlined ? FUNCTION_INLINED : 0);
+	}
+}
+
+void rows_put_named(struct bytes *bytes, uint32_t image, bool has_symbols)
+{
+	bytes_number(bytes, ROWS_NAMED);
+	bytes_number(bytes, image);
+	bytes_number(bytes, has_symbols);
+}
+
+void rows_get_function(struct reading *reading, struct rows_texts *texts, struct trace_function *row)
+{
+	row->function = rows_get_text(reading, texts);
+	row->mangled = rows_get_text(reading, texts);
+	row->file = rows_get_text(reading, texts);
+	row->line = reading_number32(reading);
+	row->is_inlined = reading_number(reading) & FUNCTION_INLINED;
+}
+
 void rows_put_option(struct bytes *bytes, const struct trace_option *row)
 {
 	bytes_text(bytes, row->name);

@@ -25,6 +25,11 @@ void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t
 void rows_put_heap(struct bytes *bytes, const struct trace_heap *row);
 void rows_put_gap(struct bytes *bytes, const struct trace_gap *row);
 void rows_put_sample(struct bytes *bytes, const struct trace_sample *row);
+
+/** A row of SYMBOLS is the one or the other. */
+enum rows_symbol_kind { ROWS_SYMBOL, ROWS_NAMED };
+void rows_put_symbol(struct bytes *bytes, uint32_t frame, const struct trace_function *functions, uint32_t count);
+void rows_put_named(struct bytes *bytes, uint32_t image, bool has_symbols);
 void rows_put_option(struct bytes *bytes, const struct trace_option *row);
 void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics);
 
@@ -40,6 +45,7 @@ void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct tr
 void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row);
 void rows_get_gap(struct reading *reading, struct trace_gap *row);
 void rows_get_sample(struct reading *reading, struct trace_sample *row);
+void rows_get_function(struct reading *reading, struct rows_texts *texts, struct trace_function *row);
 void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);
 void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics);
 

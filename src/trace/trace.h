@@ -101,6 +101,24 @@ struct trace_sample {
 	uint64_t resident_bytes;
 };
 
+/** A function that a frame's code belongs to. */
+struct trace_function {
+	const char *function;    /**< as its language writes it; "" when unknown */
+	const char *mangled;     /**< as its file has it; "" when unknown or the same */
+	const char *file;        /**< of the source; "" when unknown */
+	uint32_t line;           /**< 0: unknown */
+	bool is_inlined;
+};
+
+/** The functions of a frame, inlined ones first, as they were stored with the trace. Of several rows of a frame the last one holds. */
+struct trace_symbol {
+	uint32_t frame;          /**< its place in trace->frames */
+	uint32_t first, count;   /**< places in trace->functions */
+};
+
+/** Whether an image had symbols when they were stored. The last one of an image holds. */
+struct trace_named { uint32_t image; bool has_symbols; };
+
 /** What the session says about itself; texts "name=value" in the order written. */
 struct trace_option { const char *name, *value; };
 
@@ -148,6 +166,9 @@ struct trace_dictionary {
 	const struct trace_heap *heaps;        uint32_t heap_count;
 	const struct trace_gap *gaps;          uint32_t gap_count;
 	const struct trace_sample *samples;    uint32_t sample_count; /**< of each process in the order of time */
+	const struct trace_symbol *symbols;    uint32_t symbol_count;
+	const struct trace_function *functions; uint32_t function_count;
+	const struct trace_named *nameds;      uint32_t named_count;
 	const struct trace_option *options;    uint32_t option_count;
 	const char *host;                      /**< node name, system, release, machine */
 	const char *clock;                     /**< "tsc" or "monotonic_raw" */

@@ -40,7 +40,8 @@ enum {
 
 /* Sections in the order in which they are written: none refers to a later one. */
 static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
-					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY};
+					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY,
+					 FORMAT_SYMBOLS};
 
 struct section {
 	struct bytes bytes;
@@ -663,6 +664,24 @@ void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
 	need_process(writer, sample->process);
 	struct section *section = section_of(writer, FORMAT_MEMORY);
 	rows_put_sample(&section->bytes, sample);
+	section_added(writer, section);
+}
+
+void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)
+{
+	need_segment(writer);
+	uint32_t number = need_frame(writer, frame);
+	struct section *section = section_of(writer, FORMAT_SYMBOLS);
+	rows_put_symbol(&section->bytes, number, functions, count);
+	section_added(writer, section);
+}
+
+void writer_add_named(struct writer *writer, const struct trace_named *named)
+{
+	need_segment(writer);
+	uint32_t image = need_image(writer, named->image);
+	struct section *section = section_of(writer, FORMAT_SYMBOLS);
+	rows_put_named(&section->bytes, image, named->has_symbols);
 	section_added(writer, section);
 }
 

@@ -71,6 +71,12 @@ uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry
 uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
 
+/** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished file for it. */
+void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
+
+/** Add whether an image has symbols. */
+void writer_add_named(struct writer *writer, const struct trace_named *named);
+
 /** Add what was resident of a process that was added. */
 void writer_add_sample(struct writer *writer, const struct trace_sample *sample);
 

@@ -119,6 +119,13 @@ static void check_dictionary(const struct trace_dictionary *dictionary)
 		expect(dictionary->entries[i].name && (dictionary->entries[i].image == TRACE_NONE || dictionary->entries[i].image < dictionary->image_count));
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		expect(dictionary->heaps[i].process < dictionary->process_count && dictionary->heaps[i].name);
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
+		expect(dictionary->symbols[i].frame < dictionary->frame_count &&
+		       dictionary->symbols[i].first + dictionary->symbols[i].count <= dictionary->function_count);
+	for (uint32_t i = 0; i < dictionary->function_count; i++)
+		expect(dictionary->functions[i].function && dictionary->functions[i].mangled && dictionary->functions[i].file);
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		expect(dictionary->nameds[i].image < dictionary->image_count);
 	for (uint32_t i = 0; i < dictionary->sample_count; i++)
 		expect(dictionary->samples[i].process < dictionary->process_count);
 	for (uint32_t i = 0; i < dictionary->gap_count; i++)

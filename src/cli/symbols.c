@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xheap symbols: puts the names of a trace's code into it, so that it can be read where the images are not. The work is shared out in
+ * parts of images; each thread has its own handles of the files. What was found goes into a copy of the trace, which takes the
+ * trace's place when it is whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "symbols/symbols.h"
+#include "trace/writer.h"
+
+enum { THREADS_MAX = 64, PROGRESS_NS = 100000000, COPY_CHUNK = 1 << 24, JOB_FRAMES = 2048 };
+
+/* Frames of one image. */
+struct job {
+	uint32_t image;
+	bool is_first;                /* of the image's jobs */
+	uint32_t *frames;
+	uint32_t count;
+	struct found { const struct symbol_frame *functions; size_t count; } *found;
+	bool has_symbols;
+};
+
+struct work {
+	const struct trace_dictionary *dictionary;
+	struct job *jobs;
+	uint32_t job_count, next;     /* next: the first that nobody has taken */
+	uint32_t done;                /* addresses */
+};
+
+struct symbols_options {
+	const char *path;
+	uint64_t threads;
+	bool is_again;
+};
+
+/* ---- sharing out ---- */
+
+static int job_compare(const void *a, const void *b)
+{
+	const struct job *left = a, *right = b;
+	return (left->count < right->count) - (left->count > right->count);
+}
+
+static void job_begin(struct work *work, size_t *capacity, uint32_t image, bool is_first)
+{
+	if (work->job_count >= *capacity) {
+		*capacity = memory_capacity(*capacity, (size_t)work->job_count + 1);
+		work->jobs = memory_resize(work->jobs, *capacity, sizeof(*work->jobs));
+	}
+	work->jobs[work->job_count++] = (struct job){.image = image, .is_first = is_first, .frames = memory_zeroed(JOB_FRAMES, sizeof(uint32_t)),
+						     .found = memory_zeroed(JOB_FRAMES, sizeof(struct found))};
+}
+
+/* Jobs for the frames that have no symbols yet, of one image each. */
+static void work_make(struct work *work, const struct trace_dictionary *dictionary, bool is_again)
+{
+	bool *is_stored = memory_zeroed(dictionary->frame_count, sizeof(*is_stored));
+	uint32_t *job_of = memory_resize(NULL, dictionary->image_count, sizeof(*job_of)); /* the one that is being filled */
+	size_t capacity = 0;
+	*work = (struct work){.dictionary = dictionary};
+	memset(job_of, 0xff, dictionary->image_count * sizeof(*job_of));
+	for (uint32_t i = 0; i < dictionary->symbol_count && !is_again; i++)
+		is_stored[dictionary->symbols[i].frame] = true;
+	for (uint32_t i = 0; i < dictionary->frame_count; i++) {
+		uint32_t image = dictionary->frames[i].image;
+		if (image >= dictionary->image_count || is_stored[i])
+			continue;
+		if (job_of[image] == UINT32_MAX || work->jobs[job_of[image]].count == JOB_FRAMES) {
+			job_begin(work, &capacity, image, job_of[image] == UINT32_MAX);
+			job_of[image] = work->job_count - 1;
+		}
+		struct job *job = &work->jobs[job_of[image]];
+		job->frames[job->count++] = i;
+	}
+	if (work->job_count)
+		qsort(work->jobs, work->job_count, sizeof(*work->jobs), job_compare);
+	free(is_stored);
+	free(job_of);
+}
+
+static void work_fini(struct work *work)
+{
+	for (uint32_t i = 0; i < work->job_count; i++) {
+		free(work->jobs[i].frames);
+		free(work->jobs[i].found);
+	}
+	free(work->jobs);
+}
+
+struct worker {
+	struct work *work;
+	struct symbols *symbols;      /* what was found lives in it */
+	pthread_t thread;
+};
+
+static void *worker_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct work *work = worker->work;
+	uint32_t at;
+	while ((at = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->job_count) {
+		struct job *job = &work->jobs[at];
+		const struct trace_image *image = &work->dictionary->images[job->image];
+		for (uint32_t i = 0; i < job->count; i++) {
+			struct found *found = &job->found[i];
+			found->count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size,
+						       work->dictionary->frames[job->frames[i]].offset, true, &found->functions);
+			__atomic_fetch_add(&work->done, 1, __ATOMIC_RELAXED);
+		}
+		job->has_symbols = symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
+	}
+	return NULL;
+}
+
+/* A line on a terminal, until all is done. */
+static void progress_show(struct work *work, uint32_t all)
+{
+	if (isatty(STDERR_FILENO) != 1)
+		return;
+	for (uint32_t done = 0; done < all;) {
+		struct timespec time = {0, PROGRESS_NS};
+		nanosleep(&time, NULL);
+		done = __atomic_load_n(&work->done, __ATOMIC_RELAXED);
+		fprintf(stderr, "\r%s of %s addresses", text_count(done).data, text_count(all).data);
+	}
+	fputs("\r\033[K", stderr);
+}
+
+static uint32_t work_count(const struct work *work)
+{
+	uint32_t all = 0;
+	for (uint32_t i = 0; i < work->job_count; i++)
+		all += work->jobs[i].count;
+	return all;
+}
+
+static int work_do(struct work *work, struct worker *workers, unsigned count)
+{
+	unsigned started = 0;
+	for (unsigned i = 0; i < count; i++)
+		workers[i] = (struct worker){.work = work, .symbols = symbols_new()};
+	while (started < count && !pthread_create(&workers[started].thread, NULL, worker_run, &workers[started]))
+		started++;
+	if (!started)
+		worker_run(&workers[0]);
+	else
+		progress_show(work, work_count(work));
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(workers[i].thread, NULL);
+	return 0;
+}
+
+/* ---- writing ---- */
+
+static int copy_file(const char *from, const char *to, struct diag *diag)
+{
+	struct stat status;
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0 || fstat(in, &status) != 0)
+		return diag_errno(diag, "cannot read %s", from);
+	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777);
+	int error = out < 0 ? diag_errno(diag, "cannot write %s", to) : 0;
+	for (ssize_t moved = 1; !error && moved > 0;) {
+		moved = copy_file_range(in, NULL, out, NULL, COPY_CHUNK, 0);
+		if (moved < 0)
+			error = diag_errno(diag, "cannot copy %s to %s", from, to);
+	}
+	if (out >= 0 && close(out) != 0 && !error)
+		error = diag_errno(diag, "cannot write %s", to);
+	close(in);
+	return error;
+}
+
+static const char *text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+static void found_write(struct writer *writer, uint32_t frame, const struct found *found)
+{
+	struct trace_function *functions = memory_zeroed(found->count, sizeof(*functions));
+	for (size_t i = 0; i < found->count; i++) {
+		const struct symbol_frame *from = &found->functions[i];
+		bool is_mangled = from->mangled && from->function && strcmp(from->mangled, from->function) != 0;
+		functions[i] = (struct trace_function){.function = text_or_empty(from->function), .mangled = is_mangled ? from->mangled : "",
+						       .file = text_or_empty(from->file), .line = from->line, .is_inlined = from->inlined};
+	}
+	writer_add_symbol(writer, frame, functions, (uint32_t)found->count);
+	free(functions);
+}
+
+static int trace_write(const struct work *work, const char *path, struct diag *diag)
+{
+	struct writer *writer;
+	struct trace_statistics none = {0};
+	int error = writer_reopen(&writer, path, NULL, diag);
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < work->job_count; i++) {
+		const struct job *job = &work->jobs[i];
+		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols});
+		for (uint32_t k = 0; k < job->count; k++)
+			found_write(writer, job->frames[k], &job->found[k]);
+	}
+	return writer_close(writer, &none, diag);
+}
+
+/* A copy with the symbols takes the trace's place: at any moment there is a whole one. */
+static int trace_replace(const struct work *work, const char *path)
+{
+	struct diag diag = {""};
+	char *temporary = NULL;
+	if (asprintf(&temporary, "%s.%d.new", path, (int)getpid()) < 0)
+		memory_exhausted(0);
+	int error = copy_file(path, temporary, &diag);
+	error = error ? error : trace_write(work, temporary, &diag);
+	if (!error && rename(temporary, path) != 0)
+		error = diag_errno(&diag, "cannot replace %s", path);
+	if (error)
+		unlink(temporary);
+	free(temporary);
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
+/* ---- telling ---- */
+
+/* The package that a file is of, as Debian's systems know it; "" when that is not known. */
+static void package_find(const char *path, char *package, size_t size)
+{
+	int ends[2];
+	package[0] = 0;
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	pid_t pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execlp("dpkg-query", "dpkg-query", "-S", path, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	ssize_t length = pid > 0 ? read(ends[0], package, size - 1) : 0;
+	close(ends[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	package[length > 0 ? length : 0] = 0;
+	package[strcspn(package, ":\n")] = 0;
+}
+
+static void missing_print(const struct trace_image *image)
+{
+	static const char usr[] = "/usr";
+	char package[256];
+	package_find(image->path, package, sizeof(package));
+	/* Packages may have it where it lay before /bin and /lib went to /usr. */
+	if (!package[0] && !strncmp(image->path, usr, strlen(usr)))
+		package_find(image->path + strlen(usr), package, sizeof(package));
+	fprintf(stderr, "xheap: no symbols for %s, build-id ", image->path);
+	for (uint32_t i = 0; i < image->build_id_size; i++)
+		fprintf(stderr, "%02x", image->build_id[i]);
+	if (!image->build_id_size)
+		fputs("none", stderr);
+	if (package[0])
+		fprintf(stderr, ": install %s-dbgsym", package);
+	putc('\n', stderr);
+}
+
+static void summary_print(const struct work *work, const char *path, int64_t time_ns)
+{
+	uint64_t all = 0, named = 0, with_line = 0, missing = 0;
+	for (uint32_t i = 0; i < work->job_count; i++) {
+		const struct job *job = &work->jobs[i];
+		for (uint32_t k = 0; k < job->count; k++, all++) {
+			named += job->found[k].count && job->found[k].functions[0].function;
+			with_line += job->found[k].count && job->found[k].functions[0].line;
+		}
+		if (job->has_symbols || !job->is_first)
+			continue;
+		missing_print(&work->dictionary->images[job->image]);
+		missing++;
+	}
+	if (missing && !getenv("DEBUGINFOD_URLS"))
+		fputs("xheap: or set DEBUGINFOD_URLS, as https://debuginfod.debian.net, and run this again with -again\n", stderr);
+	fprintf(stderr, "xheap: %s: %s addresses, %s with a function, %s with a line, in %s\n", path, text_count(all).data, text_count(named).data,
+		text_count(with_line).data, text_duration(time_ns).data);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* ---- the command ---- */
+
+static int set_threads(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct symbols_options *options = context;
+	const char *word = options_value(words, "threads");
+	if (word && (!text_parse_count(word, &options->threads) || options->threads < 1 || options->threads > THREADS_MAX))
+		return cli_fail("-threads: \"%s\" is no number from 1 to %d", word, THREADS_MAX);
+	return word ? 0 : CLI_FAILED;
+}
+
+static int set_again(void *context, struct words *words, int number)
+{
+	(void)words, (void)number;
+	((struct symbols_options *)context)->is_again = true;
+	return 0;
+}
+
+static int set_path(void *context, char *word)
+{
+	struct symbols_options *options = context;
+	if (options->path)
+		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
+	options->path = word;
+	return 0;
+}
+
+static int symbols_add(const struct symbols_options *options, const char *path, const struct trace_dictionary *dictionary)
+{
+	struct work work;
+	struct worker workers[THREADS_MAX];
+	int64_t began_ns = now_ns();
+	if (!dictionary->is_complete)
+		return cli_fail("%s is not complete: %s; see xheap recover", path, dictionary->cut_reason);
+	work_make(&work, dictionary, options->is_again);
+	unsigned count = options->threads < work.job_count ? (unsigned)options->threads : work.job_count;
+	int status = CLI_OK;
+	if (!work.job_count) {
+		fprintf(stderr, "xheap: %s has its symbols already; -again looks for them anew\n", path);
+	} else {
+		work_do(&work, workers, count);
+		status = trace_replace(&work, path);
+		if (status == CLI_OK)
+			summary_print(&work, path, now_ns() - began_ns);
+		for (unsigned i = 0; i < count; i++)
+			symbols_free(workers[i].symbols);
+	}
+	work_fini(&work);
+	return status;
+}
+
+static int symbols_run(int argc, char **argv)
+{
+	static const struct option table[] = {{"threads", set_threads, 0}, {"again", set_again, 0}};
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	struct symbols_options options = {.threads = processors > 0 && processors < THREADS_MAX ? (uint64_t)processors : 1};
+	struct diag diag = {""};
+	struct trace *trace;
+	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
+		return CLI_FAILED;
+	char *path = cli_trace_path(options.path);
+	if (!path)
+		return CLI_FAILED;
+	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	if (status == CLI_OK) {
+		status = symbols_add(&options, path, trace_dictionary(trace));
+		trace_close(trace);
+	}
+	free(path);
+	return status;
+}
+
+const struct command command_symbols = {
+	.name = "symbols", .usage = "[FILE] [OPTIONS]", .summary = "put the names of a trace's code into it, to be read elsewhere",
+	.run = symbols_run,
+	.help =
+	"Functions, inlined ones too, files and lines of all frames are stored in the trace, so that reports need neither the images nor\n"
+	"their debug information. Images without symbols are named, with what to install.\n\n"
+	"  -threads N      so many at a time (one for each processor)\n"
+	"  -again          look anew for those that are there already\n\n"
+	"Without FILE: the newest xheap.*.xht here.\n\n"
+	"Example:\n  xheap symbols xheap.jq.4711.xht\n",
+};
