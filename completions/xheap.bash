@@ -113,7 +113,7 @@ _xheap() {
 	heap) _xheap_heap "$current" "$previous" ;;
 	symbols)
 		case $current in
-		-*) _xheap_reply "-threads -again --help" "$current" ;;
+		-*) _xheap_reply "-threads -again -noCache --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	report)

@@ -84,6 +84,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functi
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Form of the report'
 complete -c xheap -n '__fish_seen_subcommand_from symbols' -o threads -x -d 'So many at a time'
 complete -c xheap -n '__fish_seen_subcommand_from symbols' -o again -d 'Look anew'
+complete -c xheap -n '__fish_seen_subcommand_from symbols' -o noCache -d 'Do without what was found before'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap call in the order of time'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Every block'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'What was resident of each process'

@@ -16,9 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "cli/symbol_cache.h"
 #include "symbols/symbols.h"
 #include "trace/writer.h"
 
@@ -30,8 +32,15 @@ struct job {
 	bool is_first;                /* of the image's jobs */
 	uint32_t *frames;
 	uint32_t count;
-	struct found { const struct symbol_frame *functions; size_t count; } *found;
+	struct found *found;          /* one for each frame */
 	bool has_symbols;
+	struct symbol_cache cache;    /* what is found in it lives in it */
+};
+
+struct found {
+	const struct trace_function *functions;
+	size_t count;
+	bool is_cached;
 };
 
 struct work {
@@ -39,12 +48,13 @@ struct work {
 	struct job *jobs;
 	uint32_t job_count, next;     /* next: the first that nobody has taken */
 	uint32_t done;                /* addresses */
+	bool with_cache;
 };
 
 struct symbols_options {
 	const char *path;
 	uint64_t threads;
-	bool is_again;
+	bool is_again, without_cache;
 };
 
 /* ---- sharing out ---- */
@@ -97,15 +107,37 @@ static void work_fini(struct work *work)
 	for (uint32_t i = 0; i < work->job_count; i++) {
 		free(work->jobs[i].frames);
 		free(work->jobs[i].found);
+		symbol_cache_close(&work->jobs[i].cache);
 	}
 	free(work->jobs);
 }
 
 struct worker {
 	struct work *work;
-	struct symbols *symbols;      /* what was found lives in it */
+	struct symbols *symbols;      /* texts of what was found live in it */
+	struct arena functions;       /* and what was found */
 	pthread_t thread;
 };
+
+static const char *text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+/* What the image's files say. */
+static struct found look_up(struct worker *worker, const struct trace_image *image, uint64_t offset)
+{
+	const struct symbol_frame *frames;
+	size_t count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size, offset, true, &frames);
+	struct trace_function *functions = arena_new(&worker->functions, struct trace_function, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol_frame *from = &frames[i];
+		bool is_mangled = from->mangled && from->function && strcmp(from->mangled, from->function) != 0;
+		functions[i] = (struct trace_function){.function = text_or_empty(from->function), .mangled = is_mangled ? from->mangled : "",
+						       .file = text_or_empty(from->file), .line = from->line, .is_inlined = from->inlined};
+	}
+	return (struct found){functions, count, false};
+}
 
 static void *worker_run(void *argument)
 {
@@ -115,13 +147,21 @@ static void *worker_run(void *argument)
 	while ((at = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->job_count) {
 		struct job *job = &work->jobs[at];
 		const struct trace_image *image = &work->dictionary->images[job->image];
+		if (work->with_cache)
+			symbol_cache_open(&job->cache, image);
+		uint32_t cached = 0;
 		for (uint32_t i = 0; i < job->count; i++) {
+			uint64_t offset = work->dictionary->frames[job->frames[i]].offset;
 			struct found *found = &job->found[i];
-			found->count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size,
-						       work->dictionary->frames[job->frames[i]].offset, true, &found->functions);
+			found->functions = symbol_cache_find(&job->cache, offset, &found->count);
+			found->is_cached = found->functions != NULL;
+			cached += found->is_cached;
+			if (!found->is_cached)
+				*found = look_up(worker, image, offset);
 			__atomic_fetch_add(&work->done, 1, __ATOMIC_RELAXED);
 		}
-		job->has_symbols = symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
+		/* Only images that have symbols are in the cache. */
+		job->has_symbols = cached == job->count || symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
 	}
 	return NULL;
 }
@@ -185,24 +225,6 @@ static int copy_file(const char *from, const char *to, struct diag *diag)
 	return error;
 }
 
-static const char *text_or_empty(const char *text)
-{
-	return text ? text : "";
-}
-
-static void found_write(struct writer *writer, uint32_t frame, const struct found *found)
-{
-	struct trace_function *functions = memory_zeroed(found->count, sizeof(*functions));
-	for (size_t i = 0; i < found->count; i++) {
-		const struct symbol_frame *from = &found->functions[i];
-		bool is_mangled = from->mangled && from->function && strcmp(from->mangled, from->function) != 0;
-		functions[i] = (struct trace_function){.function = text_or_empty(from->function), .mangled = is_mangled ? from->mangled : "",
-						       .file = text_or_empty(from->file), .line = from->line, .is_inlined = from->inlined};
-	}
-	writer_add_symbol(writer, frame, functions, (uint32_t)found->count);
-	free(functions);
-}
-
 static int trace_write(const struct work *work, const char *path, struct diag *diag)
 {
 	struct writer *writer;
@@ -214,9 +236,26 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 		const struct job *job = &work->jobs[i];
 		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols});
 		for (uint32_t k = 0; k < job->count; k++)
-			found_write(writer, job->frames[k], &job->found[k]);
+			writer_add_symbol(writer, job->frames[k], job->found[k].functions, (uint32_t)job->found[k].count);
 	}
 	return writer_close(writer, &none, diag);
+}
+
+/* For the next trace of these images. */
+static void cache_write(const struct work *work)
+{
+	for (uint32_t i = 0; i < work->job_count; i++) {
+		const struct job *job = &work->jobs[i];
+		struct symbol_cache_row *rows = memory_zeroed(job->count, sizeof(*rows));
+		size_t count = 0;
+		for (uint32_t k = 0; k < job->count && job->has_symbols; k++)
+			if (!job->found[k].is_cached)
+				rows[count++] = (struct symbol_cache_row){work->dictionary->frames[job->frames[k]].offset, job->found[k].functions,
+									  (uint32_t)job->found[k].count};
+		if (count)
+			symbol_cache_add(&work->dictionary->images[job->image], rows, count);
+		free(rows);
+	}
 }
 
 /* A copy with the symbols takes the trace's place: at any moment there is a whole one. */
@@ -286,7 +325,7 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 	for (uint32_t i = 0; i < work->job_count; i++) {
 		const struct job *job = &work->jobs[i];
 		for (uint32_t k = 0; k < job->count; k++, all++) {
-			named += job->found[k].count && job->found[k].functions[0].function;
+			named += job->found[k].count && *job->found[k].functions[0].function;
 			with_line += job->found[k].count && job->found[k].functions[0].line;
 		}
 		if (job->has_symbols || !job->is_first)
@@ -326,6 +365,13 @@ static int set_again(void *context, struct words *words, int number)
 	return 0;
 }
 
+static int set_no_cache(void *context, struct words *words, int number)
+{
+	(void)words, (void)number;
+	((struct symbols_options *)context)->without_cache = true;
+	return 0;
+}
+
 static int set_path(void *context, char *word)
 {
 	struct symbols_options *options = context;
@@ -343,6 +389,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 	if (!dictionary->is_complete)
 		return cli_fail("%s is not complete: %s; see xheap recover", path, dictionary->cut_reason);
 	work_make(&work, dictionary, options->is_again);
+	work.with_cache = !options->is_again && !options->without_cache;
 	unsigned count = options->threads < work.job_count ? (unsigned)options->threads : work.job_count;
 	int status = CLI_OK;
 	if (!work.job_count) {
@@ -352,8 +399,12 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 		status = trace_replace(&work, path);
 		if (status == CLI_OK)
 			summary_print(&work, path, now_ns() - began_ns);
-		for (unsigned i = 0; i < count; i++)
+		if (status == CLI_OK && work.with_cache)
+			cache_write(&work);
+		for (unsigned i = 0; i < count; i++) {
 			symbols_free(workers[i].symbols);
+			arena_fini(&workers[i].functions);
+		}
 	}
 	work_fini(&work);
 	return status;
@@ -361,7 +412,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 
 static int symbols_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"threads", set_threads, 0}, {"again", set_again, 0}};
+	static const struct option table[] = {{"threads", set_threads, 0}, {"again", set_again, 0}, {"noCache", set_no_cache, 0}};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct symbols_options options = {.threads = processors > 0 && processors < THREADS_MAX ? (uint64_t)processors : 1};
 	struct diag diag = {""};
@@ -387,7 +438,8 @@ const struct command command_symbols = {
 	"Functions, inlined ones too, files and lines of all frames are stored in the trace, so that reports need neither the images nor\n"
 	"their debug information. Images without symbols are named, with what to install.\n\n"
 	"  -threads N      so many at a time (one for each processor)\n"
-	"  -again          look anew for those that are there already\n\n"
+	"  -again          look anew for those that are there already, or were found before\n"
+	"  -noCache        do without what was found before, in ~/.cache/xheap/symbols\n\n"
 	"Without FILE: the newest xheap.*.xht here.\n\n"
 	"Example:\n  xheap symbols xheap.jq.4711.xht\n",
 };

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/symbol_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/writer.h"
+
+enum { PATH_BYTES = 4096, BUILD_ID_MAX = 64 };
+
+/* The file of the image; false when there can be none: without a build-id nothing tells one image from another. With its directories. */
+static bool path_make(const struct trace_image *image, char path[PATH_BYTES])
+{
+	static const char *const parts[] = {"/xheap", "/symbols"};
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int length = cache && *cache == '/' ? snprintf(path, PATH_BYTES / 2, "%s", cache)
+		     : home && *home == '/' ? snprintf(path, PATH_BYTES / 2, "%s/.cache", home) : 0;
+	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX || length <= 0 || length >= PATH_BYTES / 2)
+		return false;
+	mkdir(path, 0700);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		strcat(path, parts[i]);
+		mkdir(path, 0700);
+	}
+	strcat(path, "/");
+	for (uint32_t i = 0; i < image->build_id_size; i++)
+		sprintf(path + strlen(path), "%02x", image->build_id[i]);
+	return true;
+}
+
+static bool is_of_image(const struct trace_dictionary *dictionary, const struct trace_image *image)
+{
+	return dictionary->is_complete && dictionary->image_count == 1 && dictionary->images[0].build_id_size == image->build_id_size &&
+	       !memcmp(dictionary->images[0].build_id, image->build_id, image->build_id_size);
+}
+
+void symbol_cache_open(struct symbol_cache *cache, const struct trace_image *image)
+{
+	char path[PATH_BYTES];
+	struct diag ignored = {""};
+	*cache = (struct symbol_cache){.trace = NULL};
+	if (!path_make(image, path) || access(path, R_OK) != 0 || trace_open(&cache->trace, path, &ignored) != 0) {
+		cache->trace = NULL;
+		return;
+	}
+	const struct trace_dictionary *dictionary = trace_dictionary(cache->trace);
+	if (!is_of_image(dictionary, image)) {
+		symbol_cache_close(cache);
+		return;
+	}
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++) {
+		bool added;
+		*map_add(&cache->rows, dictionary->frames[dictionary->symbols[i].frame].offset, &added) = i;
+	}
+}
+
+void symbol_cache_close(struct symbol_cache *cache)
+{
+	map_fini(&cache->rows);
+	if (cache->trace)
+		trace_close(cache->trace);
+	*cache = (struct symbol_cache){.trace = NULL};
+}
+
+const struct trace_function *symbol_cache_find(const struct symbol_cache *cache, uint64_t offset, size_t *count)
+{
+	const uint32_t *row = cache->trace ? map_find(&cache->rows, offset) : NULL;
+	if (!row)
+		return NULL;
+	const struct trace_dictionary *dictionary = trace_dictionary(cache->trace);
+	*count = dictionary->symbols[*row].count;
+	return *count ? &dictionary->functions[dictionary->symbols[*row].first] : NULL;
+}
+
+static void write_known(struct writer *writer, uint32_t image, const struct symbol_cache *known)
+{
+	const struct trace_dictionary *dictionary = known->trace ? trace_dictionary(known->trace) : NULL;
+	for (uint32_t i = 0; dictionary && i < dictionary->symbol_count; i++) {
+		const struct trace_symbol *symbol = &dictionary->symbols[i];
+		uint32_t frame = writer_intern_frame(writer, image, dictionary->frames[symbol->frame].offset);
+		writer_add_symbol(writer, frame, &dictionary->functions[symbol->first], symbol->count);
+	}
+}
+
+void symbol_cache_add(const struct trace_image *image, const struct symbol_cache_row *rows, size_t count)
+{
+	char path[PATH_BYTES], temporary[PATH_BYTES + 16];
+	struct writer *writer;
+	struct writer_clock clock = {.name = "none", .mult = 1};
+	struct trace_statistics none = {0};
+	struct symbol_cache known;
+	struct diag ignored = {""};
+	if (!path_make(image, path))
+		return;
+	snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
+	if (writer_open(&writer, temporary, NULL, &ignored) != 0)
+		return;
+	writer_set_clock(writer, &clock);
+	uint32_t id = writer_add_image(writer, image);
+	symbol_cache_open(&known, image);
+	write_known(writer, id, &known);
+	for (size_t i = 0; i < count; i++)
+		writer_add_symbol(writer, writer_intern_frame(writer, id, rows[i].offset), rows[i].functions, rows[i].count);
+	symbol_cache_close(&known);
+	if (writer_close(writer, &none, &ignored) != 0 || rename(temporary, path) != 0)
+		unlink(temporary);
+}
