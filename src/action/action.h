@@ -62,6 +62,7 @@ struct action {
 	const char *help;
 	const char *sort;            /**< the key when none is given; NULL: the usual one */
 	bool is_by_heap;             /**< cells are heaps, not sites */
+	bool with_details;           /**< it asks for struct heap_details */
 	bool is_inclusive;           /**< an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
 	/** Add the groups that the cell's allocations belong to, each once. NULL: the action has no rows but the totals. */
 	void (*groups)(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups);

@@ -78,7 +78,7 @@ static void chains_extend(struct action_source *source, const struct heap_window
 
 const struct action action_chains = {
 	.name = "chains", .title = "Blocks that grew by realloc", .label = "stack", .help = "blocks that grew by realloc: steps, factor, bytes copied",
-	.sort = "src", .groups = chains_groups, .extend = chains_extend, .text = action_stack_text, .json = action_stack_json,
+	.sort = "src", .with_details = true, .groups = chains_groups, .extend = chains_extend, .text = action_stack_text, .json = action_stack_json,
 	.lines = action_stack_lines,
 	.extra = {{"chain_count", ">chains", EXTRA_COUNT}, {"step_count", ">steps", EXTRA_COUNT}, {"step_count_max", ">most", EXTRA_COUNT},
 		  {"factor_max", ">factor", EXTRA_FACTOR}, {"copied_bytes", ">copied", EXTRA_BYTES}},

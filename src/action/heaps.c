@@ -91,7 +91,7 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 }
 
 const struct action action_heaps = {
-	.name = "heaps", .title = "Heaps", .label = "heap", .help = "one row per heap: arena or allocator", .is_by_heap = true,
+	.name = "heaps", .title = "Heaps", .label = "heap", .help = "one row per heap: arena or allocator", .is_by_heap = true, .with_details = true,
 	.groups = heaps_groups, .text = heaps_text, .json = heaps_json, .extend = heaps_extend,
 	.extra = {{"outstanding_usable_bytes", ">usable", EXTRA_BYTES}, {"extent_bytes", ">extents", EXTRA_BYTES},
 		  {"outstanding_extent_bytes", ">of outstanding", EXTRA_BYTES}},

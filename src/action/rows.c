@@ -194,12 +194,25 @@ static size_t *uses_by_cell(const struct heap_window *window)
 	return starts;
 }
 
+/* Those of the row that has most. */
+static size_t lifetimes_most(const struct action_rows *rows, const struct grouping *grouping, const struct heap_window *window)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < rows->count; i++) {
+		size_t count = 0;
+		for (size_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++)
+			count += window->lifetime_starts[grouping->cells[at] + 1] - window->lifetime_starts[grouping->cells[at]];
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
 /* What cannot be added up from cells: lifetimes, threads, processes. */
 static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
 			const struct heap_window *window)
 {
 	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
-	int64_t *lifetimes = memory_resize(NULL, window->lifetime_starts[window->cell_count], sizeof(*lifetimes));
+	int64_t *lifetimes = memory_resize(NULL, lifetimes_most(rows, grouping, window), sizeof(*lifetimes));
 	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
 	size_t *uses = uses_by_cell(window);
 	for (size_t i = 0; i < rows->count; i++) {

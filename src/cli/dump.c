@@ -616,7 +616,7 @@ static void write_allocations(struct dump *dump, const struct heap_table *table)
 static int dump_allocations(struct dump *dump, struct diag *diag)
 {
 	struct heap_table *table;
-	int error = heap_table_build(&table, dump->trace, diag);
+	int error = heap_table_build(&table, dump->trace, true, diag);
 	if (error)
 		return error;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);

@@ -386,7 +386,7 @@ static int report_run(int argc, char **argv)
 	struct cli_output output;
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false))
+	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false, true))
 		return CLI_FAILED;
 	heap_filter_init(&filter);
 	heap_cull_use_default(&cull);

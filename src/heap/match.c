@@ -151,9 +151,10 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
 		.thread = point->thread, .heap = block->heap[point->row],
 	};
-	table->details[id] = (struct heap_details){
-		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
-		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
+	if (table->details)
+		table->details[id] = (struct heap_details){
+			.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
+			.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
 	matching->last_taken[point->thread] = HEAP_NONE;
 	table->processes[point->process].live_count++;
 	table->processes[point->process].live_bytes += table->allocations[id].size_bytes;
@@ -169,7 +170,8 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	allocation->end = (uint8_t)end;
 	allocation->end_ns = time_ns > allocation->birth_ns ? time_ns : allocation->birth_ns;
 	allocation->end_site = site;
-	table->details[id].end_thread = thread;
+	if (table->details)
+		table->details[id].end_thread = thread;
 	if (table->end_count && allocation->end_ns < table->allocations[table->ends[table->end_count - 1]].end_ns)
 		matching->is_unordered = true;
 	table->ends[table->end_count++] = id;
@@ -557,7 +559,7 @@ static void matching_release(void *memory, size_t count, size_t size)
 		munmap(memory, (count + 1) * size);
 }
 
-static int matching_init(struct matching *matching, const struct trace *trace, struct diag *diag)
+static int matching_init(struct matching *matching, const struct trace *trace, bool with_details, struct diag *diag)
 {
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	matching->table = table;
@@ -580,10 +582,10 @@ static int matching_init(struct matching *matching, const struct trace *trace, s
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
 	table->allocations = matching_reserve(matching->most, sizeof(*table->allocations));
-	table->details = matching_reserve(matching->most, sizeof(*table->details));
+	table->details = with_details ? matching_reserve(matching->most, sizeof(*table->details)) : NULL;
 	table->ends = matching_reserve(matching->most, sizeof(*table->ends));
 	matching->before = matching_reserve(matching->most, sizeof(*matching->before));
-	if (!table->allocations || !table->details || !table->ends || !matching->before)
+	if (!table->allocations || (with_details && !table->details) || !table->ends || !matching->before)
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for their table", matching->most);
 	return 0;
 }
@@ -632,10 +634,10 @@ static void matching_fini(struct matching *matching)
 	free(matching->gaps);
 }
 
-int heap_table_build(struct heap_table **out, const struct trace *trace, struct diag *diag)
+int heap_table_build(struct heap_table **out, const struct trace *trace, bool with_details, struct diag *diag)
 {
 	struct matching matching = {0};
-	int error = matching_init(&matching, trace, diag);
+	int error = matching_init(&matching, trace, with_details, diag);
 	if (!error) {
 		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
 		struct heap_run run;

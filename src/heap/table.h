@@ -72,7 +72,7 @@ struct heap_table {
 	const struct trace *trace;
 	const struct trace_dictionary *dictionary;
 	struct heap_allocation *allocations;
-	struct heap_details *details; /**< one for each allocation */
+	struct heap_details *details; /**< one for each allocation; NULL when they were not asked for */
 	uint32_t count;
 	uint32_t *ends;              /**< allocations given back or ended by their process, in the order of their ends */
 	uint32_t end_count;
@@ -84,8 +84,9 @@ struct heap_table {
 	int64_t duration_ns;         /**< latest time of any point */
 };
 
-/** Match all points of the trace. 0 and the table in *out, or a negative errno with the reason in diag. */
-int heap_table_build(struct heap_table **out, const struct trace *trace, struct diag *diag);
+/** Match all points of the trace. Details cost more than half as much memory again. 0 and the table in *out, or a negative errno with the
+ *  reason in diag. */
+int heap_table_build(struct heap_table **out, const struct trace *trace, bool with_details, struct diag *diag);
 void heap_table_free(struct heap_table *table);
 
 /** True when it was given back, false when it stayed alive to the end of its process or of the trace. */

@@ -47,7 +47,7 @@ static void build(void)
 	struct diag diag = {""};
 	scene_close(&scene);
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, &diag), 0);
+	assert_int_equal(heap_table_build(&table, trace, true, &diag), 0);
 }
 
 static void sum(int64_t from_ns, int64_t to_ns)
