@@ -413,7 +413,7 @@ static void allocation_end_kind(const struct row *row, struct value *value)
 
 static void allocation_lifetime(const struct row *row, struct value *value)
 {
-	put_number(value, allocation_of(row)->end_ns - allocation_of(row)->birth_ns);
+	put_number(value, heap_lifetime_ns(allocation_of(row)));
 }
 
 static void allocation_free_tid(const struct row *row, struct value *value)

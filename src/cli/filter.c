@@ -93,7 +93,7 @@ static bool is_endless(const char *word)
 /* A time since the trace's start, which was at start_ns by the wall clock. */
 static bool parse_moment(const char *word, int64_t start_ns, int64_t *time_ns)
 {
-	*time_ns = INT64_MAX;
+	*time_ns = INT64_MAX / 2; /* a range from before the trace to here can be measured */
 	return is_endless(word) || text_parse_time(word, time_ns) || text_parse_clock(word, start_ns, time_ns);
 }
 

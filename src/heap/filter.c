@@ -160,7 +160,7 @@ static bool is_within(struct heap_bounds bounds, uint64_t number)
 bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation)
 {
 	if (!is_within(filter->size_bytes, allocation->size_bytes) ||
-	    !is_within(filter->lifetime_ns, (uint64_t)(allocation->end_ns - allocation->birth_ns)))
+	    !is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(allocation)))
 		return false;
 	if (filter->is_closed && !heap_end_is_given_back(allocation->end))
 		return false;

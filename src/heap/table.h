@@ -89,6 +89,13 @@ struct heap_table {
 int heap_table_build(struct heap_table **out, const struct trace *trace, bool with_details, struct diag *diag);
 void heap_table_free(struct heap_table *table);
 
+/** From beginning to end, or the age that it reached. Times of a trace may be anything: what does not fit is the most. */
+static inline int64_t heap_lifetime_ns(const struct heap_allocation *allocation)
+{
+	int64_t lifetime_ns;
+	return __builtin_sub_overflow(allocation->end_ns, allocation->birth_ns, &lifetime_ns) ? INT64_MAX : lifetime_ns;
+}
+
 /** True when it was given back, false when it stayed alive to the end of its process or of the trace. */
 static inline bool heap_end_is_given_back(unsigned end)
 {

@@ -112,7 +112,7 @@ static uint32_t by_of(const struct heap_window *window, const struct heap_table 
 	case HEAP_BY_THREAD: return allocation->thread;
 	case HEAP_BY_HEAP: return allocation->heap;
 	case HEAP_BY_SIZE: return size_class(allocation->size_bytes);
-	case HEAP_BY_LIFETIME: return lifetime_decade(allocation->end_ns - allocation->birth_ns);
+	case HEAP_BY_LIFETIME: return lifetime_decade(heap_lifetime_ns(allocation));
 	case HEAP_BY_TIME: return time_part(window->range, allocation->birth_ns);
 	case HEAP_BY_CLASS: return heap_class_of(allocation, window->range);
 	}
@@ -332,7 +332,7 @@ static void window_collect(struct heap_window *window, struct cells *cells, cons
 		if (!heap_filter_passes(filter, allocation) || !heap_window_has(window, allocation))
 			continue;
 		uint32_t cell = cell_of(window, cells, table, allocation);
-		window->lifetimes[next[cell]++] = allocation->end_ns - allocation->birth_ns;
+		window->lifetimes[next[cell]++] = heap_lifetime_ns(allocation);
 		if (last_thread[cell] == allocation->thread)
 			continue;
 		last_thread[cell] = allocation->thread;

@@ -739,7 +739,8 @@ static void loop(struct logger *logger)
 		bool flush = now - logger->flushed_ns > FLUSH_NS;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
-		bool has_any = control_check(logger) | results_check(logger);
+		bool has_any = control_check(logger);
+		has_any |= results_check(logger);
 		struct target *next;
 		for (struct target *target = logger->targets; target; target = next) {
 			next = target->next;
