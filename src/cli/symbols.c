@@ -206,14 +206,25 @@ static int work_do(struct work *work, struct worker *workers, unsigned count)
 
 /* ---- writing ---- */
 
+/* The owner and the mode of the file that the copy stands for. */
+static int keep_owner(int copy, const struct stat *of, const char *path, struct diag *diag)
+{
+	struct stat own;
+	if (fstat(copy, &own) != 0)
+		return diag_errno(diag, "cannot read %s", path);
+	if ((own.st_uid != of->st_uid || own.st_gid != of->st_gid) && fchown(copy, of->st_uid, of->st_gid) != 0)
+		return diag_errno(diag, "%s is another user's and would become yours; copy it first", path);
+	return fchmod(copy, of->st_mode & 07777) ? diag_errno(diag, "cannot set the mode of a copy of %s", path) : 0;
+}
+
 static int copy_file(const char *from, const char *to, struct diag *diag)
 {
 	struct stat status;
 	int in = open(from, O_RDONLY | O_CLOEXEC);
 	if (in < 0 || fstat(in, &status) != 0)
 		return diag_errno(diag, "cannot read %s", from);
-	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0777);
-	int error = out < 0 ? diag_errno(diag, "cannot write %s", to) : 0;
+	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int error = out < 0 ? diag_errno(diag, "cannot write %s", to) : keep_owner(out, &status, from, diag);
 	for (ssize_t moved = 1; !error && moved > 0;) {
 		moved = copy_file_range(in, NULL, out, NULL, COPY_CHUNK, 0);
 		if (moved < 0)
@@ -228,7 +239,6 @@ static int copy_file(const char *from, const char *to, struct diag *diag)
 static int trace_write(const struct work *work, const char *path, struct diag *diag)
 {
 	struct writer *writer;
-	struct trace_statistics none = {0};
 	int error = writer_reopen(&writer, path, NULL, diag);
 	if (error)
 		return error;
@@ -238,7 +248,9 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 		for (uint32_t k = 0; k < job->count; k++)
 			writer_add_symbol(writer, job->frames[k], job->found[k].functions, (uint32_t)job->found[k].count);
 	}
-	return writer_close(writer, &none, diag);
+	error = writer_flush(writer, diag);
+	int end_error = writer_close(writer, NULL, diag);
+	return error ? error : end_error;
 }
 
 /* For the next trace of these images. */
@@ -258,11 +270,13 @@ static void cache_write(const struct work *work)
 	}
 }
 
-/* A copy with the symbols takes the trace's place: at any moment there is a whole one. */
-static int trace_replace(const struct work *work, const char *path)
+/* A copy with the symbols takes the trace's place, also where `name` is a link to it: at any moment there is a whole one. */
+static int trace_replace(const struct work *work, const char *name)
 {
 	struct diag diag = {""};
-	char *temporary = NULL;
+	char *temporary = NULL, *path = realpath(name, NULL);
+	if (!path)
+		return cli_fail("cannot find %s: %s", name, strerror(errno));
 	if (asprintf(&temporary, "%s.%d.new", path, (int)getpid()) < 0)
 		memory_exhausted(0);
 	int error = copy_file(path, temporary, &diag);
@@ -272,6 +286,7 @@ static int trace_replace(const struct work *work, const char *path)
 	if (error)
 		unlink(temporary);
 	free(temporary);
+	free(path);
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 

@@ -1120,6 +1120,8 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 		writer_set_clock(writer, &clock);
 	}
 	adopt_segments(writer, load);
+	writer->unwritten_blocks = load->unwritten_blocks;
+	writer->unwritten_events = load->unwritten_events;
 	if (!array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
 	    !array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
 		writer_fail(writer, -ENOMEM);

@@ -30,6 +30,7 @@ PATH_AT = NAMES_AT + NAME_BYTES * NAMES
 ENTERED, RETURNED = 1, 2
 LARGEST = (1 << 64) - 1
 CUT = (0, 0)
+NOT_DONE = 0xffffffff  # index of a stack whose thread ended in the middle
 # Functions that share an entry in some libraries, so that the recorder can know only one of the names.
 SAME = {"aligned_alloc": "memalign", "cfree": "free", "_Znwm": "operator new", "_ZdlPv": "operator delete", "_ZdlPvm": "operator delete"}
 FREES = {"free", "cfree", "free_sized", "free_aligned_sized", "operator delete"}
@@ -87,8 +88,12 @@ def read_log_stacks(path):
         at, end = 8, 8 + struct.unpack_from("<Q", data)[0]
         while at < end:
             index, count = struct.unpack_from("<II", data, at)
+            if not index and not count:  # its thread ended before it was begun
+                at += 8
+                continue
             is_cut, count = count >> 31, count & 0x7fffffff
-            stacks[index] = list(struct.iter_unpack("<QQ", data[at + 8:at + 8 + count * 16])) + [CUT] * is_cut
+            if index != NOT_DONE:
+                stacks[index] = list(struct.iter_unpack("<QQ", data[at + 8:at + 8 + count * 16])) + [CUT] * is_cut
             at += 8 + count * 16
     return stacks
 

@@ -6,6 +6,7 @@
  *     PID-START.stacks    8 bytes used, then per call: its index (4 bytes), frame count (4), frames (hash 8, offset 8)
  *
  * The count's top bit says that the last frame's code has no unwind table: libgcc gave up there, and its callers are not known.
+ * A thread that ends in the middle, as its process does, leaves the index ~0, or 8 bytes of zeros and as many frames of them.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@ struct walk {
 	uintptr_t last;       /* pc of the outermost frame so far */
 };
 
-enum { NO_TABLE = 1u << 31 };
+enum { NO_TABLE = 1u << 31, NOT_DONE = ~0u };
 
 /* Of libgcc: the table for an address, NULL without one. */
 struct dwarf_eh_bases { void *text, *data, *function; };
@@ -116,9 +117,11 @@ void call_stacks_log(uint64_t index)
 	uint64_t at = __atomic_fetch_add((uint64_t *)stacks, bytes, __ATOMIC_RELAXED) + 8;
 	if (at + bytes > file_bytes)
 		return;
-	struct walk again = {(struct frame *)(stacks + at + 8), 0, 0};
+	uint32_t *head = (uint32_t *)(stacks + at);
+	struct walk again = {(struct frame *)(head + 2), 0, 0};
+	__atomic_store_n((uint64_t *)head, (uint64_t)walk.count << 32 | NOT_DONE, __ATOMIC_RELEASE);
 	_Unwind_Backtrace(frame_add, &again);
-	bool is_cut = again.count && !_Unwind_Find_FDE((void *)(again.last - 1), &bases);
-	uint32_t head[2] = {(uint32_t)index, again.count | (is_cut ? NO_TABLE : 0)};
-	memcpy(stacks + at, head, 8);
+	if (again.count && !_Unwind_Find_FDE((void *)(again.last - 1), &bases))
+		head[1] |= NO_TABLE;
+	__atomic_store_n(&head[0], (uint32_t)index, __ATOMIC_RELEASE);
 }

@@ -477,6 +477,38 @@ static void test_reopen(void **state)
 	free(data);
 }
 
+/* What did not fit stays known when the trace is gone on with. */
+static void test_reopen_keeps_what_is_missing(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct writer *writer = open_writer(&(struct writer_options){.max_file_bytes = 20000});
+	struct rows rows = add_rows(writer, 10);
+	struct writer_events events = {.region = 77, .slot = 3};
+	int error = 0;
+	for (uint32_t block = 0; !error; block++) {
+		events.count = 0;
+		for (uint32_t i = 0; i < 500; i++)
+			event_add(&events, &rows, EVENT_ALLOC, 1000 + block * 500 + i);
+		events.first_sequence = events.last_sequence = block;
+		error = writer_write_events(writer, &events, &diag);
+	}
+	writer_events_fini(&events);
+	assert_int_equal(error, -EFBIG);
+	uint64_t unwritten = writer_unwritten_events(writer);
+	assert_int_equal(unwritten, 500);
+	writer_close(writer, NULL, &diag);
+	for (int round = 0; round < 3; round++) {
+		struct trace *trace = open_trace();
+		assert_int_equal(trace_dictionary(trace)->unwritten_events, unwritten);
+		assert_int_equal(trace_dictionary(trace)->unwritten_blocks, 1);
+		trace_close(trace);
+		diag = (struct diag){""};
+		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	}
+}
+
 static void test_two_writers_are_refused(void **state)
 {
 	(void)state;
@@ -584,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_flipped_bits),
 		cmocka_unit_test(test_later_segment_survives),
 		cmocka_unit_test(test_reopen),
+		cmocka_unit_test(test_reopen_keeps_what_is_missing),
 		cmocka_unit_test(test_two_writers_are_refused),
 		cmocka_unit_test(test_read_while_written),
 		cmocka_unit_test(test_max_file),
