@@ -42,7 +42,7 @@ struct action_row {
 	uint32_t depth, parent;      /**< of trees: parent is the row's place in action_rows.memory, or HEAP_NONE */
 	struct heap_numbers numbers;
 	int64_t lifetime_min, lifetime_median, lifetime_max; /**< of those begun in the range; absent when there is none */
-	uint32_t threads, processes;
+	uint32_t threads, processes; /**< lifetimes, threads and processes are those of rows that are shown */
 	uint64_t extra[ACTION_EXTRA_MAX];
 	char *text;                  /**< what the group is called */
 };
@@ -62,14 +62,15 @@ struct action {
 	const char *help;
 	const char *sort;            /**< the key when none is given; NULL: the usual one */
 	bool is_by_heap;             /**< cells are heaps, not sites */
-	bool with_details;           /**< it asks for struct heap_details */
 	bool is_inclusive;           /**< an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
 	/** Add the groups that the cell's allocations belong to, each once. NULL: the action has no rows but the totals. */
 	void (*groups)(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups);
 	/** The group around this one, of actions whose groups form a tree, or HEAP_NONE. */
 	uint32_t (*parent)(struct action_source *source, uint32_t group);
-	/** Fill in what only this action has. */
+	/** Fill in what only this action has, of all rows->memory. */
 	void (*extend)(struct action_source *source, const struct heap_window *window, struct action_rows *rows);
+	/** Whether the row is one of this action's. NULL: all are. */
+	bool (*has)(const struct action_row *row);
 	struct action_extra extra[ACTION_EXTRA_MAX];
 	unsigned extra_count;
 	/** What the group is called, on one line; owned by the caller (free). */

@@ -5,7 +5,10 @@
  */
 #include "action/action.h"
 
+#include <stdlib.h>
+
 #include "action/rows.h"
+#include "base/memory.h"
 
 enum { THOUSAND = 1000 };
 
@@ -20,65 +23,104 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 struct chain {
-	uint64_t steps, copied_bytes, first_bytes;
+	uint64_t steps, copied_bytes, first_bytes, last_bytes;
 };
 
-/* Back to its first allocation. A realloc's block is always made after the one that it was made of. */
-static struct chain chain_follow(const struct heap_table *table, uint32_t last)
+/* Chains whose last block was taken by a realloc that has not come yet, by that block's number. */
+struct chains {
+	struct map place_of;          /* number: place in items, plus one; 0: none any more */
+	struct chain *items;
+	uint32_t count, first_free;   /* free ones are linked by their steps, as places plus one */
+	size_t capacity;
+};
+
+/* The chain that ends with this block. A realloc's block is always made after the one that it was made of. */
+static struct chain chain_make(struct chains *chains, const struct heap_allocation *allocation, const struct heap_details *details)
 {
-	struct chain chain = {.first_bytes = table->allocations[last].size_bytes};
-	for (uint32_t at = last, before; (before = table->details[at].previous) != HEAP_NONE && before < at; at = before) {
-		chain.steps++;
-		chain.first_bytes = table->allocations[before].size_bytes;
-		if (table->allocations[at].flags & HEAP_MOVED)
-			chain.copied_bytes += smaller(table->allocations[before].size_bytes, table->allocations[at].size_bytes);
-	}
+	struct chain chain = {.first_bytes = allocation->size_bytes, .last_bytes = allocation->size_bytes};
+	uint32_t *place = details->previous == HEAP_NONE ? NULL : map_find(&chains->place_of, details->previous);
+	if (!place || !*place)
+		return chain;
+	const struct chain *before = &chains->items[*place - 1];
+	chain.steps = before->steps + 1;
+	chain.first_bytes = before->first_bytes;
+	chain.copied_bytes = before->copied_bytes + (allocation->flags & HEAP_MOVED ? smaller(before->last_bytes, allocation->size_bytes) : 0);
+	chains->items[*place - 1].steps = chains->first_free;
+	chains->first_free = *place;
+	*place = 0;
 	return chain;
 }
 
-/* The last of its chain: made by a realloc, and not taken by another. */
-static bool is_last(const struct heap_allocation *allocation)
+/* Keep it for the realloc that took its block. */
+static void chain_keep(struct chains *chains, uint32_t number, const struct chain *chain)
 {
-	return allocation->flags & HEAP_REALLOC && allocation->end != HEAP_END_REALLOC;
+	bool added;
+	uint32_t place = chains->first_free;
+	if (place) {
+		chains->first_free = (uint32_t)chains->items[place - 1].steps;
+	} else {
+		memory_grow(chains->items, chains->count, chains->capacity);
+		place = ++chains->count;
+	}
+	chains->items[place - 1] = *chain;
+	*map_add(&chains->place_of, number, &added) = place;
+}
+
+static void row_add(struct action_row *row, const struct chain *chain)
+{
+	uint64_t *extra = row->extra, factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
+	extra[CHAINS_COUNT]++;
+	extra[CHAINS_STEPS] += chain->steps;
+	extra[CHAINS_STEPS_MAX] = chain->steps > extra[CHAINS_STEPS_MAX] ? chain->steps : extra[CHAINS_STEPS_MAX];
+	extra[CHAINS_FACTOR] = factor > extra[CHAINS_FACTOR] ? factor : extra[CHAINS_FACTOR];
+	extra[CHAINS_COPIED] += chain->copied_bytes;
 }
 
 static void chains_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	const struct heap_table *table = source->table;
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, true};
 	struct map row_of = {0};
+	struct chains chains = {.count = 0};
+	struct heap_scan scan;
+	const struct heap_rows *part;
 	bool added;
-	for (uint32_t i = 0; i < rows->count; i++)
+	for (uint32_t i = 0; i < rows->memory_count; i++)
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
-	for (uint32_t i = 0; i < table->count; i++) {
-		const struct heap_allocation *allocation = &table->allocations[i];
-		struct heap_cell cell;
-		if (!is_last(allocation) || !heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
-			continue;
-		heap_window_cell(window, table, allocation, &cell);
-		const uint32_t *row = map_find(&row_of, map_pair(action_site_node(source, &cell), cell.by));
-		if (!row)
-			continue;
-		struct chain chain = chain_follow(table, i);
-		uint64_t *extra = rows->memory[*row].extra;
-		extra[CHAINS_COUNT]++;
-		extra[CHAINS_STEPS] += chain.steps;
-		extra[CHAINS_STEPS_MAX] = chain.steps > extra[CHAINS_STEPS_MAX] ? chain.steps : extra[CHAINS_STEPS_MAX];
-		uint64_t factor = chain.first_bytes ? allocation->size_bytes * THOUSAND / chain.first_bytes : 0;
-		extra[CHAINS_FACTOR] = factor > extra[CHAINS_FACTOR] ? factor : extra[CHAINS_FACTOR];
-		extra[CHAINS_COPIED] += chain.copied_bytes;
-	}
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while ((part = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < part->count; i++) {
+			const struct heap_allocation *allocation = &part->allocations[i];
+			bool is_taken = allocation->end == HEAP_END_REALLOC;
+			struct heap_cell cell;
+			if (!is_taken && !(allocation->flags & HEAP_REALLOC))
+				continue;
+			struct chain chain = chain_make(&chains, allocation, &part->details[i]);
+			if (is_taken) {
+				chain_keep(&chains, part->first + i, &chain);
+				continue;
+			}
+			if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
+				continue;
+			heap_window_cell(window, source->table, allocation, &cell);
+			const uint32_t *row = map_find(&row_of, map_pair(action_site_node(source, &cell), cell.by));
+			if (row)
+				row_add(&rows->memory[*row], &chain);
+		}
+	heap_scan_end(&scan);
 	map_fini(&row_of);
-	/* Stacks without a realloc have no chain. */
-	size_t kept = 0;
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->memory[i].numbers.realloc_count)
-			rows->memory[kept++] = rows->memory[i];
-	rows->count = kept;
+	map_fini(&chains.place_of);
+	free(chains.items);
+}
+
+/* Stacks without a realloc have no chain. */
+static bool chains_has(const struct action_row *row)
+{
+	return row->numbers.realloc_count > 0;
 }
 
 const struct action action_chains = {
 	.name = "chains", .title = "Blocks that grew by realloc", .label = "stack", .help = "blocks that grew by realloc: steps, factor, bytes copied",
-	.sort = "src", .with_details = true, .groups = chains_groups, .extend = chains_extend, .text = action_stack_text, .json = action_stack_json,
+	.sort = "src", .groups = chains_groups, .extend = chains_extend, .has = chains_has, .text = action_stack_text, .json = action_stack_json,
 	.lines = action_stack_lines,
 	.extra = {{"chain_count", ">chains", EXTRA_COUNT}, {"step_count", ">steps", EXTRA_COUNT}, {"step_count_max", ">most", EXTRA_COUNT},
 		  {"factor_max", ">factor", EXTRA_FACTOR}, {"copied_bytes", ">copied", EXTRA_BYTES}},

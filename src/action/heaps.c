@@ -54,44 +54,49 @@ static void heaps_json(struct action_source *source, uint32_t group, struct json
 
 static void heaps_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	const struct heap_table *table = source->table;
-	struct heap_extent *extents = memory_resize(NULL, table->count, sizeof(*extents));
+	struct heap_scan_plan plan = heap_window_plan(window);
+	struct heap_extents all = {0}, outstanding = {0};
 	struct map row_of = {0};
-	size_t count = 0;
-	for (uint32_t i = 0; i < rows->count; i++) {
+	struct heap_scan scan;
+	const struct heap_rows *part;
+	uint64_t *bytes = memory_zeroed(2 * rows->memory_count, sizeof(*bytes));
+	for (uint32_t i = 0; i < rows->memory_count; i++) {
 		bool added;
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	}
-	for (uint32_t i = 0; i < table->count; i++) {
-		struct heap_cell cell;
-		const struct heap_allocation *allocation = &table->allocations[i];
-		if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
-			continue;
-		heap_window_cell(window, table, allocation, &cell);
-		const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
-		if (!row)
-			continue;
-		heap_extent_make(&extents[count], table, i);
-		extents[count].group = *row;
-		extents[count].is_marked = heap_window_is_outstanding(window, allocation);
-		if (extents[count].is_marked)
-			rows->memory[*row].extra[EXTRA_USABLE] += table->allocations[i].size_bytes + table->details[i].slack_bytes;
-		count++;
+	plan.with_details = true;
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while ((part = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < part->count; i++) {
+			struct heap_cell cell;
+			const struct heap_allocation *allocation = &part->allocations[i];
+			if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
+				continue;
+			heap_window_cell(window, source->table, allocation, &cell);
+			const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
+			if (!row)
+				continue;
+			heap_extents_add(&all, *row, allocation, &part->details[i]);
+			if (!heap_window_is_outstanding(window, allocation))
+				continue;
+			heap_extents_add(&outstanding, *row, allocation, &part->details[i]);
+			rows->memory[*row].extra[EXTRA_USABLE] += allocation->size_bytes + part->details[i].slack_bytes;
+		}
+	heap_scan_end(&scan);
+	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
+	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		rows->memory[i].extra[EXTRA_EXTENTS] = bytes[i];
+		rows->memory[i].extra[EXTRA_LIVE_EXTENTS] = bytes[rows->memory_count + i];
 	}
-	heap_extents_sort(extents, count);
-	for (size_t first = 0, next; first < count; first = next) {
-		for (next = first; next < count && extents[next].group == extents[first].group; next++)
-			;
-		struct action_row *row = &rows->memory[extents[first].group];
-		row->extra[EXTRA_EXTENTS] = heap_extents_pages(&extents[first], next - first, false) * HEAP_PAGE_BYTES;
-		row->extra[EXTRA_LIVE_EXTENTS] = heap_extents_pages(&extents[first], next - first, true) * HEAP_PAGE_BYTES;
-	}
+	heap_extents_fini(&all);
+	heap_extents_fini(&outstanding);
 	map_fini(&row_of);
-	free(extents);
+	free(bytes);
 }
 
 const struct action action_heaps = {
-	.name = "heaps", .title = "Heaps", .label = "heap", .help = "one row per heap: arena or allocator", .is_by_heap = true, .with_details = true,
+	.name = "heaps", .title = "Heaps", .label = "heap", .help = "one row per heap: arena or allocator", .is_by_heap = true,
 	.groups = heaps_groups, .text = heaps_text, .json = heaps_json, .extend = heaps_extend,
 	.extra = {{"outstanding_usable_bytes", ">usable", EXTRA_BYTES}, {"extent_bytes", ">extents", EXTRA_BYTES},
 		  {"outstanding_extent_bytes", ">of outstanding", EXTRA_BYTES}},

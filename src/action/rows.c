@@ -55,9 +55,9 @@ static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint
 	bool added;
 	uint32_t *row = map_add(&grouping->row_of, map_pair(group, by), &added);
 	if (added) {
-		*row = (uint32_t)rows->count;
-		memory_grow(rows->memory, rows->count, grouping->row_capacity);
-		rows->memory[rows->count++] = (struct action_row){.group = group, .by = by, .parent = HEAP_NONE};
+		*row = (uint32_t)rows->memory_count;
+		memory_grow(rows->memory, rows->memory_count, grouping->row_capacity);
+		rows->memory[rows->memory_count++] = (struct action_row){.group = group, .by = by, .parent = HEAP_NONE};
 	}
 	return *row;
 }
@@ -85,12 +85,12 @@ static void rows_group(struct action_rows *rows, struct grouping *grouping, stru
 
 static void rows_order_cells(const struct action_rows *rows, struct grouping *grouping)
 {
-	grouping->starts = memory_zeroed(rows->count + 2, sizeof(*grouping->starts));
+	grouping->starts = memory_zeroed(rows->memory_count + 2, sizeof(*grouping->starts));
 	grouping->cells = memory_resize(NULL, grouping->member_count, sizeof(*grouping->cells));
 	size_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
 	for (size_t i = 0; i < grouping->member_count; i++)
 		next[grouping->members[i].row + 1]++;
-	for (size_t row = 1; row <= rows->count; row++)
+	for (size_t row = 1; row <= rows->memory_count; row++)
 		next[row] += next[row - 1];
 	for (size_t i = 0; i < grouping->member_count; i++)
 		grouping->cells[next[grouping->members[i].row]++] = grouping->members[i].cell;
@@ -194,17 +194,30 @@ static size_t *uses_by_cell(const struct heap_window *window)
 	return starts;
 }
 
-/* Those of the row that has most. */
-static size_t lifetimes_most(const struct action_rows *rows, const struct grouping *grouping, const struct heap_window *window)
+/* The cells of a row: their places in grouping->cells. */
+static size_t row_cells(const struct action_rows *rows, const struct grouping *grouping, const struct action_row *row, size_t *end)
 {
-	size_t most = 0;
-	for (size_t i = 0; i < rows->count; i++) {
-		size_t count = 0;
-		for (size_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++)
-			count += window->lifetime_starts[grouping->cells[at] + 1] - window->lifetime_starts[grouping->cells[at]];
-		most = count > most ? count : most;
+	size_t at = (size_t)(row - rows->memory);
+	*end = grouping->starts[at + 1];
+	return grouping->starts[at];
+}
+
+static void rows_lifetimes(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
+			   const struct heap_window *window)
+{
+	uint32_t *list_of = memory_resize(NULL, window->cell_count, sizeof(*list_of));
+	struct heap_lifetimes lifetimes;
+	memset(list_of, 0xff, window->cell_count * sizeof(*list_of));
+	for (uint32_t i = 0; i < rows->shown; i++) {
+		size_t end;
+		for (size_t at = row_cells(rows, grouping, rows->rows[i], &end); at < end; at++)
+			list_of[grouping->cells[at]] = i;
 	}
-	return most;
+	heap_window_lifetimes(&lifetimes, window, source->table, source->filter, list_of, (uint32_t)rows->shown);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]], lifetimes.starts[i + 1] - lifetimes.starts[i]);
+	heap_lifetimes_fini(&lifetimes);
+	free(list_of);
 }
 
 /* What cannot be added up from cells: lifetimes, threads, processes. */
@@ -212,21 +225,15 @@ static void rows_detail(struct action_rows *rows, const struct grouping *groupin
 			const struct heap_window *window)
 {
 	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
-	int64_t *lifetimes = memory_resize(NULL, lifetimes_most(rows, grouping, window), sizeof(*lifetimes));
 	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
 	size_t *uses = uses_by_cell(window);
-	for (size_t i = 0; i < rows->count; i++) {
-		struct action_row *row = &rows->memory[i];
-		size_t lifetime_count = 0, used_count = 0;
-		for (size_t at = grouping->starts[i]; at < grouping->starts[i + 1]; at++) {
-			uint32_t cell = grouping->cells[at], first = window->lifetime_starts[cell];
-			uint32_t count = window->lifetime_starts[cell + 1] - first;
-			memcpy(&lifetimes[lifetime_count], &window->lifetimes[first], count * sizeof(*lifetimes));
-			lifetime_count += count;
-			for (size_t use = uses[cell]; use < uses[cell + 1]; use++)
+	rows_lifetimes(rows, grouping, source, window);
+	for (size_t i = 0; i < rows->shown; i++) {
+		struct action_row *row = rows->rows[i];
+		size_t used_count = 0, end;
+		for (size_t at = row_cells(rows, grouping, row, &end); at < end; at++)
+			for (size_t use = uses[grouping->cells[at]]; use < uses[grouping->cells[at] + 1]; use++)
 				used[used_count++] = window->uses[use].thread;
-		}
-		row_lifetimes(row, lifetimes, lifetime_count);
 		row->threads = count_distinct(used, used_count);
 		for (size_t use = 0; use < used_count; use++)
 			used[use] = threads[used[use]].process;
@@ -234,7 +241,6 @@ static void rows_detail(struct action_rows *rows, const struct grouping *groupin
 	}
 	free(uses);
 	free(used);
-	free(lifetimes);
 }
 
 struct comparison {
@@ -281,7 +287,7 @@ static int row_compare(const void *a, const void *b, void *context)
 
 static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
 {
-	for (size_t i = 0; i < rows->count; i++) {
+	for (size_t i = 0; i < rows->memory_count; i++) {
 		struct action_row *row = &rows->memory[i];
 		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE; at = action->parent(source, at)) {
 			row->depth++;
@@ -331,30 +337,31 @@ void action_rows_make(struct action_rows *rows, struct action_source *source, co
 	if (!action->groups)
 		return;
 	rows_group(rows, &grouping, source, action, window);
+	if (action->parent)
+		tree_link(rows, &grouping, source, action);
+	if (action->extend)
+		action->extend(source, window, rows);
+	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
+	for (size_t i = 0; i < rows->memory_count; i++)
+		if (!action->has || action->has(&rows->memory[i]))
+			rows->rows[rows->count++] = &rows->memory[i];
+	if (rows->count)
+		qsort_r(rows->rows, rows->count, sizeof(*rows->rows), row_compare, &comparison);
+	rows->shown = rows->count < top ? rows->count : top;
 	if (!action->is_inclusive) {
 		rows_order_cells(rows, &grouping);
 		rows_detail(rows, &grouping, source, window);
 	}
 	if (action->parent)
-		tree_link(rows, &grouping, source, action);
-	if (action->extend)
-		action->extend(source, window, rows);
-	grouping_fini(&grouping);
-	rows->rows = memory_resize(NULL, rows->count, sizeof(*rows->rows));
-	for (size_t i = 0; i < rows->count; i++)
-		rows->rows[i] = &rows->memory[i];
-	if (rows->count)
-		qsort_r(rows->rows, rows->count, sizeof(*rows->rows), row_compare, &comparison);
-	rows->shown = rows->count < top ? rows->count : top;
-	if (action->parent)
 		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_text(&comparison, rows->rows[i]);
+	grouping_fini(&grouping);
 }
 
 void action_rows_fini(struct action_rows *rows)
 {
-	for (size_t i = 0; i < rows->count; i++)
+	for (size_t i = 0; i < rows->memory_count; i++)
 		free(rows->memory[i].text);
 	free(rows->memory);
 	free(rows->rows);

@@ -8,6 +8,7 @@
 struct action_rows {
 	struct action_row **rows;    /**< in order */
 	struct action_row *memory;
+	size_t memory_count;
 	size_t count;                /**< rows before the cut */
 	size_t shown;                /**< of those, the first ones are to be shown */
 };

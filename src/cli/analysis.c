@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-int analysis_open(struct analysis *analysis, const char *path, bool with_lines, bool with_details)
+int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 {
 	struct diag diag = {""};
 	*analysis = (struct analysis){.path = cli_trace_path(path)};
@@ -16,7 +16,7 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines, 
 		free(analysis->path);
 		return cli_fail("%s", diag.text);
 	}
-	error = heap_table_build(&analysis->table, analysis->trace, with_details, &diag);
+	error = heap_table_build(&analysis->table, analysis->trace, -1, 0, &diag);
 	if (error) {
 		cli_fail("%s: %s", analysis->path, diag.text);
 		trace_close(analysis->trace);

@@ -14,7 +14,7 @@ struct analysis {
 };
 
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
-int analysis_open(struct analysis *analysis, const char *path, bool with_lines, bool with_details);
+int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
 void analysis_close(struct analysis *analysis);
 
 /** What actions are made from; the caller sets the rest. */

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/filter.h"
+#include "heap/scan.h"
 #include "heap/stream.h"
 
 enum { VALUE_BYTES = 512 };
@@ -39,6 +40,7 @@ struct row {
 	struct heap_names *names;
 	uint64_t seq;
 	const struct heap_table *table; /* allocations */
+	const struct heap_rows *rows; /* some of them, with row `at` */
 	const struct trace_block *block; /* events */
 	uint32_t at;                  /* row of the block; else the row of the table or the dictionary */
 };
@@ -370,8 +372,8 @@ static void sample_pid(const struct row *row, struct value *value) { put_count(v
 static const struct column memory_columns[] = {
 	{"process", sample_process, 7}, {"pid", sample_pid, 7}, {"time_ns", sample_time, 14}, {"resident_bytes", sample_bytes, 14}};
 
-static const struct heap_allocation *allocation_of(const struct row *row) { return &row->table->allocations[row->at]; }
-static const struct heap_details *details_of(const struct row *row) { return &row->table->details[row->at]; }
+static const struct heap_allocation *allocation_of(const struct row *row) { return &row->rows->allocations[row->at - row->rows->first]; }
+static const struct heap_details *details_of(const struct row *row) { return &row->rows->details[row->at - row->rows->first]; }
 static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
 static void allocation_id(const struct row *row, struct value *value) { put_count(value, row->at); }
 static void allocation_process(const struct row *row, struct value *value) { put_id(value, allocation_thread(row)->process); }
@@ -605,18 +607,27 @@ static int set_path(void *context, char *word)
 static void write_allocations(struct dump *dump, const struct heap_table *table)
 {
 	const struct heap_filter *filter = &dump->options->filter.filter;
+	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, true};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
 	dump->row.table = table;
-	for (dump->row.at = 0; dump->row.at < table->count && !ferror(dump->out); dump->row.at++) {
-		const struct heap_allocation *allocation = &table->allocations[dump->row.at];
-		if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns && heap_filter_passes(filter, allocation))
-			write_row(dump);
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while (!ferror(dump->out) && (rows = heap_scan_next(&scan))) {
+		dump->row.rows = rows;
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation *allocation = &rows->allocations[i];
+			dump->row.at = rows->first + i;
+			if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns && heap_filter_passes(filter, allocation))
+				write_row(dump);
+		}
 	}
+	heap_scan_end(&scan);
 }
 
 static int dump_allocations(struct dump *dump, struct diag *diag)
 {
 	struct heap_table *table;
-	int error = heap_table_build(&table, dump->trace, true, diag);
+	int error = heap_table_build(&table, dump->trace, -1, 0, diag);
 	if (error)
 		return error;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);

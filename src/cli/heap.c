@@ -278,18 +278,10 @@ static int parts_settle(struct heap_options *options)
 	return 0;
 }
 
-static bool wants_details(const struct heap_options *options)
-{
-	for (unsigned i = 0; i < options->part_count; i++)
-		if (options->parts[i].action->with_details)
-			return true;
-	return false;
-}
-
 static int heap_show(struct heap_options *options)
 {
 	struct analysis analysis;
-	if (analysis_open(&analysis, options->path, options->with_lines, wants_details(options)))
+	if (analysis_open(&analysis, options->path, options->with_lines))
 		return CLI_FAILED;
 	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
 	source.callers_of = &options->callers;

@@ -17,7 +17,7 @@
 #include "cli/analysis.h"
 #include "cli/options.h"
 #include "heap/extents.h"
-#include "heap/walk.h"
+#include "heap/peak.h"
 
 enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
        PERCENT = 100, THOUSAND = 1000 };
@@ -38,30 +38,6 @@ static void heading(const struct view *view, const char *text)
 
 /* ---- the chart ---- */
 
-/* The most that was live in each part of the time. */
-static void chart_measure(const struct view *view, uint64_t most[CHART_COLUMNS])
-{
-	const struct heap_table *table = view->source.table;
-	struct heap_walk walk;
-	int64_t duration_ns = table->duration_ns > 0 ? table->duration_ns : 1;
-	uint64_t before = 0;
-	unsigned column = 0;
-	heap_walk_begin(&walk, table, view->source.filter);
-	before = walk.live_bytes;
-	memset(most, 0, CHART_COLUMNS * sizeof(*most));
-	while (heap_walk_next(&walk)) {
-		int64_t time_ns = walk.time_ns > 0 ? walk.time_ns : 0;
-		unsigned at = (unsigned)((unsigned __int128)time_ns * CHART_COLUMNS / ((uint64_t)duration_ns + 1));
-		at = at < CHART_COLUMNS ? at : CHART_COLUMNS - 1;
-		for (; column < at; column++)
-			most[column + 1] = before;
-		most[at] = walk.live_bytes > most[at] ? walk.live_bytes : most[at];
-		before = walk.live_bytes;
-	}
-	for (; column + 1 < CHART_COLUMNS; column++)
-		most[column + 1] = before;
-}
-
 /* What a cell of the chart shows: `eighths` of it are filled. */
 static void chart_cell(const struct view *view, unsigned eighths)
 {
@@ -71,19 +47,20 @@ static void chart_cell(const struct view *view, unsigned eighths)
 
 static void chart_print(const struct view *view)
 {
-	uint64_t most[CHART_COLUMNS], highest = 0;
-	chart_measure(view, most);
+	struct heap_peak most[CHART_COLUMNS];
+	uint64_t highest = 0;
+	heap_peaks(most, CHART_COLUMNS, view->source.table, view->source.filter, (struct heap_range){0, view->source.table->duration_ns});
 	for (int i = 0; i < CHART_COLUMNS; i++)
-		highest = most[i] > highest ? most[i] : highest;
+		highest = most[i].bytes > highest ? most[i].bytes : highest;
 	if (!highest)
 		return;
 	heading(view, "Live over time");
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
 		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? text_bytes(highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
 		for (int i = 0; i < CHART_COLUMNS; i++) {
-			uint64_t filled = (uint64_t)((unsigned __int128)most[i] * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
+			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
 			/* What is live at all is to be seen. */
-			filled += !filled && most[i];
+			filled += !filled && most[i].bytes;
 			chart_cell(view, filled <= floor ? 0 : filled - floor > EIGHTHS ? EIGHTHS : (unsigned)(filled - floor));
 		}
 		putc('\n', view->out);
@@ -101,11 +78,17 @@ static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns
 /* Bytes that allocators gave beyond what was asked for, at the peak. */
 static uint64_t rounding_at_peak(const struct view *view)
 {
-	const struct heap_table *table = view->source.table;
+	int64_t time_ns = view->window.peak_at_ns;
+	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, true};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
 	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < table->count; i++)
-		if (is_live_at(&table->allocations[i], view->window.peak_at_ns))
-			bytes += table->details[i].slack_bytes;
+	heap_scan_begin(&scan, view->source.table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++)
+			if (is_live_at(&rows->allocations[i], time_ns))
+				bytes += rows->details[i].slack_bytes;
+	heap_scan_end(&scan);
 	return bytes;
 }
 
@@ -128,23 +111,26 @@ struct split {
 
 static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
 {
+	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, true};
 	struct split split = {.live_bytes = 0};
-	struct heap_extent *extents = memory_resize(NULL, table->count, sizeof(*extents));
-	size_t count = 0;
-	for (uint32_t i = 0; i < table->count && table->allocations[i].birth_ns <= time_ns; i++) {
-		const struct heap_allocation *allocation = &table->allocations[i];
-		if (table->dictionary->threads[allocation->thread].process != process)
-			continue;
-		extents[count].group = 0;
-		heap_extent_make(&extents[count++], table, i);
-		if (!is_live_at(allocation, time_ns))
-			continue;
-		split.live_bytes += allocation->size_bytes;
-		split.rounding_bytes += table->details[i].slack_bytes;
-	}
-	heap_extents_sort(extents, count);
-	split.page_bytes = heap_extents_pages(extents, count, false) * HEAP_PAGE_BYTES;
-	free(extents);
+	struct heap_extents extents = {0};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation *allocation = &rows->allocations[i];
+			if (allocation->birth_ns > time_ns || table->dictionary->threads[allocation->thread].process != process)
+				continue;
+			heap_extents_add(&extents, 0, allocation, &rows->details[i]);
+			if (!is_live_at(allocation, time_ns))
+				continue;
+			split.live_bytes += allocation->size_bytes;
+			split.rounding_bytes += rows->details[i].slack_bytes;
+		}
+	heap_scan_end(&scan);
+	heap_extents_sum(&extents, &split.page_bytes, 1);
+	heap_extents_fini(&extents);
 	return split;
 }
 
@@ -386,7 +372,7 @@ static int report_run(int argc, char **argv)
 	struct cli_output output;
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false, true))
+	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false))
 		return CLI_FAILED;
 	heap_filter_init(&filter);
 	heap_cull_use_default(&cull);

@@ -3,39 +3,63 @@
 
 #include <stdlib.h>
 
-void heap_extent_make(struct heap_extent *extent, const struct heap_table *table, uint32_t allocation)
-{
-	const struct heap_details *details = &table->details[allocation];
-	uint64_t usable = table->allocations[allocation].size_bytes + details->slack_bytes;
-	extent->first = details->address / HEAP_PAGE_BYTES;
-	extent->last = (details->address + (usable ? usable - 1 : 0)) / HEAP_PAGE_BYTES;
-}
+#include "base/memory.h"
+
+enum { EXTENTS_FIRST = 1 << 14 };
 
 static int extent_compare(const void *a, const void *b)
 {
 	const struct heap_extent *left = a, *right = b;
-	if (left->group != right->group)
-		return left->group < right->group ? -1 : 1;
+	if (left->set != right->set)
+		return left->set < right->set ? -1 : 1;
 	return (left->first > right->first) - (left->first < right->first);
 }
 
-void heap_extents_sort(struct heap_extent *extents, size_t count)
+/* Sort them and join those that overlap or touch. */
+static void extents_join(struct heap_extents *extents)
 {
-	if (count)
-		qsort(extents, count, sizeof(*extents), extent_compare);
+	size_t kept = 0;
+	if (!extents->count)
+		return;
+	qsort(extents->items, extents->count, sizeof(*extents->items), extent_compare);
+	for (size_t i = 1; i < extents->count; i++) {
+		struct heap_extent *last = &extents->items[kept], *next = &extents->items[i];
+		if (next->set != last->set || next->first > last->last + 1)
+			extents->items[++kept] = *next;
+		else if (next->last > last->last)
+			last->last = next->last;
+	}
+	extents->count = kept + 1;
 }
 
-uint64_t heap_extents_pages(const struct heap_extent *extents, size_t count, bool only_marked)
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)
 {
-	uint64_t pages = 0, next = 0;
-	for (size_t i = 0; i < count; i++) {
-		if (only_marked && !extents[i].is_marked)
-			continue;
-		uint64_t first = extents[i].first > next ? extents[i].first : next;
-		if (extents[i].last + 1 > first) {
-			pages += extents[i].last + 1 - first;
-			next = extents[i].last + 1;
+	uint64_t usable = allocation->size_bytes + details->slack_bytes, last = details->address + (usable ? usable - 1 : 0);
+	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES, (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
+	struct heap_extent *before = extents->count ? &extents->items[extents->count - 1] : NULL;
+	/* Many blocks lie where the last one did. */
+	if (before && before->set == set && extent.first >= before->first && extent.last <= before->last)
+		return;
+	if (extents->count == extents->capacity) {
+		extents_join(extents);
+		if (extents->count >= extents->capacity / 2) {
+			extents->capacity = extents->capacity ? extents->capacity * 2 : EXTENTS_FIRST;
+			extents->items = memory_resize(extents->items, extents->capacity, sizeof(*extents->items));
 		}
 	}
-	return pages;
+	extents->items[extents->count++] = extent;
+}
+
+void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets)
+{
+	extents_join(extents);
+	for (size_t i = 0; i < extents->count; i++)
+		if (extents->items[i].set < sets)
+			bytes[extents->items[i].set] += (extents->items[i].last - extents->items[i].first + 1) * HEAP_PAGE_BYTES;
+}
+
+void heap_extents_fini(struct heap_extents *extents)
+{
+	free(extents->items);
+	*extents = (struct heap_extents){0};
 }

@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/** The pages that blocks lie in. */
+/** How many pages blocks have lain in, each page counted once, for any number of blocks: what overlaps or touches is joined as it comes. */
 #ifndef XHEAP_HEAP_EXTENTS_H
 #define XHEAP_HEAP_EXTENTS_H
 
-#include "heap/table.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/allocation.h"
 
 enum { HEAP_PAGE_BYTES = 4096 };
 
-/** The pages of one block. */
+/** Pages of a set, which is any number of the caller's. */
 struct heap_extent {
-	uint32_t group;              /**< the caller's */
-	bool is_marked;              /**< the caller's */
-	uint64_t first, last;        /**< numbers of pages */
+	uint64_t first, last;
+	uint32_t set;
 };
 
-/** The pages of an allocation; group and mark stay as they are. */
-void heap_extent_make(struct heap_extent *extent, const struct heap_table *table, uint32_t allocation);
+/** Zero it to begin. */
+struct heap_extents {
+	struct heap_extent *items;
+	size_t count, capacity;
+};
 
-/** Sort by group, then page. */
-void heap_extents_sort(struct heap_extent *extents, size_t count);
+/** Add the pages of a block to the set. */
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details);
 
-/** Pages in any of these extents, which are sorted and of one group; in those that are marked, if only_marked. */
-uint64_t heap_extents_pages(const struct heap_extent *extents, size_t count, bool only_marked);
+/** Add the bytes of all pages of each set to bytes[set]; what is of no set below `sets` is left out. */
+void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets);
+void heap_extents_fini(struct heap_extents *extents);
 
 #endif

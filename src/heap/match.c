@@ -18,7 +18,10 @@
  *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
  *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
  *
- * Ends of processes.  All that is live in a process ends with it, at that place of the sequence, so `ends` stays in order.
+ * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
+ *
+ * Memory.  The newest rows are in a ring. Groups that fall out of it are packed and written; those of their rows that are still
+ *   live survive beside, and when the last one of them has ended, their ends are packed, too (heap/groups.h).
  */
 #include "heap/table.h"
 
@@ -32,7 +35,8 @@
 #include "heap/live.h"
 #include "heap/stream.h"
 
-enum { STAMP_SLACK_NS = 1000 };
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 16, GROUP_WORDS = PACK_ROWS / 64 };
+_Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
 
@@ -73,10 +77,34 @@ struct moment {
 
 struct site_note { uint32_t entry, site; };
 
+/* A row that lived when its group was written. */
+struct survivor {
+	struct heap_allocation allocation;
+	uint32_t end_thread;
+	uint8_t row;                  /* of its group */
+};
+
+struct survivors {
+	uint64_t is_one[GROUP_WORDS]; /* by row of the group */
+	uint32_t count, live;
+	struct survivor items[];
+};
+
+/* What a process that has to do with a fork remembers of each of its rows. */
+struct history {
+	uint32_t before;              /* the row of this address before it, or HEAP_NONE */
+	uint64_t size_bytes;
+	int64_t birth_ns;
+};
+
 struct matching {
 	struct heap_table *table;
 	size_t most;                  /* rows that can come */
-	uint32_t *before;
+	struct heap_allocation *ring;
+	struct heap_details *ring_details;
+	uint32_t written;             /* rows before are not in the ring any more */
+	struct survivors **survivors; /* by group */
+	struct history *history;      /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
 	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
@@ -91,7 +119,6 @@ struct matching {
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
 	const struct trace_gap **gaps;
-	bool is_unordered;            /* an end was given an earlier time */
 };
 
 /* One point, unpacked. */
@@ -105,14 +132,82 @@ struct point {
 
 /* ---- rows ---- */
 
-static uint32_t process_of(const struct matching *matching, uint32_t allocation)
+static struct survivor *survivor_find(struct survivors *survivors, uint32_t row)
 {
-	return matching->table->dictionary->threads[matching->table->allocations[allocation].thread].process;
+	uint32_t word = row / 64, place = 0;
+	if (!survivors || !(survivors->is_one[word] >> row % 64 & 1))
+		return NULL;
+	for (uint32_t i = 0; i < word; i++)
+		place += (uint32_t)__builtin_popcountll(survivors->is_one[i]);
+	place += (uint32_t)__builtin_popcountll(survivors->is_one[word] & ((UINT64_C(1) << row % 64) - 1));
+	return &survivors->items[place];
 }
 
-static bool is_live(const struct matching *matching, uint32_t allocation)
+/* A row that is live, else NULL. */
+static struct heap_allocation *live_row(const struct matching *matching, uint32_t id)
 {
-	return !(allocation & COPY_BIT) && matching->table->allocations[allocation].end == HEAP_END_OPEN;
+	struct heap_allocation *row = &matching->ring[id % RING_ROWS];
+	if (id & COPY_BIT)
+		return NULL;
+	if (id < matching->written) {
+		struct survivor *survivor = survivor_find(matching->survivors[id / PACK_ROWS], id % PACK_ROWS);
+		row = survivor ? &survivor->allocation : NULL;
+	}
+	return row && row->end == HEAP_END_OPEN ? row : NULL;
+}
+
+static uint32_t process_of(const struct matching *matching, const struct heap_allocation *row)
+{
+	return matching->table->dictionary->threads[row->thread].process;
+}
+
+static bool is_live(const struct matching *matching, uint32_t id)
+{
+	return live_row(matching, id) != NULL;
+}
+
+/* All of the group's rows have ended, or the trace has. */
+static void survivors_write(struct matching *matching, uint32_t group)
+{
+	struct survivors *survivors = matching->survivors[group];
+	struct heap_allocation allocations[PACK_ROWS];
+	struct pack_end ends[PACK_ROWS];
+	uint32_t count = 0;
+	matching->survivors[group] = NULL;
+	for (uint32_t i = 0; survivors && i < survivors->count; i++) {
+		const struct survivor *survivor = &survivors->items[i];
+		const struct heap_allocation *row = &survivor->allocation;
+		if (row->end == HEAP_END_OPEN)
+			continue;
+		allocations[count] = *row;
+		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, row->end_ns};
+	}
+	if (count)
+		groups_add_ends(&matching->table->groups, group, allocations, ends, count);
+	free(survivors);
+}
+
+/* Write the oldest group of the ring. */
+static void ring_write(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	uint32_t left = table->count - matching->written, count = left < PACK_ROWS ? left : PACK_ROWS, live = 0;
+	const struct heap_allocation *rows = &matching->ring[matching->written % RING_ROWS];
+	groups_add(&table->groups, rows, &matching->ring_details[matching->written % RING_ROWS], matching->written, count);
+	for (uint32_t i = 0; i < count; i++)
+		live += rows[i].end == HEAP_END_OPEN;
+	if (live) {
+		struct survivors *survivors = memory_resize(NULL, 1, sizeof(*survivors) + live * sizeof(*survivors->items));
+		*survivors = (struct survivors){.live = live};
+		for (uint32_t i = 0; i < count; i++) {
+			if (rows[i].end != HEAP_END_OPEN)
+				continue;
+			survivors->is_one[i / 64] |= UINT64_C(1) << i % 64;
+			survivors->items[survivors->count++] = (struct survivor){rows[i], HEAP_NONE, (uint8_t)i};
+		}
+		matching->survivors[matching->written / PACK_ROWS] = survivors;
+	}
+	matching->written += count;
 }
 
 static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
@@ -142,8 +237,11 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	const struct trace_block *block = point->block;
 	uint64_t size_bytes = block->size[point->row], previous = block->previous[point->row];
 	bool is_realloc = block->kind[point->row] == EVENT_REALLOC && previous;
+	if (table->count - matching->written == RING_ROWS)
+		ring_write(matching);
 	uint32_t id = table->count++;
-	table->allocations[id] = (struct heap_allocation){
+	struct heap_allocation *row = &matching->ring[id % RING_ROWS];
+	*row = (struct heap_allocation){
 		.birth_ns = point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
 		.size_bytes = size_bytes < SIZE_BYTES_MAX ? size_bytes : SIZE_BYTES_MAX,
 		.flags = (is_realloc ? HEAP_REALLOC : 0) | (is_realloc && previous != point->address ? HEAP_MOVED : 0) |
@@ -151,34 +249,37 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
 		.thread = point->thread, .heap = block->heap[point->row],
 	};
-	if (table->details)
-		table->details[id] = (struct heap_details){
-			.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
-			.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
+	matching->ring_details[id % RING_ROWS] = (struct heap_details){
+		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
+		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
 	matching->last_taken[point->thread] = HEAP_NONE;
 	table->processes[point->process].live_count++;
-	table->processes[point->process].live_bytes += table->allocations[id].size_bytes;
+	table->processes[point->process].live_bytes += row->size_bytes;
 	return id;
 }
 
-/* thread: that did it, or HEAP_NONE. */
+/* End a live row. thread: that did it, or HEAP_NONE. */
 static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
 {
-	struct heap_table *table = matching->table;
-	struct heap_allocation *allocation = &table->allocations[id];
-	struct heap_process *process = &table->processes[process_of(matching, id)];
-	allocation->end = (uint8_t)end;
-	allocation->end_ns = time_ns > allocation->birth_ns ? time_ns : allocation->birth_ns;
-	allocation->end_site = site;
-	if (table->details)
-		table->details[id].end_thread = thread;
-	if (table->end_count && allocation->end_ns < table->allocations[table->ends[table->end_count - 1]].end_ns)
-		matching->is_unordered = true;
-	table->ends[table->end_count++] = id;
+	struct heap_allocation *row = live_row(matching, id);
+	if (!row)
+		return;
+	struct heap_process *process = &matching->table->processes[process_of(matching, row)];
+	row->end = (uint8_t)end;
+	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
+	row->end_site = site;
 	if (end != HEAP_END_EXIT) {
 		process->live_count--;
-		process->live_bytes -= allocation->size_bytes;
+		process->live_bytes -= row->size_bytes;
 	}
+	if (id >= matching->written) {
+		matching->ring_details[id % RING_ROWS].end_thread = thread;
+		return;
+	}
+	struct survivors *survivors = matching->survivors[id / PACK_ROWS];
+	survivor_find(survivors, id % PACK_ROWS)->end_thread = thread;
+	if (!--survivors->live)
+		survivors_write(matching, id / PACK_ROWS);
 }
 
 /* ---- contradictions ---- */
@@ -197,17 +298,19 @@ static int64_t gap_between(const struct matching_process *process, int64_t from_
 /* A block began over this one and no end came that could be its own. */
 static void settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
 {
-	struct heap_table *table = matching->table;
-	uint32_t process = process_of(matching, older);
-	int64_t to_ns = table->allocations[newer].birth_ns;
-	int64_t gap_ns = gap_between(&matching->processes[process], table->allocations[older].birth_ns, to_ns);
+	const struct heap_allocation *row = live_row(matching, older), *newer_row = live_row(matching, newer);
+	if (!row)
+		return;
+	uint32_t process = process_of(matching, row);
+	int64_t to_ns = newer_row ? newer_row->birth_ns : row->birth_ns;
+	int64_t gap_ns = gap_between(&matching->processes[process], row->birth_ns, to_ns);
 	if (gap_ns != INT64_MIN) {
 		allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE, HEAP_NONE);
 		return;
 	}
 	allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE, HEAP_NONE);
-	table->order_conflicts++;
-	table->processes[process].order_conflicts++;
+	matching->table->order_conflicts++;
+	matching->table->processes[process].order_conflicts++;
 }
 
 static void strays_expire(struct matching *matching, int64_t time_ns)
@@ -267,11 +370,11 @@ static uint32_t history_find(const struct matching *matching, const struct match
 			*is_known = true;
 			return copy->end_ns > time_ns ? copy->original : HEAP_NONE;
 		}
-		if (matching->table->allocations[at].birth_ns <= time_ns) {
+		if (matching->history[at].birth_ns <= time_ns) {
 			*is_known = true;
 			return at;
 		}
-		at = matching->before[at];
+		at = matching->history[at].before;
 	}
 	return HEAP_NONE;
 }
@@ -308,7 +411,7 @@ static bool copy_end(struct matching *matching, const struct point *point)
 	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
 	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
 	live_add(&process->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
-	uint64_t size_bytes = matching->table->allocations[original].size_bytes;
+	uint64_t size_bytes = matching->history[original].size_bytes;
 	matching->table->processes[point->process].inherited_freed++;
 	process->left_count -= process->left_count > 0;
 	process->left_bytes -= size_bytes < process->left_bytes ? size_bytes : process->left_bytes;
@@ -337,7 +440,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 		settle_conflict(matching, cell->other, cell->current);
 	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	if (process->keeps_history)
-		matching->before[id] = cell->current;
+		matching->history[id] = (struct history){cell->current, matching->ring[id % RING_ROWS].size_bytes, point->time_ns};
 	cell->current = id;
 	matching->last_made[point->thread] = id;
 	struct stray stray;
@@ -351,7 +454,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 /* Which block of the cell this end is of: the older one when two are there and that is possible. */
 static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point, bool *is_older)
 {
-	const struct heap_allocation *newer = &matching->table->allocations[cell->current];
+	const struct heap_allocation *newer = live_row(matching, cell->current);
 	uint32_t older = cell->other;
 	*is_older = false;
 	if (older == HEAP_NONE)
@@ -371,17 +474,18 @@ static void point_end(struct matching *matching, const struct point *point)
 	struct live_cell *cell = live_find(&process->live, point->address);
 	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
 	uint32_t made = matching->last_made[point->thread];
+	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
 	matching->last_made[point->thread] = HEAP_NONE;
-	if (!cell || !is_live(matching, cell->current)) {
+	if (!row) {
 		if (!copy_end(matching, point))
 			stray_add(matching, point, end);
 		return;
 	}
 	bool is_older;
 	uint32_t id = point_choose(matching, cell, point, &is_older);
-	int64_t time_ns = is_older ? matching->table->allocations[cell->current].birth_ns : point->time_ns;
+	int64_t time_ns = is_older ? row->birth_ns : point->time_ns;
 	if (id == made && end == HEAP_END_FREE)
-		matching->table->allocations[id].flags |= HEAP_TEMPORARY;
+		live_row(matching, id)->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
 		matching->last_taken[point->thread] = id;
 	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row), point->thread);
@@ -397,9 +501,14 @@ static void point_destroy(struct matching *matching, const struct point *point)
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
 	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
-		uint32_t id = live->cells[i].current;
-		if (live->cells[i].address && is_live(matching, id) && matching->table->allocations[id].heap == heap)
-			allocation_end(matching, id, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		struct live_cell *cell = &live->cells[i];
+		const struct heap_allocation *row = cell->address ? live_row(matching, cell->current) : NULL;
+		if (!row || row->heap != heap)
+			continue;
+		if (cell->other != HEAP_NONE)
+			settle_conflict(matching, cell->other, cell->current);
+		cell->other = HEAP_NONE;
+		allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
 	}
 }
 
@@ -547,22 +656,18 @@ static void matching_read_processes(struct matching *matching)
 }
 
 /* Address space for the most rows that can come; the kernel gives memory as they do. */
-static void *matching_reserve(size_t count, size_t size)
+static struct history *history_reserve(size_t count)
 {
-	void *memory = mmap(NULL, (count + 1) * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void matching_release(void *memory, size_t count, size_t size)
-{
-	if (memory)
-		munmap(memory, (count + 1) * size);
-}
-
-static int matching_init(struct matching *matching, const struct trace *trace, bool with_details, struct diag *diag)
+static int matching_init(struct matching *matching, const struct trace *trace, int fd, uint64_t reserved_bytes, struct diag *diag)
 {
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	matching->table = table;
+	groups_begin(&table->groups, fd, reserved_bytes);
+	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = table->dictionary->duration_ns;
@@ -578,29 +683,18 @@ static int matching_init(struct matching *matching, const struct trace *trace, b
 	matching_read_ends(matching);
 	matching_read_processes(matching);
 	matching->next_moment_ns = INT64_MIN;
-	table->capacity = matching->most;
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
-	table->allocations = matching_reserve(matching->most, sizeof(*table->allocations));
-	table->details = with_details ? matching_reserve(matching->most, sizeof(*table->details)) : NULL;
-	table->ends = matching_reserve(matching->most, sizeof(*table->ends));
-	matching->before = matching_reserve(matching->most, sizeof(*matching->before));
-	if (!table->allocations || (with_details && !table->details) || !table->ends || !matching->before)
-		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for their table", matching->most);
+	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
+	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
+	matching->survivors = memory_zeroed(matching->most / PACK_ROWS + 1, sizeof(struct survivors *));
+	matching->history = matching->start_count ? history_reserve(matching->most) : NULL;
+	if (matching->start_count && !matching->history)
+		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
 	return 0;
 }
 
 /* ---- finishing ---- */
-
-static int end_compare(const void *a, const void *b, void *context)
-{
-	const struct heap_table *table = context;
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	int64_t left_ns = table->allocations[left].end_ns, right_ns = table->allocations[right].end_ns;
-	if (left_ns != right_ns)
-		return left_ns < right_ns ? -1 : 1;
-	return (left > right) - (left < right);
-}
 
 static void matching_finish(struct matching *matching)
 {
@@ -610,18 +704,24 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			process_end(matching, i, true);
-	for (uint32_t i = 0; i < table->count; i++)
-		if (table->allocations[i].end == HEAP_END_OPEN)
-			table->allocations[i].end_ns = table->duration_ns;
-	if (matching->is_unordered)
-		qsort_r(table->ends, table->end_count, sizeof(*table->ends), end_compare, table);
+	while (matching->written < table->count)
+		ring_write(matching);
+	for (uint32_t group = 0; group < table->groups.count; group++)
+		survivors_write(matching, group);
+	groups_finish(&table->groups);
 }
 
 static void matching_fini(struct matching *matching)
 {
 	for (uint32_t i = 0; i < matching->table->dictionary->process_count; i++)
 		live_fini(&matching->processes[i].live);
-	matching_release(matching->before, matching->most, sizeof(*matching->before));
+	for (uint32_t group = 0; matching->survivors && group < matching->most / PACK_ROWS + 1; group++)
+		free(matching->survivors[group]);
+	if (matching->history)
+		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
+	free(matching->survivors);
+	free(matching->ring);
+	free(matching->ring_details);
 	map_fini(&matching->site_ids);
 	free(matching->processes);
 	free(matching->last_made);
@@ -634,10 +734,10 @@ static void matching_fini(struct matching *matching)
 	free(matching->gaps);
 }
 
-int heap_table_build(struct heap_table **out, const struct trace *trace, bool with_details, struct diag *diag)
+int heap_table_build(struct heap_table **out, const struct trace *trace, int fd, uint64_t reserved_bytes, struct diag *diag)
 {
 	struct matching matching = {0};
-	int error = matching_init(&matching, trace, with_details, diag);
+	int error = matching_init(&matching, trace, fd, reserved_bytes, diag);
 	if (!error) {
 		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
 		struct heap_run run;
@@ -661,9 +761,8 @@ void heap_table_free(struct heap_table *table)
 {
 	if (!table)
 		return;
-	matching_release(table->allocations, table->capacity, sizeof(*table->allocations));
-	matching_release(table->details, table->capacity, sizeof(*table->details));
-	matching_release(table->ends, table->capacity, sizeof(*table->ends));
+	groups_fini(&table->groups);
+	free(table->is_damaged);
 	free(table->sites);
 	free(table->processes);
 	free(table);

@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/walk.h"
+#include "heap/peak.h"
+#include "heap/scan.h"
 
 static bool is_in_range(const struct heap_allocation *allocation, struct heap_range range)
 {
@@ -183,27 +185,9 @@ char *heap_by_text(const struct heap_window *window, const struct heap_table *ta
 	return text;
 }
 
-/* ---- the peak ---- */
-
-static void window_find_peak(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter)
-{
-	struct heap_walk walk;
-	heap_walk_begin(&walk, table, filter);
-	while (heap_walk_next_time(&walk) <= window->range.from_ns && heap_walk_next(&walk))
-		;
-	uint64_t peak_bytes = walk.live_bytes;
-	window->peak_at_ns = window->range.from_ns;
-	while (heap_walk_next_time(&walk) <= window->range.to_ns && heap_walk_next(&walk)) {
-		if (walk.live_bytes <= peak_bytes)
-			continue;
-		peak_bytes = walk.live_bytes;
-		window->peak_at_ns = walk.time_ns;
-	}
-}
-
 /* ---- adding up ---- */
 
-/* The cell of each allocation, found again for the next pass over them. */
+/* The cell of each allocation: in `numbers` of the window, or of a thread's part of it. */
 struct cells {
 	struct map ids;
 	size_t capacity;
@@ -221,13 +205,9 @@ void heap_window_cell(const struct heap_window *window, const struct heap_table 
 	*cell = (struct heap_cell){window->is_by_heap ? heap : allocation->site, by_of(window, table, allocation)};
 }
 
-static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
+static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct heap_cell cell)
 {
-	struct heap_cell cell;
 	bool added;
-	if (is_by_site(window))
-		return allocation->site;
-	heap_window_cell(window, table, allocation, &cell);
 	uint32_t *id = map_add(&cells->ids, map_pair(cell.site, cell.by), &added);
 	if (!added)
 		return *id;
@@ -240,6 +220,15 @@ static uint32_t cell_of(struct heap_window *window, struct cells *cells, const s
 	window->cells[window->cell_count] = cell;
 	window->numbers[window->cell_count++] = (struct heap_numbers){0};
 	return *id;
+}
+
+static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
+{
+	struct heap_cell cell;
+	if (is_by_site(window))
+		return allocation->site;
+	heap_window_cell(window, table, allocation, &cell);
+	return cell_add(window, cells, cell);
 }
 
 static void cells_begin(struct heap_window *window, const struct heap_table *table)
@@ -274,34 +263,104 @@ static void uncertain_count(struct heap_window *window, const struct heap_table 
 	window->uncertain_bytes += allocation->size_bytes;
 }
 
-static void window_count(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_filter *filter)
+/* One thread's part of the window. */
+struct part {
+	struct heap_window window;
+	struct cells cells;
+	const struct heap_table *table;
+	const struct heap_filter *filter;
+	uint32_t *shared;
+	uint32_t *last_thread;       /* by cell: that used it last */
+	size_t last_capacity, use_capacity;
+	struct map seen;             /* cell and thread */
+};
+
+static void use_add(struct part *part, uint32_t cell, uint32_t thread)
 {
-	for (uint32_t i = 0; i < table->count; i++) {
-		const struct heap_allocation *allocation = &table->allocations[i];
-		if (!heap_filter_passes(filter, allocation))
-			continue;
-		if (allocation->flags & HEAP_EARLIER) {
-			window->earlier_count++;
-			window->earlier_bytes += allocation->size_bytes;
-		}
-		bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = heap_window_has(window, allocation);
-		if (!is_at_peak && !is_row)
-			continue;
-		uint32_t cell = cell_of(window, cells, table, allocation); /* it may move the numbers */
-		struct heap_numbers *numbers = &window->numbers[cell];
-		if (is_at_peak) {
-			numbers->peak_count++;
-			numbers->peak_bytes += allocation->size_bytes;
-			window->totals.peak_count++;
-			window->totals.peak_bytes += allocation->size_bytes;
-		}
-		if (is_row)
-			numbers_count(numbers, allocation, window->range);
-		if (is_in_range(allocation, window->range)) {
-			numbers_count(&window->totals, allocation, window->range);
-			uncertain_count(window, table, allocation);
-		}
+	struct heap_window *window = &part->window;
+	bool added;
+	if (cell >= part->last_capacity) {
+		size_t capacity = memory_capacity(part->last_capacity, (size_t)cell + 1);
+		part->last_thread = memory_resize(part->last_thread, capacity, sizeof(*part->last_thread));
+		memset(part->last_thread + part->last_capacity, 0xff, (capacity - part->last_capacity) * sizeof(*part->last_thread));
+		part->last_capacity = capacity;
 	}
+	if (part->last_thread[cell] == thread)
+		return;
+	part->last_thread[cell] = thread;
+	map_add(&part->seen, map_pair(cell, thread), &added);
+	if (!added)
+		return;
+	memory_grow(window->uses, window->use_count, part->use_capacity);
+	window->uses[window->use_count++] = (struct heap_use){cell, thread};
+}
+
+static void part_count(struct part *part, const struct heap_allocation *allocation)
+{
+	struct heap_window *window = &part->window;
+	if (allocation->flags & HEAP_EARLIER) {
+		window->earlier_count++;
+		window->earlier_bytes += allocation->size_bytes;
+	}
+	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = heap_window_has(window, allocation);
+	if (!is_at_peak && !is_row)
+		return;
+	uint32_t cell = cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
+	struct heap_numbers *numbers = &window->numbers[cell];
+	if (is_at_peak) {
+		numbers->peak_count++;
+		numbers->peak_bytes += allocation->size_bytes;
+		window->totals.peak_count++;
+		window->totals.peak_bytes += allocation->size_bytes;
+	}
+	if (is_row) {
+		numbers_count(numbers, allocation, window->range);
+		use_add(part, cell, allocation->thread);
+	}
+	if (is_in_range(allocation, window->range)) {
+		numbers_count(&window->totals, allocation, window->range);
+		uncertain_count(window, part->table, allocation);
+	}
+}
+
+static void part_scan(void *context)
+{
+	struct part *part = context;
+	struct heap_scan_plan plan = heap_window_plan(&part->window);
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, part->table, &plan, part->shared);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++)
+			if (heap_filter_passes(part->filter, &rows->allocations[i]))
+				part_count(part, &rows->allocations[i]);
+	heap_scan_end(&scan);
+}
+
+/* Add what another thread found. */
+static void part_merge(struct part *to, struct part *from)
+{
+	struct heap_window *window = &to->window;
+	uint32_t *cell_ids = memory_resize(NULL, from->window.cell_count, sizeof(*cell_ids));
+	for (uint32_t i = 0; i < from->window.cell_count; i++) {
+		cell_ids[i] = is_by_site(window) ? i : cell_add(window, &to->cells, from->window.cells[i]);
+		heap_numbers_add(&window->numbers[cell_ids[i]], &from->window.numbers[i]);
+	}
+	for (size_t i = 0; i < from->window.use_count; i++)
+		use_add(to, cell_ids[from->window.uses[i].cell], from->window.uses[i].thread);
+	heap_numbers_add(&window->totals, &from->window.totals);
+	window->earlier_count += from->window.earlier_count;
+	window->earlier_bytes += from->window.earlier_bytes;
+	window->uncertain_count += from->window.uncertain_count;
+	window->uncertain_bytes += from->window.uncertain_bytes;
+	free(cell_ids);
+}
+
+static void part_fini(struct part *part)
+{
+	map_fini(&part->cells.ids);
+	map_fini(&part->seen);
+	free(part->last_thread);
 }
 
 static int use_compare(const void *a, const void *b)
@@ -312,62 +371,127 @@ static int use_compare(const void *a, const void *b)
 	return (left->thread > right->thread) - (left->thread < right->thread);
 }
 
-/* Lifetimes by cell (a counting sort), and which threads used which cell. */
-static void window_collect(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_filter *filter)
+struct heap_scan_plan heap_window_plan(const struct heap_window *window)
 {
-	uint32_t count = window->cell_count;
-	uint32_t *next = memory_zeroed((size_t)count + 1, sizeof(*next));
-	uint32_t *last_thread = memory_resize(NULL, count, sizeof(*last_thread));
-	struct map seen = {0};
-	size_t use_capacity = 0;
-	window->lifetime_starts = memory_zeroed((size_t)count + 1, sizeof(*window->lifetime_starts));
-	for (uint32_t i = 0; i < count; i++) {
-		window->lifetime_starts[i + 1] = window->lifetime_starts[i] + (uint32_t)window->numbers[i].total_count;
-		next[i] = window->lifetime_starts[i];
-		last_thread[i] = HEAP_NONE;
-	}
-	window->lifetimes = memory_resize(NULL, window->lifetime_starts[count], sizeof(*window->lifetimes));
-	for (uint32_t i = 0; i < table->count; i++) {
-		const struct heap_allocation *allocation = &table->allocations[i];
-		if (!heap_filter_passes(filter, allocation) || !heap_window_has(window, allocation))
-			continue;
-		uint32_t cell = cell_of(window, cells, table, allocation);
-		window->lifetimes[next[cell]++] = heap_lifetime_ns(allocation);
-		if (last_thread[cell] == allocation->thread)
-			continue;
-		last_thread[cell] = allocation->thread;
-		bool added;
-		map_add(&seen, map_pair(cell, allocation->thread), &added);
-		if (!added)
-			continue;
-		memory_grow(window->uses, window->use_count, use_capacity);
-		window->uses[window->use_count++] = (struct heap_use){cell, allocation->thread};
-	}
-	if (window->use_count)
-		qsort(window->uses, window->use_count, sizeof(*window->uses), use_compare);
-	map_fini(&seen);
-	free(last_thread);
-	free(next);
+	/* Rows by class have what began before, too, whenever it ended. */
+	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
+	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false};
 }
 
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		      enum heap_by by, bool is_by_heap)
 {
-	struct cells cells = {.capacity = 0};
-	*window = (struct heap_window){.range = range, .by = by, .is_by_heap = is_by_heap};
-	cells_begin(window, table);
-	window_find_peak(window, table, filter);
-	window_count(window, &cells, table, filter);
-	window_collect(window, &cells, table, filter);
-	map_fini(&cells.ids);
+	unsigned width = heap_scan_width(table);
+	struct part *parts = memory_zeroed(width, sizeof(*parts));
+	struct heap_peak peak;
+	uint32_t shared = 0;
+	heap_peaks(&peak, 1, table, filter, range);
+	for (unsigned i = 0; i < width; i++) {
+		parts[i] = (struct part){.window = {.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns}, .table = table,
+					 .filter = filter, .shared = &shared};
+		cells_begin(&parts[i].window, table);
+	}
+	heap_scan_threads(part_scan, parts, sizeof(*parts), width);
+	for (unsigned i = 1; i < width; i++) {
+		part_merge(&parts[0], &parts[i]);
+		heap_window_fini(&parts[i].window);
+		part_fini(&parts[i]);
+	}
+	*window = parts[0].window;
+	part_fini(&parts[0]);
+	free(parts);
+	if (window->use_count)
+		qsort(window->uses, window->use_count, sizeof(*window->uses), use_compare);
+}
+
+/* ---- lifetimes ---- */
+
+struct collecting {
+	const struct heap_window *window;
+	const struct heap_table *table;
+	const struct heap_filter *filter;
+	const uint32_t *list_of;
+	const struct map *cells;     /* NULL: cells are sites */
+	struct heap_lifetimes *lifetimes;
+	uint64_t *filled;            /* by list, shared by all threads */
+	uint32_t *shared;
+};
+
+static void collecting_add(struct collecting *collecting, const struct heap_allocation *allocation)
+{
+	uint32_t cell_id = allocation->site;
+	struct heap_cell cell;
+	if (collecting->cells) {
+		heap_window_cell(collecting->window, collecting->table, allocation, &cell);
+		const uint32_t *found = map_find(collecting->cells, map_pair(cell.site, cell.by));
+		if (!found)
+			return;
+		cell_id = *found;
+	}
+	uint32_t list = collecting->list_of[cell_id];
+	if (list == HEAP_NONE)
+		return;
+	uint64_t place = collecting->lifetimes->starts[list] + __atomic_fetch_add(&collecting->filled[list], 1, __ATOMIC_RELAXED);
+	if (place < collecting->lifetimes->starts[list + 1]) /* a damaged index may say otherwise the second time */
+		collecting->lifetimes->values[place] = heap_lifetime_ns(allocation);
+}
+
+static void collecting_scan(void *context)
+{
+	struct collecting *collecting = context;
+	struct heap_scan_plan plan = heap_window_plan(collecting->window);
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++)
+			if (heap_filter_passes(collecting->filter, &rows->allocations[i]) && heap_window_has(collecting->window, &rows->allocations[i]))
+				collecting_add(collecting, &rows->allocations[i]);
+	heap_scan_end(&scan);
+}
+
+static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const uint32_t *list_of, uint32_t count)
+{
+	lifetimes->starts = memory_zeroed((size_t)count + 1, sizeof(*lifetimes->starts));
+	for (uint32_t cell = 0; cell < window->cell_count; cell++)
+		if (list_of[cell] != HEAP_NONE)
+			lifetimes->starts[list_of[cell] + 1] += window->numbers[cell].total_count;
+	for (uint32_t i = 0; i < count; i++)
+		lifetimes->starts[i + 1] += lifetimes->starts[i];
+	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));
+}
+
+void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
+			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count)
+{
+	unsigned width = heap_scan_width(table);
+	struct collecting *parts = memory_resize(NULL, width, sizeof(*parts));
+	struct map cells = {0};
+	uint64_t *filled = memory_zeroed(count, sizeof(*filled));
+	uint32_t shared = 0;
+	bool added;
+	lifetimes_reserve(lifetimes, window, list_of, count);
+	for (uint32_t i = 0; i < window->cell_count && !is_by_site(window); i++)
+		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
+	for (unsigned i = 0; i < width; i++)
+		parts[i] = (struct collecting){window, table, filter, list_of, is_by_site(window) ? NULL : &cells, lifetimes, filled, &shared};
+	if (lifetimes->starts[count])
+		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
+	map_fini(&cells);
+	free(filled);
+	free(parts);
+}
+
+void heap_lifetimes_fini(struct heap_lifetimes *lifetimes)
+{
+	free(lifetimes->values);
+	free(lifetimes->starts);
 }
 
 void heap_window_fini(struct heap_window *window)
 {
 	free(window->cells);
 	free(window->numbers);
-	free(window->lifetimes);
-	free(window->lifetime_starts);
 	free(window->uses);
 	*window = (struct heap_window){0};
 }

@@ -7,6 +7,7 @@
 #define XHEAP_HEAP_WINDOW_H
 
 #include "heap/filter.h"
+#include "heap/scan.h"
 
 /** What sites are split by. */
 enum heap_by { HEAP_BY_NONE, HEAP_BY_PROCESS, HEAP_BY_THREAD, HEAP_BY_HEAP, HEAP_BY_SIZE, HEAP_BY_LIFETIME, HEAP_BY_TIME, HEAP_BY_CLASS };
@@ -40,18 +41,30 @@ struct heap_window {
 	struct heap_cell *cells;
 	struct heap_numbers *numbers; /**< one for each cell */
 	uint32_t cell_count;
-	int64_t *lifetimes;          /**< of the allocations in the range, by cell */
-	uint32_t *lifetime_starts;   /**< those of cell i: from [i] to [i + 1] */
 	struct heap_use *uses;
 	size_t use_count;
 	uint64_t earlier_count, earlier_bytes;
 	uint64_t uncertain_count, uncertain_bytes; /**< outstanding, but their free may have been lost in a gap */
 };
 
-/** Add up; the filter was prepared with the table. Never fails. */
+/** Add up; the filter was prepared with the table. */
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		      enum heap_by by, bool is_by_heap);
 void heap_window_fini(struct heap_window *window);
+
+/** Lifetimes of allocations, in lists: list i is from values[starts[i]] up to values[starts[i + 1]]. */
+struct heap_lifetimes {
+	int64_t *values;
+	uint64_t *starts;
+};
+
+/** Collect the lifetimes of the allocations that the window counts: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
+void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
+			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count);
+void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
+
+/** The groups that a window's allocations are in. */
+struct heap_scan_plan heap_window_plan(const struct heap_window *window);
 
 /** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/** What is known of an allocation. */
+#ifndef XHEAP_HEAP_ALLOCATION_H
+#define XHEAP_HEAP_ALLOCATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEAP_NONE UINT32_MAX
+
+/** How an allocation ended. Those up to HEAP_END_CONFLICT were given back; the others are outstanding. */
+enum heap_end {
+	HEAP_END_FREE,
+	HEAP_END_REALLOC,
+	HEAP_END_DESTROY,
+	HEAP_END_GAP,      /**< in a gap of the recording: its address was allocated again */
+	HEAP_END_CONFLICT, /**< its address was allocated again and nothing tells why */
+	HEAP_END_EXIT,     /**< alive when its process ended or its image was replaced */
+	HEAP_END_OPEN      /**< alive at the end of the trace */
+};
+
+enum heap_allocation_flag {
+	HEAP_REALLOC = 1,   /**< came from a realloc of an existing block */
+	HEAP_MOVED = 2,     /**< and to another address */
+	HEAP_TEMPORARY = 4, /**< freed by the very next event of the thread that made it */
+	HEAP_EARLIER = 8    /**< began before the trace: live from T = 0, in no total */
+};
+
+struct heap_allocation {
+	int64_t birth_ns;
+	int64_t end_ns;              /**< of open ones: the end of the trace */
+	uint64_t size_bytes : 48, end : 8, flags : 8;
+	uint32_t site;               /**< where it was allocated, in heap_table.sites */
+	uint32_t end_site;           /**< where it was freed or reallocated, or HEAP_NONE */
+	uint32_t thread;             /**< that allocated it; it tells the process */
+	uint32_t heap;               /**< place in the trace's heaps, or TRACE_NONE */
+};
+
+/** What few reports ask for. */
+struct heap_details {
+	uint64_t address;
+	uint32_t slack_bytes;        /**< usable bytes beyond the size, UINT32_MAX at most */
+	uint32_t previous;           /**< the allocation that a realloc made it from, or HEAP_NONE */
+	uint32_t end_thread;         /**< that gave it back, or HEAP_NONE */
+};
+
+/** From beginning to end, or the age that it reached. Times of a trace may be anything: what does not fit is the most. */
+static inline int64_t heap_lifetime_ns(const struct heap_allocation *allocation)
+{
+	int64_t lifetime_ns;
+	return __builtin_sub_overflow(allocation->end_ns, allocation->birth_ns, &lifetime_ns) ? INT64_MAX : lifetime_ns;
+}
+
+/** True when it was given back, false when it stayed alive to the end of its process or of the trace. */
+static inline bool heap_end_is_given_back(unsigned end)
+{
+	return end <= HEAP_END_CONFLICT;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * A table's allocations in a file: packed groups (heap/pack.h), written once, in the order of their beginnings, and read from then on. The
+ * file is an index (heap/index.h), or one without a name.
+ */
+#ifndef XHEAP_HEAP_GROUPS_H
+#define XHEAP_HEAP_GROUPS_H
+
+#include "heap/pack.h"
+
+/** Where a group lies, and what is in it. Times of all its allocations: that of a group which has one from before the trace are all times. */
+struct heap_group {
+	uint64_t rows_offset, details_offset, ends_offset;
+	uint32_t rows_bytes, details_bytes, ends_bytes;
+	uint32_t rows_checksum, details_checksum, ends_checksum;
+	uint32_t end_count;          /**< ends that came when the group had been written */
+	uint32_t open_count;         /**< allocations without an end, in all */
+	int64_t first_ns, last_ns;   /**< beginnings */
+	int64_t end_ns;              /**< no allocation of the group lives longer */
+};
+_Static_assert(sizeof(struct heap_group) == 80, "the index has them as they are");
+
+struct groups_chunk {
+	struct bytes bytes;
+	uint64_t offset;             /**< in the file; room for GROUPS_CHUNK_BYTES is kept there */
+};
+
+struct heap_groups {
+	int fd;
+	int error;                   /**< why the file became one without a name; 0 */
+	uint64_t end;                /**< of what is written or kept free */
+	struct heap_group *items;
+	uint32_t count;
+	size_t capacity;
+	struct groups_chunk rows, details; /**< being filled */
+	struct bytes packed, ends;   /**< ends: all of them, up to groups_finish() */
+};
+
+enum { GROUPS_CHUNK_BYTES = 256 << 10 };
+
+/** Begin to write to fd, behind `end` bytes that are kept free. fd -1: to a file without a name. The file is ours from now on. */
+void groups_begin(struct heap_groups *groups, int fd, uint64_t end);
+
+/** Add a group: `count` allocations from number `first` on, PACK_ROWS of them but in the last group. */
+void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count);
+
+/** Ends of open allocations of a group that was added; allocations[i] is the one of ends[i]. Once for each group. */
+void groups_add_ends(struct heap_groups *groups, uint32_t group, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count);
+
+/** All that was added can be read now. A file that cannot be written any more (a full disk) has become one without a name: error says why. */
+void groups_finish(struct heap_groups *groups);
+void groups_fini(struct heap_groups *groups);
+
+/** Bytes of the file that were read last. */
+struct groups_window {
+	uint8_t *data;
+	uint64_t offset;
+	size_t size;
+};
+
+/** Zero it to begin; one for each reading thread. */
+struct groups_reader {
+	struct groups_window rows, details, ends;
+};
+
+/** A group's allocations; details where they are wanted. False when it is not as it was written. */
+bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t group, uint32_t first, uint32_t count,
+		 const struct pack_limits *limits, int64_t open_ns, struct heap_allocation *allocations, struct heap_details *details);
+void groups_reader_fini(struct groups_reader *reader);
+
+#endif

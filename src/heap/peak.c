@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Peaks without sorting all beginnings and ends. The range is cut into many slices of time. A first pass adds up for each what began and
+ * ended in it. That gives what was live at the slice's start, and the most that can have been live in it: that and all that began. Only slices
+ * whose bound reaches the greatest live size that is known for their part are looked at, by further passes over the allocations that can have
+ * to do with them.
+ */
+#include "heap/peak.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "heap/scan.h"
+
+enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
+
+struct slice {
+	uint64_t began_bytes, ended_bytes;
+	uint64_t events;
+};
+
+/* A beginning, or an end. */
+struct change {
+	int64_t time_ns;
+	uint64_t bytes;              /* of an end: less than none */
+};
+
+struct slicing {
+	struct heap_range range;
+	uint64_t scale;              /* slices per nanosecond, times 2^64 */
+	uint32_t count;
+};
+
+/* One thread's part of a pass. */
+struct pass {
+	const struct heap_table *table;
+	const struct heap_filter *filter;
+	const struct slicing *slicing;
+	struct heap_scan_plan plan;
+	uint32_t *shared;
+	struct slice *slices;
+	uint64_t base_bytes;         /* live at the range's start */
+	/* Of a pass that collects: slices from `first` up to `last` that are candidates have places in changes. */
+	uint32_t first, last;
+	const uint64_t *starts;      /* by slice - first: of the next candidate's when it is none */
+	uint64_t *filled;            /* shared by all threads */
+	struct change *changes;
+};
+
+/* The slice of a time within the range: the same for all, and never falling. */
+static uint32_t slice_of(const struct slicing *slicing, int64_t time_ns)
+{
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->range.from_ns;
+	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scale >> 64);
+	return slice < slicing->count ? (uint32_t)slice : slicing->count - 1;
+}
+
+static bool begins_within(const struct heap_allocation *row, struct heap_range range)
+{
+	return !(row->flags & HEAP_EARLIER) && row->birth_ns > range.from_ns && row->birth_ns <= range.to_ns;
+}
+
+static bool ends_within(const struct heap_allocation *row, struct heap_range range)
+{
+	return row->end != HEAP_END_OPEN && row->end_ns > range.from_ns && row->end_ns <= range.to_ns &&
+	       (row->birth_ns <= range.to_ns || row->flags & HEAP_EARLIER);
+}
+
+static bool is_base(const struct heap_allocation *row, struct heap_range range)
+{
+	bool has_begun = row->flags & HEAP_EARLIER || row->birth_ns <= range.from_ns;
+	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
+}
+
+static void pass_sum(void *context)
+{
+	struct pass *pass = context;
+	struct heap_range range = pass->slicing->range;
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation *row = &rows->allocations[i];
+			if (!heap_filter_passes(pass->filter, row))
+				continue;
+			if (is_base(row, range))
+				pass->base_bytes += row->size_bytes;
+			if (begins_within(row, range)) {
+				struct slice *slice = &pass->slices[slice_of(pass->slicing, row->birth_ns)];
+				slice->began_bytes += row->size_bytes;
+				slice->events++;
+			}
+			if (ends_within(row, range)) {
+				struct slice *slice = &pass->slices[slice_of(pass->slicing, row->end_ns)];
+				slice->ended_bytes += row->size_bytes;
+				slice->events++;
+			}
+		}
+	heap_scan_end(&scan);
+}
+
+static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
+{
+	uint32_t slice = slice_of(pass->slicing, time_ns);
+	if (slice < pass->first || slice >= pass->last)
+		return;
+	uint64_t start = pass->starts[slice - pass->first], end = pass->starts[slice - pass->first + 1];
+	if (start == end)
+		return;
+	uint64_t place = start + __atomic_fetch_add(&pass->filled[slice - pass->first], 1, __ATOMIC_RELAXED);
+	if (place < end) /* a damaged index may say otherwise the second time */
+		pass->changes[place] = (struct change){time_ns, bytes};
+}
+
+static void pass_collect(void *context)
+{
+	struct pass *pass = context;
+	struct heap_range range = pass->slicing->range;
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation *row = &rows->allocations[i];
+			if (!heap_filter_passes(pass->filter, row))
+				continue;
+			if (begins_within(row, range))
+				change_put(pass, row->birth_ns, row->size_bytes);
+			if (ends_within(row, range))
+				change_put(pass, row->end_ns, 0 - (uint64_t)row->size_bytes);
+		}
+	heap_scan_end(&scan);
+}
+
+/* ---- the first pass ---- */
+
+static void slices_sum(struct slice *slices, uint64_t *base_bytes, const struct pass *like)
+{
+	unsigned width = heap_scan_width(like->table);
+	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
+	uint32_t shared = 0;
+	for (unsigned i = 0; i < width; i++) {
+		passes[i] = *like;
+		passes[i].shared = &shared;
+		passes[i].slices = i ? memory_zeroed(like->slicing->count, sizeof(*slices)) : slices;
+	}
+	heap_scan_threads(pass_sum, passes, sizeof(*passes), width);
+	for (unsigned i = 0; i < width; i++) {
+		*base_bytes += passes[i].base_bytes;
+		for (uint32_t k = 0; i && k < like->slicing->count; k++) {
+			slices[k].began_bytes += passes[i].slices[k].began_bytes;
+			slices[k].ended_bytes += passes[i].slices[k].ended_bytes;
+			slices[k].events += passes[i].slices[k].events;
+		}
+		if (i)
+			free(passes[i].slices);
+	}
+	free(passes);
+}
+
+/* ---- slices that may have a peak ---- */
+
+struct search {
+	const struct slice *slices;
+	uint64_t *live_bytes;        /* at each slice's start */
+	struct heap_peak *peaks;
+	uint64_t *known_bytes;       /* by part: live at some time of it */
+	uint32_t per_part;
+};
+
+static bool is_candidate(const struct search *search, uint32_t slice)
+{
+	const struct slice *at = &search->slices[slice];
+	return at->began_bytes && search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
+}
+
+static int change_compare(const void *a, const void *b)
+{
+	const struct change *left = a, *right = b;
+	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+}
+
+static void slice_search(struct search *search, uint32_t slice, struct change *changes, size_t count)
+{
+	uint64_t live_bytes = search->live_bytes[slice];
+	struct heap_peak *peak = &search->peaks[slice / search->per_part];
+	qsort(changes, count, sizeof(*changes), change_compare);
+	for (size_t i = 0; i < count;) {
+		int64_t time_ns = changes[i].time_ns;
+		for (; i < count && changes[i].time_ns == time_ns; i++)
+			live_bytes += changes[i].bytes;
+		/* Slices come in order, so the first of equal ones is found. */
+		if (live_bytes > peak->bytes)
+			*peak = (struct heap_peak){time_ns, live_bytes};
+	}
+	if (peak->bytes > search->known_bytes[slice / search->per_part])
+		search->known_bytes[slice / search->per_part] = peak->bytes;
+}
+
+/* Candidates from *first on, as many as a batch holds: into starts; the slice behind them. */
+static uint32_t batch_choose(const struct search *search, uint32_t first, uint32_t count, uint64_t *starts, uint64_t *events)
+{
+	uint32_t slice = first;
+	*events = 0;
+	for (; slice < count; slice++) {
+		uint64_t more = is_candidate(search, slice) ? search->slices[slice].events : 0;
+		if (*events && *events + more > BATCH_EVENTS)
+			break;
+		starts[slice - first] = *events;
+		*events += more;
+	}
+	starts[slice - first] = *events;
+	return slice;
+}
+
+static int64_t slice_start(const struct slicing *slicing, uint32_t slice)
+{
+	/* One slice early: rounding. */
+	double length = (double)((uint64_t)slicing->range.to_ns - (uint64_t)slicing->range.from_ns) + 1;
+	double at = slice > 1 ? length * (slice - 1) / slicing->count : 0;
+	return at >= length ? slicing->range.to_ns : (int64_t)((uint64_t)slicing->range.from_ns + (uint64_t)at);
+}
+
+static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts, uint64_t events)
+{
+	unsigned width = heap_scan_width(like->table);
+	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
+	struct change *changes = memory_zeroed(events, sizeof(*changes));
+	uint64_t *filled = memory_zeroed(last - first, sizeof(*filled));
+	uint32_t shared = 0;
+	for (unsigned i = 0; i < width; i++) {
+		passes[i] = *like;
+		passes[i].plan.live_from_ns = slice_start(like->slicing, first);
+		passes[i].plan.from_ns = passes[i].plan.live_from_ns;
+		if (last + 2 < like->slicing->count)
+			passes[i].plan.to_ns = slice_start(like->slicing, last + 2);
+		passes[i].shared = &shared;
+		passes[i].first = first;
+		passes[i].last = last;
+		passes[i].starts = starts;
+		passes[i].filled = filled;
+		passes[i].changes = changes;
+	}
+	heap_scan_threads(pass_collect, passes, sizeof(*passes), width);
+	for (uint32_t slice = first; slice < last; slice++)
+		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
+			slice_search(search, slice, &changes[starts[slice - first]], starts[slice - first + 1] - starts[slice - first]);
+	free(filled);
+	free(changes);
+	free(passes);
+}
+
+/* ---- all of it ---- */
+
+static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range, uint32_t parts)
+{
+	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
+	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
+	per_part = per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
+	*slicing = (struct slicing){.range = range, .count = per_part * parts};
+	slicing->scale = length ? (uint64_t)(((unsigned __int128)slicing->count << 64) / length) : slicing->count;
+	if (length && length <= slicing->count)
+		slicing->scale = UINT64_MAX; /* one slice each nanosecond is as fine as it gets */
+}
+
+void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+{
+	struct slicing slicing;
+	slicing_make(&slicing, table, range, parts);
+	struct pass like = {.table = table, .filter = filter, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false}};
+	struct slice *slices = memory_zeroed(slicing.count, sizeof(*slices));
+	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing.count + 1, sizeof(uint64_t)), .peaks = peaks,
+				.known_bytes = memory_zeroed(parts, sizeof(uint64_t)), .per_part = slicing.count / parts};
+	slices_sum(slices, &search.live_bytes[0], &like);
+	for (uint32_t i = 0; i < slicing.count; i++) {
+		uint64_t *known_bytes = &search.known_bytes[i / search.per_part];
+		if (search.live_bytes[i] > *known_bytes)
+			*known_bytes = search.live_bytes[i];
+		if (i % search.per_part == 0)
+			peaks[i / search.per_part] = (struct heap_peak){i ? slice_start(&slicing, i + 1) : range.from_ns, search.live_bytes[i]};
+		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
+	}
+	uint64_t *starts = memory_resize(NULL, (size_t)slicing.count + 1, sizeof(*starts)), events;
+	for (uint32_t first = 0, last; first < slicing.count; first = last) {
+		last = batch_choose(&search, first, slicing.count, starts, &events);
+		if (events)
+			batch_search(&search, &like, first, last, starts, events);
+	}
+	free(starts);
+	free(slices);
+	free(search.live_bytes);
+	free(search.known_bytes);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/scan.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
+
+void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t *shared)
+{
+	scan->table = table;
+	scan->plan = *plan;
+	scan->reader = (struct groups_reader){.rows = {NULL, 0, 0}};
+	scan->next = scan->end = scan->own_shared = 0;
+	scan->shared = shared ? shared : &scan->own_shared;
+}
+
+static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
+{
+	return group->first_ns <= plan->to_ns && (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
+}
+
+const struct heap_rows *heap_scan_next(struct heap_scan *scan)
+{
+	const struct heap_table *table = scan->table;
+	const struct heap_groups *groups = &table->groups;
+	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count};
+	for (;; scan->next++) {
+		if (scan->next >= scan->end) {
+			scan->next = __atomic_fetch_add(scan->shared, SHARE, __ATOMIC_RELAXED);
+			scan->end = scan->next + SHARE < groups->count ? scan->next + SHARE : groups->count;
+			if (scan->next >= groups->count)
+				return NULL;
+		}
+		if (!is_wanted(&groups->items[scan->next], &scan->plan))
+			continue;
+		struct heap_rows *rows = &scan->rows;
+		rows->first = scan->next * PACK_ROWS;
+		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
+		if (groups_read(&scan->reader, groups, scan->next, rows->first, rows->count, &limits, table->duration_ns, rows->allocations,
+				scan->plan.with_details ? rows->details : NULL)) {
+			scan->next++;
+			return rows;
+		}
+		__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
+	}
+}
+
+void heap_scan_end(struct heap_scan *scan)
+{
+	groups_reader_fini(&scan->reader);
+}
+
+unsigned heap_scan_width(const struct heap_table *table)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned most = processors < 1 ? 1 : processors > THREADS_MAX ? THREADS_MAX : (unsigned)processors;
+	unsigned useful = table->groups.count / GROUPS_PER_THREAD + 1;
+	return useful < most ? useful : most;
+}
+
+struct job {
+	pthread_t thread;
+	void (*work)(void *context);
+	void *context;
+	bool has_started;
+};
+
+static void *job_run(void *argument)
+{
+	const struct job *job = argument;
+	job->work(job->context);
+	return NULL;
+}
+
+/* Where no thread can be had, the work is done here. */
+void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count)
+{
+	struct job jobs[THREADS_MAX];
+	for (unsigned i = 1; i < count && i < THREADS_MAX; i++) {
+		jobs[i] = (struct job){.work = work, .context = (char *)contexts + i * size};
+		jobs[i].has_started = !pthread_create(&jobs[i].thread, NULL, job_run, &jobs[i]);
+	}
+	work(contexts);
+	for (unsigned i = 1; i < count && i < THREADS_MAX; i++) {
+		if (jobs[i].has_started)
+			pthread_join(jobs[i].thread, NULL);
+		else
+			work(jobs[i].context);
+	}
+}

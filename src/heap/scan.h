@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/** One pass over the allocations of a table, or over those groups that a question has to see; several threads may share it. */
+#ifndef XHEAP_HEAP_SCAN_H
+#define XHEAP_HEAP_SCAN_H
+
+#include "heap/table.h"
+
+/** Groups that have an allocation begun in the range, or live behind live_from_ns and begun up to its end. Others may be left out. */
+struct heap_scan_plan {
+	int64_t from_ns, to_ns;
+	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
+	bool with_details;
+};
+
+/** All of them. */
+#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false})
+
+struct heap_rows {
+	uint32_t first, count;       /**< numbers of the allocations */
+	struct heap_allocation allocations[PACK_ROWS];
+	struct heap_details details[PACK_ROWS]; /**< where they were asked for */
+};
+
+struct heap_scan {
+	const struct heap_table *table;
+	struct heap_scan_plan plan;
+	struct groups_reader reader;
+	uint32_t next, end;          /**< groups */
+	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
+	struct heap_rows rows;
+};
+
+/** Begin. `shared` is the place that threads of one pass share, 0 to begin with; NULL: a pass of its own. */
+void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t *shared);
+
+/** The next allocations, in order (of a shared pass: those that this thread takes); NULL at the end. Valid until the next call. What cannot
+ *  be read is left out, and the table is damaged from then on. */
+const struct heap_rows *heap_scan_next(struct heap_scan *scan);
+void heap_scan_end(struct heap_scan *scan);
+
+/** Run `work` on `count` contexts of `size` bytes each, in a thread each but for the first. */
+void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count);
+
+/** How many threads a pass over this table is worth. */
+unsigned heap_scan_width(const struct heap_table *table);
+
+#endif
