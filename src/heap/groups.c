@@ -220,11 +220,11 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 }
 
 bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t at, uint32_t first, uint32_t count,
-		 const struct pack_limits *limits, int64_t open_ns, struct heap_allocation *allocations, struct heap_details *details)
+		 const struct pack_limits *limits, bool is_whole, struct heap_allocation *allocations, struct heap_details *details)
 {
 	const struct heap_group *group = &groups->items[at];
 	const uint8_t *data = window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);
-	if (!data || !unpack_rows(data, group->rows_bytes, allocations, count, limits, open_ns))
+	if (!data || !unpack_rows(data, group->rows_bytes, allocations, count, limits, is_whole))
 		return false;
 	if (details) {
 		data = window_get(&reader->details, groups, group->details_offset, group->details_bytes, group->details_checksum);

@@ -28,6 +28,12 @@ struct live_cell *live_find(const struct live *live, uint64_t address)
 	return cell->address ? cell : NULL;
 }
 
+void live_expect(const struct live *live, uint64_t address)
+{
+	if (live->cells)
+		__builtin_prefetch(&live->cells[live_place(live, address)], 1);
+}
+
 static void live_rehash(struct live *live)
 {
 	struct live old = *live;

@@ -23,6 +23,9 @@ struct live_cell *live_find(const struct live *live, uint64_t address);
 /** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
 struct live_cell *live_add(struct live *live, uint64_t address);
 
+/** The cell will be asked for soon. */
+void live_expect(const struct live *live, uint64_t address);
+
 /** Forget the cell that was found or added last. */
 void live_remove(struct live *live, struct live_cell *cell);
 

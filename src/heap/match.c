@@ -35,7 +35,8 @@
 #include "heap/live.h"
 #include "heap/stream.h"
 
-enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 16, GROUP_WORDS = PACK_ROWS / 64 };
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 16, GROUP_WORDS = PACK_ROWS / 64,
+       AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
@@ -553,6 +554,12 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
+static uint64_t address_at(const struct trace_block *block, const struct heap_place *at)
+{
+	bool is_taken = at->kind == HEAP_POINT_END && block->kind[at->row] == EVENT_REALLOC;
+	return is_taken ? block->previous[at->row] : block->address[at->row];
+}
+
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
 {
 	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
@@ -560,13 +567,12 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
+	point.address = address_at(block, at);
 	switch (at->kind) {
 	case HEAP_POINT_BEGIN:
-		point.address = block->address[at->row];
 		point_begin(matching, &point);
 		break;
 	case HEAP_POINT_END:
-		point.address = block->kind[at->row] == EVENT_REALLOC ? block->previous[at->row] : block->address[at->row];
 		point_end(matching, &point);
 		break;
 	case HEAP_POINT_NONE:
@@ -574,6 +580,16 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		if (block->kind[at->row] == EVENT_DESTROY)
 			point_destroy(matching, &point);
 		break;
+	}
+}
+
+static void matching_run(struct matching *matching, const struct heap_run *run)
+{
+	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	for (uint32_t i = 0; i < run->count; i++) {
+		if (i + AHEAD < run->count)
+			live_expect(live, address_at(run->block, &run->places[i + AHEAD]));
+		matching_point(matching, run->block, &run->places[i]);
 	}
 }
 
@@ -742,8 +758,7 @@ int heap_table_build(struct heap_table **out, const struct trace *trace, int fd,
 		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
 		struct heap_run run;
 		while ((error = heap_stream_run(stream, &run, diag)) > 0)
-			for (uint32_t i = 0; i < run.count; i++)
-				matching_point(&matching, run.block, &run.places[i]);
+			matching_run(&matching, &run);
 		heap_stream_free(stream);
 	}
 	if (!error)

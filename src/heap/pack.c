@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/pack.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
@@ -13,75 +14,86 @@ static unsigned bits_of(uint64_t number)
 	return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
 }
 
+/* How a column is written: `exceptions` of its numbers have more than `width` bits. */
 struct layout {
-	uint64_t least;
 	unsigned width, exceptions, exception_bytes;
 };
 
 /* The width that makes the column smallest. Numbers wider than a load at any bit are not cut. */
-static struct layout layout_find(const uint64_t *numbers, uint32_t count)
+static struct layout layout_find(const uint64_t *numbers, uint32_t count, unsigned widest)
 {
-	uint16_t of_width[WIDTHS] = {0};
-	struct layout layout = {.least = UINT64_MAX};
+	enum { LANES = 4 }; /* counters that follow each other are apart, or each would wait for the one before */
+	uint16_t of_width[LANES][WIDTHS] = {{0}};
 	for (uint32_t i = 0; i < count; i++)
-		layout.least = numbers[i] < layout.least ? numbers[i] : layout.least;
-	for (uint32_t i = 0; i < count; i++)
-		of_width[bits_of(numbers[i] - layout.least)]++;
-	unsigned widest = WHOLE, wider = 0;
-	while (widest && !of_width[widest])
-		widest--;
-	unsigned exception_bytes = (widest + BYTE - 1) / BYTE, best = widest <= WIDE ? widest : WHOLE, fewest = (count * best + BYTE - 1) / BYTE;
-	layout.width = best;
+		of_width[i % LANES][bits_of(numbers[i])]++;
+	struct layout layout = {.width = widest <= WIDE ? widest : WHOLE};
+	unsigned wider = 0, exception_bytes = (widest + BYTE - 1) / BYTE, fewest = (count * layout.width + BYTE - 1) / BYTE;
 	for (unsigned width = widest; width-- > 0;) {
-		wider += of_width[width + 1];
+		for (unsigned lane = 0; lane < LANES; lane++)
+			wider += of_width[lane][width + 1];
 		unsigned bytes = (count * width + BYTE - 1) / BYTE + wider * (1 + exception_bytes);
-		if (width > WIDE || wider >= PACK_ROWS || bytes >= fewest)
-			continue;
-		fewest = bytes;
-		layout.width = width;
-		layout.exceptions = wider;
-		layout.exception_bytes = exception_bytes;
+		if (width <= WIDE && wider < PACK_ROWS && bytes < fewest) {
+			fewest = bytes;
+			layout = (struct layout){width, wider, exception_bytes};
+		}
 	}
 	return layout;
 }
 
-static void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, const struct layout *layout)
+static void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
 {
-	uint64_t mask = layout->width == WHOLE ? UINT64_MAX : (UINT64_C(1) << layout->width) - 1, gathered = 0;
+	uint64_t mask = width == WHOLE ? UINT64_MAX : (UINT64_C(1) << width) - 1, gathered = 0;
 	unsigned filled = 0;
-	if (!layout->width || !bytes_reserve(bytes, (size_t)count * sizeof(uint64_t) + sizeof(uint64_t)))
+	if (!width || !bytes_reserve(bytes, (size_t)count * sizeof(uint64_t) + sizeof(uint64_t)))
 		return;
 	uint8_t *at = bytes->data + bytes->size;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t number = (numbers[i] - layout->least) & mask;
+		uint64_t number = numbers[i] & mask;
 		gathered |= number << filled;
-		if (filled + layout->width < WHOLE) {
-			filled += layout->width;
+		if (filled + width < WHOLE) {
+			filled += width;
 			continue;
 		}
 		memcpy(at, &gathered, sizeof(gathered));
 		at += sizeof(gathered);
 		unsigned taken = WHOLE - filled;
 		gathered = taken < WHOLE ? number >> taken : 0;
-		filled = layout->width - taken;
+		filled = width - taken;
 	}
 	memcpy(at, &gathered, sizeof(gathered));
 	bytes->size = (size_t)(at - bytes->data) + (filled + BYTE - 1) / BYTE;
 }
 
-static void put_column(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
+static void put_exceptions(struct bytes *bytes, const uint64_t *numbers, uint32_t count, const struct layout *layout)
 {
-	struct layout layout = layout_find(numbers, count);
+	uint8_t places[PACK_ROWS];
+	unsigned found = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		places[found] = (uint8_t)i;
+		found += numbers[i] >> layout->width != 0;
+	}
+	bytes_add(bytes, places, found);
+	for (unsigned i = 0; i < found; i++)
+		bytes_add(bytes, &numbers[places[i]], layout->exception_bytes);
+}
+
+/* The numbers are changed: the least one is taken off. */
+static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
+{
+	uint64_t least = UINT64_MAX, used = 0;
+	for (uint32_t i = 0; i < count; i++)
+		least = numbers[i] < least ? numbers[i] : least;
+	for (uint32_t i = 0; i < count; i++)
+		used |= numbers[i] -= least;
+	struct layout layout = {0};
+	if (used)
+		layout = layout_find(numbers, count, bits_of(used));
 	uint8_t head[HEAD_BYTES] = {(uint8_t)layout.width, (uint8_t)layout.exceptions, (uint8_t)layout.exception_bytes};
 	bytes_add(bytes, head, sizeof(head));
-	bytes_number(bytes, layout.least);
-	put_bits(bytes, numbers, count, &layout);
-	for (uint32_t i = 0; layout.exceptions && i < count; i++)
-		if (bits_of(numbers[i] - layout.least) > layout.width)
-			bytes_add(bytes, &(uint8_t){(uint8_t)i}, 1);
-	for (uint32_t i = 0; layout.exceptions && i < count; i++)
-		if (bits_of(numbers[i] - layout.least) > layout.width)
-			bytes_add(bytes, &(uint64_t){numbers[i] - layout.least}, layout.exception_bytes);
+	bytes_number(bytes, least);
+	put_bits(bytes, numbers, count, layout.width);
+	if (layout.exceptions)
+		put_exceptions(bytes, numbers, count, &layout);
 }
 
 static void put_columns(struct bytes *bytes, uint64_t (*columns)[PACK_ROWS], size_t column_count, uint32_t count)
@@ -99,6 +111,11 @@ static uint64_t load64(const uint8_t *at)
 
 static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
 {
+	if (!width) {
+		for (uint32_t i = 0; i < count; i++)
+			numbers[i] = least;
+		return;
+	}
 	if (width == WHOLE) {
 		for (uint32_t i = 0; i < count; i++)
 			numbers[i] = least + load64(at + (size_t)i * sizeof(uint64_t));
@@ -109,6 +126,7 @@ static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t
 		numbers[i] = least + (load64(at + bit / BYTE) >> bit % BYTE & mask);
 }
 
+/* numbers NULL: the column is passed over. */
 static void get_column(struct reading *reading, uint64_t *numbers, uint32_t count)
 {
 	const uint8_t *head = reading_bytes(reading, HEAD_BYTES);
@@ -119,7 +137,7 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 	}
 	const uint8_t *bits = reading_bytes(reading, ((uint64_t)count * head[0] + BYTE - 1) / BYTE);
 	const uint8_t *places = reading_bytes(reading, head[1]), *exceptions = reading_bytes(reading, (uint64_t)head[1] * head[2]);
-	if (reading->has_failed)
+	if (reading->has_failed || !numbers)
 		return;
 	get_bits(bits, head[0], least, numbers, count);
 	uint64_t mask = head[2] == sizeof(uint64_t) ? UINT64_MAX : (UINT64_C(1) << head[2] * BYTE) - 1;
@@ -131,10 +149,10 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 	}
 }
 
-static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], size_t column_count, uint32_t count)
+static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], unsigned column_count, uint32_t count, unsigned wanted)
 {
-	for (size_t i = 0; i < column_count && count <= PACK_ROWS && !reading->has_failed; i++)
-		get_column(reading, columns[i], count);
+	for (unsigned i = 0; i < column_count && count <= PACK_ROWS && !reading->has_failed; i++)
+		get_column(reading, wanted >> i & 1 ? columns[i] : NULL, count);
 	return count <= PACK_ROWS && !reading->has_failed;
 }
 
@@ -174,24 +192,54 @@ void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, u
 }
 
 /* Which numbers are not as they have to be is found out once for the group. */
-bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, int64_t open_ns)
+static bool unpack_all(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct heap_allocation *allocations, uint32_t count,
+		       const struct pack_limits *limits)
 {
-	struct reading reading = {.at = data, .end = data + size};
-	uint64_t columns[ROW_COLUMNS][PACK_ROWS], time_ns = reading_number(&reading);
-	if (!get_columns(&reading, columns, ROW_COLUMNS, count))
-		return false;
 	bool is_bad = false;
 	for (uint32_t i = 0; i < count; i++) {
+		uint64_t site = columns[SITE][i], end_site = columns[END_SITE][i], thread = columns[THREAD][i], heap = columns[HEAP][i],
+			 state = columns[STATE][i];
 		time_ns += columns[BIRTH][i];
-		unsigned end = columns[STATE][i] & STATE_END_MASK;
-		is_bad |= columns[SITE][i] >= limits->sites || columns[END_SITE][i] > limits->sites || columns[THREAD][i] >= limits->threads || columns[HEAP][i] > limits->heaps ||
-			  end > HEAP_END_OPEN || columns[STATE][i] >> STATE_FLAGS_SHIFT > UINT8_MAX;
+		unsigned end = state & STATE_END_MASK;
+		is_bad |= site >= limits->sites || end_site > limits->sites || thread >= limits->threads || heap > limits->heaps ||
+			  end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
 		allocations[i] = (struct heap_allocation){
-			.birth_ns = (int64_t)time_ns, .end_ns = end == HEAP_END_OPEN ? open_ns : (int64_t)(time_ns + columns[LIFETIME][i]), .size_bytes = columns[SIZE][i],
-			.end = (uint8_t)end, .flags = (uint8_t)(columns[STATE][i] >> STATE_FLAGS_SHIFT), .site = (uint32_t)columns[SITE][i],
-			.end_site = (uint32_t)columns[END_SITE][i] - 1, .thread = (uint32_t)columns[THREAD][i], .heap = (uint32_t)columns[HEAP][i] - 1};
+			.birth_ns = (int64_t)time_ns, .end_ns = end == HEAP_END_OPEN ? limits->open_ns : (int64_t)(time_ns + columns[LIFETIME][i]),
+			.size_bytes = columns[SIZE][i], .end = (uint8_t)end, .flags = (uint8_t)(state >> STATE_FLAGS_SHIFT), .site = (uint32_t)site,
+			.end_site = (uint32_t)end_site - 1, .thread = (uint32_t)thread, .heap = (uint32_t)heap - 1};
 	}
 	return !is_bad;
+}
+
+/* Times, size and site; the rest is left as it is. */
+static bool unpack_some(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct heap_allocation *allocations, uint32_t count,
+			const struct pack_limits *limits)
+{
+	bool is_bad = false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t site = columns[SITE][i], state = columns[STATE][i];
+		struct heap_allocation *row = &allocations[i];
+		time_ns += columns[BIRTH][i];
+		unsigned end = state & STATE_END_MASK;
+		is_bad |= site >= limits->sites || end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
+		row->birth_ns = (int64_t)time_ns;
+		row->end_ns = end == HEAP_END_OPEN ? limits->open_ns : (int64_t)(time_ns + columns[LIFETIME][i]);
+		row->size_bytes = columns[SIZE][i];
+		row->end = (uint8_t)end;
+		row->flags = (uint8_t)(state >> STATE_FLAGS_SHIFT);
+		row->site = (uint32_t)site;
+	}
+	return !is_bad;
+}
+
+bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole)
+{
+	enum { SOME = 1 << BIRTH | 1 << LIFETIME | 1 << SIZE | 1 << SITE | 1 << STATE };
+	struct reading reading = {.at = data, .end = data + size};
+	uint64_t columns[ROW_COLUMNS][PACK_ROWS], time_ns = reading_number(&reading);
+	if (!get_columns(&reading, columns, ROW_COLUMNS, count, is_whole ? UINT_MAX : SOME))
+		return false;
+	return (is_whole ? unpack_all : unpack_some)(columns, time_ns, allocations, count, limits);
 }
 
 /* ---- details ---- */
@@ -233,7 +281,7 @@ bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocati
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
-	if (!get_columns(&reading, columns, DETAIL_COLUMNS, count))
+	if (!get_columns(&reading, columns, DETAIL_COLUMNS, count, UINT_MAX))
 		return false;
 	bool is_good = true;
 	for (uint32_t i = 0; i < count; i++) {
@@ -268,7 +316,7 @@ bool unpack_ends(const uint8_t *data, size_t size, struct heap_allocation *alloc
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
-	if (!get_columns(&reading, columns, ENDS_COLUMNS, end_count))
+	if (!get_columns(&reading, columns, ENDS_COLUMNS, end_count, UINT_MAX))
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];

@@ -23,9 +23,10 @@ struct pack_end {
 	int64_t end_ns;
 };
 
-/** What numbers of a group have to be below. */
+/** What numbers of a group have to be below, and what it takes from elsewhere. */
 struct pack_limits {
 	uint32_t sites, threads, heaps;
+	int64_t open_ns;             /**< when open allocations end */
 };
 
 /** Add a group's packed rows, or what is apart of them. When memory runs out, bytes->has_failed. */
@@ -35,9 +36,9 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 
 /**
  * The reverse, of bytes that may be anything: false when they are no group of `count` rows within the limits. Behind `size` bytes
- * PACK_SLACK_BYTES can be read. Open allocations end at open_ns. `first` is the first row's number.
+ * PACK_SLACK_BYTES can be read. `first` is the first row's number. What is not whole has times, size, site, and how it ended.
  */
-bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, int64_t open_ns);
+bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole);
 bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocation *allocations, struct heap_details *details, uint32_t first,
 		    uint32_t count, const struct pack_limits *limits);
 /** Ends of rows that are there already: into allocations, and details where that is not NULL. */

@@ -269,7 +269,7 @@ void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table
 {
 	struct slicing slicing;
 	slicing_make(&slicing, table, range, parts);
-	struct pass like = {.table = table, .filter = filter, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false}};
+	struct pass like = {.table = table, .filter = filter, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false, filter->is_plain}};
 	struct slice *slices = memory_zeroed(slicing.count, sizeof(*slices));
 	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing.count + 1, sizeof(uint64_t)), .peaks = peaks,
 				.known_bytes = memory_zeroed(parts, sizeof(uint64_t)), .per_part = slicing.count / parts};

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -13,6 +14,7 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 {
 	scan->table = table;
 	scan->plan = *plan;
+	memset(scan->rows.allocations, 0, sizeof(scan->rows.allocations));
 	scan->reader = (struct groups_reader){.rows = {NULL, 0, 0}};
 	scan->next = scan->end = scan->own_shared = 0;
 	scan->shared = shared ? shared : &scan->own_shared;
@@ -27,7 +29,7 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
 	const struct heap_table *table = scan->table;
 	const struct heap_groups *groups = &table->groups;
-	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count};
+	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count, table->duration_ns};
 	for (;; scan->next++) {
 		if (scan->next >= scan->end) {
 			scan->next = __atomic_fetch_add(scan->shared, SHARE, __ATOMIC_RELAXED);
@@ -40,7 +42,7 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 		struct heap_rows *rows = &scan->rows;
 		rows->first = scan->next * PACK_ROWS;
 		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
-		if (groups_read(&scan->reader, groups, scan->next, rows->first, rows->count, &limits, table->duration_ns, rows->allocations,
+		if (groups_read(&scan->reader, groups, scan->next, rows->first, rows->count, &limits, !scan->plan.is_brief, rows->allocations,
 				scan->plan.with_details ? rows->details : NULL)) {
 			scan->next++;
 			return rows;

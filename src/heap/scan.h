@@ -10,10 +10,11 @@ struct heap_scan_plan {
 	int64_t from_ns, to_ns;
 	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
 	bool with_details;
+	bool is_brief;               /**< of allocations, only times, size, site, end and flags are wanted */
 };
 
 /** All of them. */
-#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false})
+#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false, false})
 
 struct heap_rows {
 	uint32_t first, count;       /**< numbers of the allocations */

@@ -375,7 +375,7 @@ struct heap_scan_plan heap_window_plan(const struct heap_window *window)
 {
 	/* Rows by class have what began before, too, whenever it ended. */
 	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
-	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false};
+	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false, false};
 }
 
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
@@ -440,6 +440,7 @@ static void collecting_scan(void *context)
 {
 	struct collecting *collecting = context;
 	struct heap_scan_plan plan = heap_window_plan(collecting->window);
+	plan.is_brief = collecting->filter->is_plain && !collecting->cells;
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
