@@ -1,9 +1,129 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/analysis.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
 
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/cache.h"
 #include "cli/cli.h"
+#include "heap/index.h"
+
+enum { INDEX_EVENTS_DEFAULT = 1000000, INDEX_PLACES = 2, PROGRESS_NS = 200000000, PERCENT = 100 };
+
+/* ---- the index ---- */
+
+/* Where an index may be: beside the trace, else in the user's cache. The caller's (free); NULL where there is none. */
+static void index_paths(char *paths[INDEX_PLACES], const char *trace_path)
+{
+	char cache[CACHE_PATH_BYTES], *real = realpath(trace_path, NULL);
+	paths[0] = paths[1] = NULL;
+	if (!real)
+		return;
+	if (asprintf(&paths[0], "%s.index", real) < 0)
+		memory_exhausted(strlen(real));
+	if (cache_directory(cache, "indexes") &&
+	    asprintf(&paths[1], "%s%016" PRIx64 ".index", cache, (uint64_t)XXH3_64bits(real, strlen(real))) < 0)
+		memory_exhausted(strlen(real));
+	free(real);
+}
+
+static bool is_worth_an_index(const struct trace *trace)
+{
+	const char *word = getenv("XHEAP_INDEX_EVENTS");
+	uint64_t least = INDEX_EVENTS_DEFAULT;
+	if (word && !strcmp(word, "none"))
+		return false;
+	if (word && *word)
+		text_parse_count(word, &least);
+	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= least;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* A line on a terminal for those who wait. */
+static void progress_show(uint64_t done, uint64_t all)
+{
+	static int64_t last_ns;
+	int64_t time_ns = now_ns();
+	if (!last_ns)
+		last_ns = time_ns;
+	if (time_ns - last_ns < PROGRESS_NS || !all)
+		return;
+	last_ns = time_ns;
+	fprintf(stderr, "\rreading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+}
+
+/* Build the table; with an index of one of the paths, when it can be. */
+static int table_build(struct heap_table **table, const struct trace *trace, const char *path, char *const paths[INDEX_PLACES], unsigned path_count,
+		       struct diag *diag)
+{
+	bool is_terminal = isatty(STDERR_FILENO) == 1;
+	struct heap_build how = {.fd = -1, .progress = is_terminal ? progress_show : NULL};
+	struct diag reason = {""};
+	unsigned chosen = 0;
+	if (path_count) {
+		int fd = heap_index_begin((const char *const *)paths, path_count, &chosen, &reason);
+		how.fd = fd < 0 ? -1 : fd;
+		how.reserved_bytes = fd < 0 ? 0 : HEAP_INDEX_HEAD_BYTES;
+	}
+	bool has_file = how.fd >= 0;
+	int error = heap_table_build(table, trace, &how, diag);
+	if (is_terminal)
+		fputs("\r\033[K", stderr);
+	if (!error && has_file)
+		heap_index_write(*table, path, paths[chosen], &reason);
+	/* A place in the cache is as good as one beside the trace. */
+	bool is_kept = has_file && (chosen > 0 || !reason.text[0]);
+	if (!error && path_count && !is_kept)
+		fprintf(stderr, "xheap: no index is kept, so the next question reads the whole trace again: %s\n", reason.text);
+	return error;
+}
+
+int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
+{
+	struct diag diag = {""};
+	char *paths[INDEX_PLACES] = {NULL, NULL};
+	int error = -ENOENT;
+	*index_path = NULL;
+	if (is_worth_an_index(trace))
+		index_paths(paths, path);
+	unsigned path_count = !paths[0] ? 0 : !paths[1] ? 1 : INDEX_PLACES;
+	for (unsigned i = 0; i < path_count && error; i++) {
+		error = heap_index_read(table, trace, path, (const char *const *)&paths[i], 1);
+		if (!error)
+			*index_path = strdup(paths[i]);
+	}
+	if (error)
+		error = table_build(table, trace, path, paths, path_count, &diag);
+	for (unsigned i = 0; i < INDEX_PLACES; i++)
+		free(paths[i]);
+	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
+}
+
+int analysis_check(const struct heap_table *table, const char *index_path)
+{
+	if (!*table->is_damaged)
+		return CLI_OK;
+	if (!index_path)
+		return cli_fail("the table of allocations could not be read again");
+	unlink(index_path);
+	return cli_fail("the index %s was damaged and is removed; ask again", index_path);
+}
+
+/* ---- all of it ---- */
 
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 {
@@ -16,9 +136,7 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 		free(analysis->path);
 		return cli_fail("%s", diag.text);
 	}
-	error = heap_table_build(&analysis->table, analysis->trace, -1, 0, &diag);
-	if (error) {
-		cli_fail("%s: %s", analysis->path, diag.text);
+	if (analysis_table(&analysis->table, analysis->trace, analysis->path, &analysis->index_path) != CLI_OK) {
 		trace_close(analysis->trace);
 		free(analysis->path);
 		return CLI_FAILED;
@@ -33,6 +151,7 @@ void analysis_close(struct analysis *analysis)
 	heap_names_free(analysis->names);
 	symbols_free(analysis->symbols);
 	heap_table_free(analysis->table);
+	free(analysis->index_path);
 	trace_close(analysis->trace);
 	free(analysis->path);
 }

@@ -9,9 +9,17 @@ struct analysis {
 	char *path;
 	struct trace *trace;
 	struct heap_table *table;
+	char *index_path;            /**< of the index that the table was read from; NULL: it was built */
 	struct symbols *symbols;
 	struct heap_names *names;
 };
+
+/** The table of a trace: from its index where there is one, else built; traces of XHEAP_INDEX_EVENTS events (a million) get an index then.
+ *  *index_path is the index that it came from, the caller's (free), or NULL. CLI_OK, or CLI_FAILED after a message. */
+int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
+
+/** What was answered is good: CLI_OK. When it came from an index that turned out to be damaged, that is removed: CLI_FAILED after a message. */
+int analysis_check(const struct heap_table *table, const char *index_path);
 
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);

@@ -13,6 +13,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/analysis.h"
 #include "cli/filter.h"
 #include "heap/scan.h"
 #include "heap/stream.h"
@@ -627,15 +628,19 @@ static void write_allocations(struct dump *dump, const struct heap_table *table)
 static int dump_allocations(struct dump *dump, struct diag *diag)
 {
 	struct heap_table *table;
-	int error = heap_table_build(&table, dump->trace, -1, 0, diag);
-	if (error)
-		return error;
+	char *index_path;
+	(void)diag;
+	if (analysis_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
+		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
 	int status = filter_prepare(&dump->options->filter, table, names);
 	if (status == CLI_OK)
 		write_allocations(dump, table);
+	if (status == CLI_OK)
+		status = analysis_check(table, index_path);
 	heap_names_free(names);
 	heap_table_free(table);
+	free(index_path);
 	return status;
 }
 

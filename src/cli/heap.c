@@ -207,43 +207,53 @@ static const struct option heap_option_table[] = {
 
 /* ---- the report ---- */
 
-static void parts_show(const struct heap_options *options, struct action_source *source, FILE *out, bool is_bold)
+static void parts_make(struct report_part *parts, const struct heap_options *options, struct action_source *source, struct heap_window *by_heap)
 {
-	struct report_part parts[PART_MAX];
-	struct heap_window by_heap = {.is_by_heap = false};
-	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
-				.filters = options->filter.notes, .filter_count = options->filter.note_count, .is_bold = is_bold};
 	for (unsigned i = 0; i < options->part_count; i++) {
 		const struct action *action = options->parts[i].action;
-		if (action->is_by_heap && !by_heap.is_by_heap)
-			heap_window_make(&by_heap, source->table, source->filter, source->window->range, options->by, true);
+		if (action->is_by_heap && !by_heap->is_by_heap)
+			heap_window_make(by_heap, source->table, source->filter, source->window->range, options->by, true);
 		parts[i] = (struct report_part){.action = action, .sort = options->parts[i].sort,
-						.window = action->is_by_heap ? &by_heap : source->window};
+						.window = action->is_by_heap ? by_heap : source->window};
 		action_rows_make(&parts[i].rows, source, action, parts[i].window, parts[i].sort, options->top);
 	}
-	report_write(&report, (enum report_format)options->format, out);
-	for (unsigned i = 0; i < options->part_count; i++)
-		action_rows_fini(&parts[i].rows);
-	heap_window_fini(&by_heap);
 }
 
-static int output_show(const struct heap_options *options, struct action_source *source)
+static int report_show(const struct heap_options *options, struct report *report)
 {
 	struct cli_output output;
 	if (!options->output) {
 		cli_output_open(&output, options->format == REPORT_TEXT);
-		parts_show(options, source, output.file, output.is_bold);
+		report->is_bold = output.is_bold;
+		report_write(report, (enum report_format)options->format, output.file);
 		return cli_output_close(&output);
 	}
 	FILE *file = fopen(options->output, "we");
 	if (!file)
 		return cli_fail("cannot write %s: %s", options->output, strerror(errno));
-	parts_show(options, source, file, false);
+	report_write(report, (enum report_format)options->format, file);
 	bool is_bad = ferror(file);
 	return fclose(file) || is_bad ? cli_fail("cannot write %s: %s", options->output, strerror(errno)) : CLI_OK;
 }
 
-static int source_show(struct heap_options *options, struct action_source *source)
+/* Nothing is shown of what a damaged index answers. */
+static int parts_show(const struct heap_options *options, struct action_source *source, const char *index_path)
+{
+	struct report_part parts[PART_MAX];
+	struct heap_window by_heap = {.is_by_heap = false};
+	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
+				.filters = options->filter.notes, .filter_count = options->filter.note_count};
+	parts_make(parts, options, source, &by_heap);
+	int status = analysis_check(source->table, index_path);
+	if (status == CLI_OK)
+		status = report_show(options, &report);
+	for (unsigned i = 0; i < options->part_count; i++)
+		action_rows_fini(&parts[i].rows);
+	heap_window_fini(&by_heap);
+	return status;
+}
+
+static int source_show(struct heap_options *options, struct action_source *source, const char *index_path)
 {
 	struct heap_window window;
 	struct heap_range range = {0, source->table->duration_ns};
@@ -254,7 +264,7 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 		return status;
 	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
-	status = output_show(options, source);
+	status = parts_show(options, source, index_path);
 	heap_window_fini(&window);
 	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
 		status = CLI_NO;
@@ -285,7 +295,7 @@ static int heap_show(struct heap_options *options)
 		return CLI_FAILED;
 	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
 	source.callers_of = &options->callers;
-	int status = source_show(options, &source);
+	int status = source_show(options, &source, analysis.index_path);
 	analysis_source_fini(&source);
 	analysis_close(&analysis);
 	return status;

@@ -286,7 +286,7 @@ static int info_read(struct info *info, const struct trace *trace, struct diag *
 		info->process_threads[dictionary->threads[i].process]++;
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		has_forks |= dictionary->processes[i].forked_from != TRACE_NONE;
-	return has_forks ? heap_table_build(&info->table, trace, -1, 0, diag) : 0;
+	return has_forks ? heap_table_build(&info->table, trace, NULL, diag) : 0;
 }
 
 static int info_show(struct info_options *options, const char *path)

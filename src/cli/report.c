@@ -379,6 +379,8 @@ static int report_run(int argc, char **argv)
 	cli_output_open(&output, true);
 	view_show(&analysis, &filter, &cull, &output);
 	int status = cli_output_close(&output);
+	if (status == CLI_OK)
+		status = analysis_check(analysis.table, analysis.index_path);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);

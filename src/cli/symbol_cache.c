@@ -2,30 +2,19 @@
 #include "cli/symbol_cache.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/cache.h"
 #include "trace/writer.h"
 
-enum { PATH_BYTES = 4096, BUILD_ID_MAX = 64 };
+enum { BUILD_ID_MAX = 64 };
 
-/* The file of the image; false when there can be none: without a build-id nothing tells one image from another. With its directories. */
-static bool path_make(const struct trace_image *image, char path[PATH_BYTES])
+/* The file of the image; false when there can be none: without a build-id nothing tells one image from another. */
+static bool path_make(const struct trace_image *image, char path[CACHE_PATH_BYTES])
 {
-	static const char *const parts[] = {"/xheap", "/symbols"};
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	int length = cache && *cache == '/' ? snprintf(path, PATH_BYTES / 2, "%s", cache)
-		     : home && *home == '/' ? snprintf(path, PATH_BYTES / 2, "%s/.cache", home) : 0;
-	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX || length <= 0 || length >= PATH_BYTES / 2)
+	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX || !cache_directory(path, "symbols"))
 		return false;
-	mkdir(path, 0700);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		strcat(path, parts[i]);
-		mkdir(path, 0700);
-	}
-	strcat(path, "/");
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		sprintf(path + strlen(path), "%02x", image->build_id[i]);
 	return true;
@@ -39,7 +28,7 @@ static bool is_of_image(const struct trace_dictionary *dictionary, const struct 
 
 void symbol_cache_open(struct symbol_cache *cache, const struct trace_image *image)
 {
-	char path[PATH_BYTES];
+	char path[CACHE_PATH_BYTES];
 	struct diag ignored = {""};
 	*cache = (struct symbol_cache){.trace = NULL};
 	if (!path_make(image, path) || access(path, R_OK) != 0 || trace_open(&cache->trace, path, &ignored) != 0) {
@@ -87,7 +76,7 @@ static void write_known(struct writer *writer, uint32_t image, const struct symb
 
 void symbol_cache_add(const struct trace_image *image, const struct symbol_cache_row *rows, size_t count)
 {
-	char path[PATH_BYTES], temporary[PATH_BYTES + 16];
+	char path[CACHE_PATH_BYTES], temporary[CACHE_PATH_BYTES + 16];
 	struct writer *writer;
 	struct writer_clock clock = {.name = "none", .mult = 1};
 	struct trace_statistics none = {0};

@@ -59,7 +59,7 @@ static size_t read_most(int fd, uint8_t *data, size_t size, uint64_t offset)
 /* Without a file there is no table: what could be written goes to memory, and the rest, too. */
 static void move_to_memory(struct heap_groups *groups)
 {
-	int from = groups->fd, error = errno;
+	int from = groups->fd, error = errno; /* of the write that failed */
 	uint8_t *copy = memory_resize(NULL, GROUPS_CHUNK_BYTES, 1);
 	groups->fd = nameless_file();
 	groups->error = error ? error : EIO;

@@ -36,7 +36,7 @@
 #include "heap/stream.h"
 
 enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 16, GROUP_WORDS = PACK_ROWS / 64,
-       AHEAD = 16 /* points whose blocks' cells are fetched early */ };
+       PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
@@ -87,6 +87,7 @@ struct survivor {
 
 struct survivors {
 	uint64_t is_one[GROUP_WORDS]; /* by row of the group */
+	uint8_t before[GROUP_WORDS];  /* of the words before */
 	uint32_t count, live;
 	struct survivor items[];
 };
@@ -135,12 +136,10 @@ struct point {
 
 static struct survivor *survivor_find(struct survivors *survivors, uint32_t row)
 {
-	uint32_t word = row / 64, place = 0;
+	uint32_t word = row / 64;
 	if (!survivors || !(survivors->is_one[word] >> row % 64 & 1))
 		return NULL;
-	for (uint32_t i = 0; i < word; i++)
-		place += (uint32_t)__builtin_popcountll(survivors->is_one[i]);
-	place += (uint32_t)__builtin_popcountll(survivors->is_one[word] & ((UINT64_C(1) << row % 64) - 1));
+	uint32_t place = survivors->before[word] + (uint32_t)__builtin_popcountll(survivors->is_one[word] & ((UINT64_C(1) << row % 64) - 1));
 	return &survivors->items[place];
 }
 
@@ -204,6 +203,8 @@ static void ring_write(struct matching *matching)
 			if (rows[i].end != HEAP_END_OPEN)
 				continue;
 			survivors->is_one[i / 64] |= UINT64_C(1) << i % 64;
+			for (uint32_t word = i / 64 + 1; word < GROUP_WORDS; word++)
+				survivors->before[word]++;
 			survivors->items[survivors->count++] = (struct survivor){rows[i], HEAP_NONE, (uint8_t)i};
 		}
 		matching->survivors[matching->written / PACK_ROWS] = survivors;
@@ -678,11 +679,11 @@ static struct history *history_reserve(size_t count)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int matching_init(struct matching *matching, const struct trace *trace, int fd, uint64_t reserved_bytes, struct diag *diag)
+static int matching_init(struct matching *matching, const struct trace *trace, const struct heap_build *how, struct diag *diag)
 {
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	matching->table = table;
-	groups_begin(&table->groups, fd, reserved_bytes);
+	groups_begin(&table->groups, how->fd, how->reserved_bytes);
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
@@ -750,15 +751,24 @@ static void matching_fini(struct matching *matching)
 	free(matching->gaps);
 }
 
-int heap_table_build(struct heap_table **out, const struct trace *trace, int fd, uint64_t reserved_bytes, struct diag *diag)
+int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
 {
+	const struct heap_build nameless = {.fd = -1};
 	struct matching matching = {0};
-	int error = matching_init(&matching, trace, fd, reserved_bytes, diag);
+	how = how ? how : &nameless;
+	int error = matching_init(&matching, trace, how, diag);
 	if (!error) {
 		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
 		struct heap_run run;
-		while ((error = heap_stream_run(stream, &run, diag)) > 0)
+		uint64_t done = 0, told = 0;
+		while ((error = heap_stream_run(stream, &run, diag)) > 0) {
 			matching_run(&matching, &run);
+			done += run.count;
+			if (!how->progress || done - told < PROGRESS_POINTS)
+				continue;
+			how->progress(done, matching.most);
+			told = done;
+		}
 		heap_stream_free(stream);
 	}
 	if (!error)

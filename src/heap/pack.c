@@ -14,30 +14,28 @@ static unsigned bits_of(uint64_t number)
 	return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
 }
 
-/* How a column is written: `exceptions` of its numbers have more than `width` bits. */
-struct layout {
-	unsigned width, exceptions, exception_bytes;
-};
-
-/* The width that makes the column smallest. Numbers wider than a load at any bit are not cut. */
-static struct layout layout_find(const uint64_t *numbers, uint32_t count, unsigned widest)
+/*
+ * The width that makes the column smallest, going by each eighth number. Numbers wider than a load at any bit are not cut, and neither are
+ * columns of few numbers.
+ */
+static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned widest)
 {
-	enum { LANES = 4 }; /* counters that follow each other are apart, or each would wait for the one before */
-	uint16_t of_width[LANES][WIDTHS] = {{0}};
-	for (uint32_t i = 0; i < count; i++)
-		of_width[i % LANES][bits_of(numbers[i])]++;
-	struct layout layout = {.width = widest <= WIDE ? widest : WHOLE};
-	unsigned wider = 0, exception_bytes = (widest + BYTE - 1) / BYTE, fewest = (count * layout.width + BYTE - 1) / BYTE;
+	enum { STEP = 8 };
+	uint16_t of_width[WIDTHS] = {0};
+	unsigned best = widest <= WIDE ? widest : WHOLE, wider = 0, fewest = count * best, exception_bits = (widest + BYTE - 1) / BYTE * BYTE + BYTE;
+	if (count < PACK_ROWS)
+		return best;
+	for (uint32_t i = 0; i < count; i += STEP)
+		of_width[bits_of(numbers[i])]++;
 	for (unsigned width = widest; width-- > 0;) {
-		for (unsigned lane = 0; lane < LANES; lane++)
-			wider += of_width[lane][width + 1];
-		unsigned bytes = (count * width + BYTE - 1) / BYTE + wider * (1 + exception_bytes);
-		if (width <= WIDE && wider < PACK_ROWS && bytes < fewest) {
-			fewest = bytes;
-			layout = (struct layout){width, wider, exception_bytes};
+		wider += of_width[width + 1];
+		unsigned bits = count * width + wider * STEP * exception_bits;
+		if (width <= WIDE && bits < fewest) {
+			fewest = bits;
+			best = width;
 		}
 	}
-	return layout;
+	return best;
 }
 
 static void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
@@ -64,36 +62,56 @@ static void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t coun
 	bytes->size = (size_t)(at - bytes->data) + (filled + BYTE - 1) / BYTE;
 }
 
-static void put_exceptions(struct bytes *bytes, const uint64_t *numbers, uint32_t count, const struct layout *layout)
+/* The places of numbers that have more bits. */
+static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32_t count, unsigned width)
 {
-	uint8_t places[PACK_ROWS];
 	unsigned found = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		places[found] = (uint8_t)i;
-		found += numbers[i] >> layout->width != 0;
+		found += numbers[i] >> width != 0;
 	}
-	bytes_add(bytes, places, found);
-	for (unsigned i = 0; i < found; i++)
-		bytes_add(bytes, &numbers[places[i]], layout->exception_bytes);
+	return found;
+}
+
+/* A column whose numbers are all the same, as most are in some columns, is only its head. */
+static bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
+{
+	static const uint8_t head[HEAD_BYTES];
+	uint64_t different = 0;
+	for (uint32_t i = 0; i < count; i++)
+		different |= numbers[i] ^ numbers[0];
+	if (different)
+		return false;
+	bytes_add(bytes, head, sizeof(head));
+	bytes_number(bytes, count ? numbers[0] : 0);
+	return true;
 }
 
 /* The numbers are changed: the least one is taken off. */
 static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
 {
 	uint64_t least = UINT64_MAX, used = 0;
+	uint8_t places[PACK_ROWS + 1];
+	if (put_constant(bytes, numbers, count))
+		return;
 	for (uint32_t i = 0; i < count; i++)
 		least = numbers[i] < least ? numbers[i] : least;
 	for (uint32_t i = 0; i < count; i++)
 		used |= numbers[i] -= least;
-	struct layout layout = {0};
-	if (used)
-		layout = layout_find(numbers, count, bits_of(used));
-	uint8_t head[HEAD_BYTES] = {(uint8_t)layout.width, (uint8_t)layout.exceptions, (uint8_t)layout.exception_bytes};
+	unsigned widest = bits_of(used), width = width_find(numbers, count, widest);
+	unsigned exceptions = width < widest ? exceptions_find(places, numbers, count, width) : 0;
+	if (exceptions >= PACK_ROWS) {
+		width = widest <= WIDE ? widest : WHOLE;
+		exceptions = 0;
+	}
+	unsigned exception_bytes = (widest + BYTE - 1) / BYTE;
+	uint8_t head[HEAD_BYTES] = {(uint8_t)width, (uint8_t)exceptions, (uint8_t)exception_bytes};
 	bytes_add(bytes, head, sizeof(head));
 	bytes_number(bytes, least);
-	put_bits(bytes, numbers, count, layout.width);
-	if (layout.exceptions)
-		put_exceptions(bytes, numbers, count, &layout);
+	put_bits(bytes, numbers, count, width);
+	bytes_add(bytes, places, exceptions);
+	for (unsigned i = 0; i < exceptions; i++)
+		bytes_add(bytes, &numbers[places[i]], exception_bytes);
 }
 
 static void put_columns(struct bytes *bytes, uint64_t (*columns)[PACK_ROWS], size_t column_count, uint32_t count)

@@ -8,13 +8,17 @@
  * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends, so a trace with
  * ten thousand short threads needs as many cursors as threads that overlapped, not ten thousand.
  *
+ * While one block of a lane is gone through, others of our threads decode the next one.
+ *
  * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before those of
  * calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted when they need it.
  */
 #include "heap/stream.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -25,7 +29,10 @@ struct lane {
 	uint32_t block_count;
 	uint32_t next, count;         /* places of the open block */
 	struct reader *reader;        /* NULL while nothing is decoded */
+	struct reader *ahead;         /* decodes the next block, or NULL */
 };
+
+enum { DECODERS_MAX = 4, LANES_AHEAD_MAX = 64 /* a decoded block takes some megabytes */ };
 
 /* What a lane needs while one of its blocks is open. */
 struct reader {
@@ -33,7 +40,25 @@ struct reader {
 	struct trace_block block;
 	struct heap_place *places, *scratch;
 	size_t capacity;
+	uint32_t place_count;
 	struct reader *next_free;
+	/* Work for another thread, in the order in which it was given. */
+	uint32_t block_number;
+	int error;
+	struct diag diag;
+	bool is_done;
+	struct reader *next_waiting;
+};
+
+/* The threads that decode ahead. */
+struct decoders {
+	pthread_t threads[DECODERS_MAX];
+	unsigned count;
+	pthread_mutex_t lock;
+	pthread_cond_t has_work, has_result;
+	struct reader *first, **last;
+	bool is_ending;
+	enum heap_order order;
 };
 
 struct heap_stream {
@@ -45,6 +70,8 @@ struct heap_stream {
 	uint32_t *blocks;
 	uint64_t skipped;
 	struct reader *free_readers;
+	uint32_t ahead_count;
+	struct decoders decoders;
 	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
 	struct heap_run run;          /* what heap_stream_next() has of these */
 	uint32_t run_next;
@@ -113,20 +140,6 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64
 	free(by_thread);
 	free(is_wanted);
 	free(starts);
-}
-
-struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
-{
-	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
-	stream->trace = trace;
-	stream->order = order;
-	stream_make_lanes(stream, from_ns, to_ns);
-	for (uint32_t i = 0; i < stream->lane_count; i++)
-		stream->heap[i] = &stream->lanes[i];
-	stream->heap_count = stream->lane_count;
-	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
-		heap_sift_down(stream, i);
-	return stream;
 }
 
 uint64_t heap_stream_skipped(const struct heap_stream *stream)
@@ -207,7 +220,7 @@ static struct heap_place *places_sort(struct heap_place *places, struct heap_pla
 	return places;
 }
 
-static void reader_make_places(struct reader *reader, enum heap_order order, uint32_t *count)
+static void reader_make_places(struct reader *reader, enum heap_order order)
 {
 	const struct trace_block *block = &reader->block;
 	size_t most = (size_t)block->count * 2;
@@ -220,7 +233,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order, uin
 	for (uint32_t row = 0; row < block->count; row++)
 		filled += order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
 						     : event_places(block, row, &reader->places[filled]);
-	*count = filled;
+	reader->place_count = filled;
 	for (uint32_t i = 1; i < filled; i++) {
 		if (reader->places[i].time_ns >= reader->places[i - 1].time_ns)
 			continue;
@@ -233,18 +246,140 @@ static void reader_make_places(struct reader *reader, enum heap_order order, uin
 	}
 }
 
+/* ---- decoding ---- */
+
+static void reader_decode(struct reader *reader, enum heap_order order)
+{
+	reader->diag = (struct diag){""};
+	reader->error = trace_cursor_read(reader->cursor, reader->block_number, &reader->block, &reader->diag);
+	if (!reader->error)
+		reader_make_places(reader, order);
+}
+
+static void *decoder_run(void *argument)
+{
+	struct decoders *decoders = argument;
+	pthread_mutex_lock(&decoders->lock);
+	for (;;) {
+		while (!decoders->first && !decoders->is_ending)
+			pthread_cond_wait(&decoders->has_work, &decoders->lock);
+		struct reader *reader = decoders->first;
+		if (!reader)
+			break;
+		decoders->first = reader->next_waiting;
+		if (!decoders->first)
+			decoders->last = &decoders->first;
+		pthread_mutex_unlock(&decoders->lock);
+		reader_decode(reader, decoders->order);
+		pthread_mutex_lock(&decoders->lock);
+		reader->is_done = true;
+		pthread_cond_signal(&decoders->has_result);
+	}
+	pthread_mutex_unlock(&decoders->lock);
+	return NULL;
+}
+
+/* One thread is ours. Short traces are not worth another. */
+static void decoders_begin(struct decoders *decoders, const struct heap_stream *stream)
+{
+	enum { BLOCKS_MIN = 16 };
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned most = processors < 2 ? 0 : processors > DECODERS_MAX ? DECODERS_MAX : (unsigned)processors - 1;
+	uint32_t block_count = 0;
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		block_count += stream->lanes[i].block_count;
+	decoders->order = stream->order;
+	decoders->last = &decoders->first;
+	pthread_mutex_init(&decoders->lock, NULL);
+	pthread_cond_init(&decoders->has_work, NULL);
+	pthread_cond_init(&decoders->has_result, NULL);
+	while (block_count >= BLOCKS_MIN && decoders->count < most &&
+	       !pthread_create(&decoders->threads[decoders->count], NULL, decoder_run, decoders))
+		decoders->count++;
+}
+
+static void decoders_end(struct decoders *decoders)
+{
+	pthread_mutex_lock(&decoders->lock);
+	decoders->is_ending = true;
+	pthread_cond_broadcast(&decoders->has_work);
+	pthread_mutex_unlock(&decoders->lock);
+	for (unsigned i = 0; i < decoders->count; i++)
+		pthread_join(decoders->threads[i], NULL);
+	pthread_mutex_destroy(&decoders->lock);
+	pthread_cond_destroy(&decoders->has_work);
+	pthread_cond_destroy(&decoders->has_result);
+}
+
+static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
+{
+	struct decoders *decoders = &stream->decoders;
+	if (!decoders->count || !lane->block_count || stream->ahead_count >= LANES_AHEAD_MAX)
+		return;
+	struct reader *reader = lane->ahead = reader_take(stream);
+	stream->ahead_count++;
+	reader->block_number = *lane->blocks;
+	reader->is_done = false;
+	reader->next_waiting = NULL;
+	pthread_mutex_lock(&decoders->lock);
+	*decoders->last = reader;
+	decoders->last = &reader->next_waiting;
+	pthread_cond_signal(&decoders->has_work);
+	pthread_mutex_unlock(&decoders->lock);
+}
+
+static void reader_wait(struct decoders *decoders, struct reader *reader)
+{
+	pthread_mutex_lock(&decoders->lock);
+	while (!reader->is_done)
+		pthread_cond_wait(&decoders->has_result, &decoders->lock);
+	pthread_mutex_unlock(&decoders->lock);
+}
+
+static void reader_give_back(struct heap_stream *stream, struct reader *reader)
+{
+	reader->next_free = stream->free_readers;
+	stream->free_readers = reader;
+}
+
 static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
 {
-	if (!lane->reader)
-		lane->reader = reader_take(stream);
-	int error = trace_cursor_read(lane->reader->cursor, *lane->blocks, &lane->reader->block, diag);
-	if (error)
-		return error;
+	if (lane->ahead) {
+		reader_wait(&stream->decoders, lane->ahead);
+		if (lane->reader)
+			reader_give_back(stream, lane->reader);
+		lane->reader = lane->ahead;
+		lane->ahead = NULL;
+		stream->ahead_count--;
+	} else {
+		if (!lane->reader)
+			lane->reader = reader_take(stream);
+		lane->reader->block_number = *lane->blocks;
+		reader_decode(lane->reader, stream->order);
+	}
+	if (lane->reader->error)
+		return diag_fail(diag, lane->reader->error, "%s", lane->reader->diag.text);
 	lane->blocks++;
 	lane->block_count--;
 	lane->next = 0;
-	reader_make_places(lane->reader, stream->order, &lane->count);
+	lane->count = lane->reader->place_count;
+	lane_look_ahead(stream, lane);
 	return 0;
+}
+
+struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
+{
+	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
+	stream->trace = trace;
+	stream->order = order;
+	stream_make_lanes(stream, from_ns, to_ns);
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		stream->heap[i] = &stream->lanes[i];
+	stream->heap_count = stream->lane_count;
+	decoders_begin(&stream->decoders, stream);
+	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
+		heap_sift_down(stream, i);
+	return stream;
 }
 
 /* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
@@ -261,8 +396,7 @@ static void stream_pass(struct heap_stream *stream)
 		lane->time_ns = head.first_ns;
 		lane->next = lane->count = 0;
 	} else {
-		lane->reader->next_free = stream->free_readers;
-		stream->free_readers = lane->reader;
+		reader_give_back(stream, lane->reader);
 		lane->reader = NULL;
 		stream->heap[0] = stream->heap[--stream->heap_count];
 	}
@@ -331,9 +465,13 @@ void heap_stream_free(struct heap_stream *stream)
 {
 	if (!stream)
 		return;
-	for (uint32_t i = 0; i < stream->lane_count; i++)
+	decoders_end(&stream->decoders);
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
 		if (stream->lanes[i].reader)
 			reader_free(stream->lanes[i].reader);
+		if (stream->lanes[i].ahead)
+			reader_free(stream->lanes[i].ahead);
+	}
 	for (struct reader *reader = stream->free_readers, *next; reader; reader = next) {
 		next = reader->next_free;
 		reader_free(reader);

@@ -40,9 +40,16 @@ struct heap_table {
 	int64_t duration_ns;         /**< latest time of any point */
 };
 
-/** Match all points of the trace, into the file fd (-1: one without a name) behind reserved_bytes of it, which is the table's from now on.
- *  0 and the table in *out, or a negative errno with the reason in diag. */
-int heap_table_build(struct heap_table **out, const struct trace *trace, int fd, uint64_t reserved_bytes, struct diag *diag);
+/** How a table is built. */
+struct heap_build {
+	int fd;                      /**< the file for its groups, the table's from then on; -1: one without a name */
+	uint64_t reserved_bytes;     /**< kept free at its beginning */
+	void (*progress)(uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
+};
+
+/** Match all points of the trace. how NULL: into a file without a name. 0 and the table in *out, or a negative errno with the reason in
+ *  diag; the file is closed then. */
+int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag);
 void heap_table_free(struct heap_table *table);
 
 #endif

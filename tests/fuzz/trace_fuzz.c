@@ -162,7 +162,7 @@ static void read_model(const struct trace *trace)
 	struct heap_table *table;
 	struct heap_window window;
 	struct diag diag = {""};
-	if (heap_table_build(&table, trace, -1, 0, &diag)) {
+	if (heap_table_build(&table, trace, NULL, &diag)) {
 		expect(diag.text[0]);
 		return;
 	}

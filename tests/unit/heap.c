@@ -47,7 +47,7 @@ static void build(void)
 	struct diag diag = {""};
 	scene_close(&scene);
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, -1, 0, &diag), 0);
+	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
 }
 
 /* Of all that the window counts. */
