@@ -2,27 +2,14 @@
 #include "heap/groups.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
 
 /* ---- the file ---- */
-
-static int nameless_file(void)
-{
-	int fd = memfd_create("xheap", MFD_CLOEXEC);
-	FILE *file = fd < 0 ? tmpfile() : NULL;
-	if (file) {
-		fd = dup(fileno(file));
-		fclose(file);
-	}
-	return fd;
-}
 
 static bool write_whole(int fd, const uint8_t *data, size_t size, uint64_t offset)
 {
@@ -56,64 +43,73 @@ static size_t read_most(int fd, uint8_t *data, size_t size, uint64_t offset)
 	return got;
 }
 
-/* Without a file there is no table: what could be written goes to memory, and the rest, too. */
+static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t size)
+{
+	bytes_add(&groups->memory, data, size);
+	/* What is read may be looked at a little further. */
+	if (!bytes_reserve(&groups->memory, PACK_SLACK_BYTES))
+		memory_exhausted(size);
+}
+
+/* Without its file there would be no table: what could be written is kept in memory, and so is the rest. */
 static void move_to_memory(struct heap_groups *groups)
 {
 	int from = groups->fd, error = errno; /* of the write that failed */
 	uint8_t *copy = memory_resize(NULL, GROUPS_CHUNK_BYTES, 1);
-	groups->fd = nameless_file();
+	groups->fd = -1;
 	groups->error = error ? error : EIO;
-	for (uint64_t at = 0; from >= 0 && groups->fd >= 0 && at < groups->end; at += GROUPS_CHUNK_BYTES)
-		if (!write_whole(groups->fd, copy, read_most(from, copy, GROUPS_CHUNK_BYTES, at), at))
-			memory_exhausted(groups->end);
-	if (groups->fd < 0)
-		memory_exhausted(groups->end);
+	for (uint64_t at = 0; at < groups->end;) {
+		size_t size = groups->end - at < GROUPS_CHUNK_BYTES ? (size_t)(groups->end - at) : GROUPS_CHUNK_BYTES;
+		/* What is kept free at the beginning is not there yet. */
+		memset(copy, 0, size);
+		read_most(from, copy, size, at);
+		memory_add(groups, copy, size);
+		at += size;
+	}
 	free(copy);
-	if (from >= 0)
-		close(from);
+	close(from);
 }
 
 void groups_begin(struct heap_groups *groups, int fd, uint64_t end)
 {
-	*groups = (struct heap_groups){.fd = fd, .end = end};
-	if (fd >= 0)
-		return;
-	groups->fd = nameless_file();
-	if (groups->fd < 0)
-		memory_exhausted(0);
+	*groups = (struct heap_groups){.fd = fd, .end = fd < 0 ? 0 : end};
 }
 
 /* ---- writing ---- */
 
-static void chunk_write(struct heap_groups *groups, struct groups_chunk *chunk)
+/* At the end of the file. */
+static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 {
-	const struct bytes *bytes = &chunk->bytes;
 	if (bytes->has_failed)
 		memory_exhausted(bytes->size);
-	if (!write_whole(groups->fd, bytes->data, bytes->size, chunk->offset)) {
+	if (groups->fd >= 0 && !write_whole(groups->fd, bytes->data, bytes->size, groups->end))
 		move_to_memory(groups);
-		if (!write_whole(groups->fd, bytes->data, bytes->size, chunk->offset))
-			memory_exhausted(bytes->size);
-	}
-	chunk->bytes.size = 0;
+	if (groups->fd < 0)
+		memory_add(groups, bytes->data, bytes->size);
+	groups->end += bytes->size;
 }
 
-/* Add what is packed; where it will lie. */
-static uint64_t chunk_add(struct heap_groups *groups, struct groups_chunk *chunk, uint32_t *checksum)
+static void rows_write(struct heap_groups *groups)
 {
-	const struct bytes *packed = &groups->packed;
-	if (packed->has_failed)
-		memory_exhausted(packed->size);
-	if (chunk->bytes.size && chunk->bytes.size + packed->size > GROUPS_CHUNK_BYTES)
-		chunk_write(groups, chunk);
-	if (!chunk->bytes.size) {
-		chunk->offset = groups->end;
-		groups->end += packed->size > GROUPS_CHUNK_BYTES ? packed->size : GROUPS_CHUNK_BYTES;
-	}
-	uint64_t offset = chunk->offset + chunk->bytes.size;
-	bytes_add(&chunk->bytes, packed->data, packed->size);
-	*checksum = (uint32_t)XXH3_64bits(packed->data, packed->size);
-	return offset;
+	for (uint32_t i = groups->rows.first; i < groups->count; i++)
+		groups->items[i].rows_offset += groups->end;
+	write_bytes(groups, &groups->rows.bytes);
+	groups->rows.bytes.size = 0;
+	groups->rows.first = groups->count;
+}
+
+static void details_write(struct heap_groups *groups)
+{
+	for (uint32_t i = groups->details.first; i < groups->count; i++)
+		groups->items[i].details_offset += groups->end;
+	write_bytes(groups, &groups->details.bytes);
+	groups->details.bytes.size = 0;
+	groups->details.first = groups->count;
+}
+
+static uint32_t checksum_of(const struct bytes *bytes, uint64_t offset)
+{
+	return bytes->has_failed ? 0 : (uint32_t)XXH3_64bits(bytes->data + offset, bytes->size - offset);
 }
 
 static void group_times(struct heap_group *group, const struct heap_allocation *allocations, uint32_t count)
@@ -139,21 +135,24 @@ void groups_add(struct heap_groups *groups, const struct heap_allocation *alloca
 	struct heap_group *group = &groups->items[groups->count++];
 	*group = (struct heap_group){.open_count = 0};
 	group_times(group, allocations, count);
-	groups->packed.size = 0;
-	pack_rows(&groups->packed, allocations, count);
-	group->rows_offset = chunk_add(groups, &groups->rows, &group->rows_checksum);
-	group->rows_bytes = (uint32_t)groups->packed.size;
-	groups->packed.size = 0;
-	pack_details(&groups->packed, allocations, details, first, count);
-	group->details_offset = chunk_add(groups, &groups->details, &group->details_checksum);
-	group->details_bytes = (uint32_t)groups->packed.size;
+	group->rows_offset = groups->rows.bytes.size;
+	pack_rows(&groups->rows.bytes, allocations, count);
+	group->rows_bytes = (uint32_t)(groups->rows.bytes.size - group->rows_offset);
+	group->rows_checksum = checksum_of(&groups->rows.bytes, group->rows_offset);
+	group->details_offset = groups->details.bytes.size;
+	pack_details(&groups->details.bytes, allocations, details, first, count);
+	group->details_bytes = (uint32_t)(groups->details.bytes.size - group->details_offset);
+	group->details_checksum = checksum_of(&groups->details.bytes, group->details_offset);
+	if (groups->rows.bytes.size >= GROUPS_CHUNK_BYTES)
+		rows_write(groups);
+	if (groups->details.bytes.size >= GROUPS_CHUNK_BYTES)
+		details_write(groups);
 }
 
 static void groups_fini_writing(struct heap_groups *groups)
 {
 	bytes_fini(&groups->rows.bytes);
 	bytes_fini(&groups->details.bytes);
-	bytes_fini(&groups->packed);
 	bytes_fini(&groups->ends);
 }
 
@@ -174,26 +173,31 @@ void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_
 
 void groups_finish(struct heap_groups *groups)
 {
+	struct bytes ordered = {0};
+	rows_write(groups);
+	details_write(groups);
 	if (groups->ends.has_failed)
 		memory_exhausted(groups->ends.size);
 	for (uint32_t i = 0; i < groups->count; i++) {
 		struct heap_group *group = &groups->items[i];
+		const uint8_t *from = groups->ends.data + group->ends_offset;
 		if (group->open_count)
 			group->end_ns = INT64_MAX;
 		if (!group->end_count)
 			continue;
-		groups->packed.size = 0;
-		bytes_add(&groups->packed, groups->ends.data + group->ends_offset, group->ends_bytes);
-		group->ends_offset = chunk_add(groups, &groups->rows, &group->ends_checksum);
+		group->ends_checksum = (uint32_t)XXH3_64bits(from, group->ends_bytes);
+		group->ends_offset = groups->end + ordered.size;
+		bytes_add(&ordered, from, group->ends_bytes);
 	}
-	chunk_write(groups, &groups->rows);
-	chunk_write(groups, &groups->details);
+	write_bytes(groups, &ordered);
+	bytes_fini(&ordered);
 	groups_fini_writing(groups);
 }
 
 void groups_fini(struct heap_groups *groups)
 {
 	groups_fini_writing(groups);
+	bytes_fini(&groups->memory);
 	if (groups->fd >= 0)
 		close(groups->fd);
 	free(groups->items);
@@ -205,6 +209,8 @@ void groups_fini(struct heap_groups *groups)
 /* `size` bytes at `offset`, and PACK_SLACK_BYTES behind them; NULL when they are not there or not what was written. */
 static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset, size_t size, uint32_t checksum)
 {
+	if (groups->fd < 0)
+		return groups->memory.data + offset;
 	if (size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
 		return NULL;
 	if (offset < window->offset || offset - window->offset > window->size || window->size - (offset - window->offset) < size) {

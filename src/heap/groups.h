@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A table's allocations in a file: packed groups (heap/pack.h), written once, in the order of their beginnings, and read from then on. The
- * file is an index (heap/index.h), or one without a name.
+ * A table's allocations: packed groups (heap/pack.h), written once, in the order of their beginnings, and read from then on; in a file, which
+ * is an index (heap/index.h), or in memory.
  */
 #ifndef XHEAP_HEAP_GROUPS_H
 #define XHEAP_HEAP_GROUPS_H
@@ -20,25 +20,27 @@ struct heap_group {
 };
 _Static_assert(sizeof(struct heap_group) == 80, "the index has them as they are");
 
+/** Packed groups from number `first` on that are not in the file yet; until then their offsets are those in here. */
 struct groups_chunk {
 	struct bytes bytes;
-	uint64_t offset;             /**< in the file; room for GROUPS_CHUNK_BYTES is kept there */
+	uint32_t first;
 };
 
 struct heap_groups {
-	int fd;
-	int error;                   /**< why the file became one without a name; 0 */
-	uint64_t end;                /**< of what is written or kept free */
+	int fd;                      /**< -1: in memory */
+	struct bytes memory;
+	int error;                   /**< why it is there and not in the file; 0 */
+	uint64_t end;                /**< of what is written */
 	struct heap_group *items;
 	uint32_t count;
 	size_t capacity;
 	struct groups_chunk rows, details; /**< being filled */
-	struct bytes packed, ends;   /**< ends: all of them, up to groups_finish() */
+	struct bytes ends;           /**< all of them, packed, up to groups_finish() */
 };
 
-enum { GROUPS_CHUNK_BYTES = 256 << 10 };
+enum { GROUPS_CHUNK_BYTES = 256 << 10 /* written, and read, at a time */ };
 
-/** Begin to write to fd, behind `end` bytes that are kept free. fd -1: to a file without a name. The file is ours from now on. */
+/** Begin to write to fd, behind `end` bytes that are kept free; -1: to memory. The file is ours from now on. */
 void groups_begin(struct heap_groups *groups, int fd, uint64_t end);
 
 /** Add a group: `count` allocations from number `first` on, PACK_ROWS of them but in the last group. */
@@ -47,7 +49,7 @@ void groups_add(struct heap_groups *groups, const struct heap_allocation *alloca
 /** Ends of open allocations of a group that was added; allocations[i] is the one of ends[i]. Once for each group. */
 void groups_add_ends(struct heap_groups *groups, uint32_t group, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count);
 
-/** All that was added can be read now. A file that cannot be written any more (a full disk) has become one without a name: error says why. */
+/** All that was added can be read now. When the file could not be written any more (a full disk), all is in memory: error says why. */
 void groups_finish(struct heap_groups *groups);
 void groups_fini(struct heap_groups *groups);
 

@@ -13,32 +13,12 @@
 
 #include "base/memory.h"
 
-static const char index_magic[8] = "XHEAPIX1";
+_Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
 
-/* Which trace it is of. */
-struct index_trace {
-	uint64_t size_bytes, event_count;
-	int64_t modified_ns, start_realtime_ns, duration_ns;
-	uint64_t nodes, threads, heaps, entries; /* numbers in the index are places among these */
-};
-
-struct index_head {
-	char magic[8];
-	uint32_t head_bytes, group_rows; /* of this struct, and PACK_ROWS */
-	struct index_trace trace;
-	uint64_t tables_offset;      /* groups, then sites, then processes */
-	uint32_t count, group_count, site_count, process_count;
-	uint64_t unknown_frees, order_conflicts;
-	int64_t duration_ns;
-	uint64_t tables_checksum;
-	uint64_t checksum;           /* of what is before */
-};
-_Static_assert(sizeof(struct index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
-
-static bool trace_describe(struct index_trace *described, const struct trace *trace, const char *trace_path, struct stat *status)
+static bool trace_describe(struct heap_index_trace *described, const struct trace *trace, const char *trace_path, struct stat *status)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	*described = (struct index_trace){
+	*described = (struct heap_index_trace){
 		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .start_realtime_ns = dictionary->start_realtime_ns,
 		.duration_ns = dictionary->duration_ns, .nodes = dictionary->node_count, .threads = dictionary->thread_count,
 		.heaps = dictionary->heap_count, .entries = dictionary->entry_count};
@@ -71,16 +51,16 @@ static bool is_trusted(const struct stat *index, const struct stat *trace)
 	return S_ISREG(index->st_mode) && (index->st_uid == geteuid() || index->st_uid == 0 || index->st_uid == trace->st_uid);
 }
 
-static size_t tables_bytes(const struct index_head *head)
+static size_t tables_bytes(const struct heap_index_head *head)
 {
 	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
 	       head->process_count * sizeof(struct heap_process);
 }
 
-static bool head_is_good(const struct index_head *head, const struct index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
+static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
 {
-	return !memcmp(head->magic, index_magic, sizeof(head->magic)) && head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
-	       head->checksum == XXH3_64bits(head, offsetof(struct index_head, checksum)) && !memcmp(&head->trace, of, sizeof(*of)) &&
+	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
+	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) && !memcmp(&head->trace, of, sizeof(*of)) &&
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS && head->process_count == dictionary->process_count &&
 	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
 }
@@ -99,7 +79,7 @@ static bool sites_are_good(const struct heap_table *table)
 	return true;
 }
 
-static struct heap_table *table_read(int fd, const struct index_head *head, const struct trace *trace)
+static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
 {
 	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
 	if (!read_whole(fd, tables, tables_bytes(head), head->tables_offset) || XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
@@ -127,9 +107,9 @@ static struct heap_table *table_read(int fd, const struct index_head *head, cons
 	return NULL;
 }
 
-static struct heap_table *path_read(const char *path, const struct trace *trace, const struct index_trace *of, const struct stat *trace_status)
+static struct heap_table *path_read(const char *path, const struct trace *trace, const struct heap_index_trace *of, const struct stat *trace_status)
 {
-	struct index_head head;
+	struct heap_index_head head;
 	struct stat status;
 	struct heap_table *table = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -147,7 +127,7 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path, const char *const *paths, unsigned path_count)
 {
-	struct index_trace of;
+	struct heap_index_trace of;
 	struct stat status;
 	*out = NULL;
 	if (!trace_describe(&of, trace, trace_path, &status))
@@ -196,7 +176,7 @@ static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *dat
 	return true;
 }
 
-static bool tables_write(const struct heap_table *table, struct index_head *head)
+static bool tables_write(const struct heap_table *table, struct heap_index_head *head)
 {
 	const struct heap_groups *groups = &table->groups;
 	uint64_t offset = head->tables_offset, at = 0;
@@ -208,7 +188,7 @@ static bool tables_write(const struct heap_table *table, struct index_head *head
 			  append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
 			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes));
 	head->tables_checksum = XXH3_64bits_digest(hash);
-	head->checksum = XXH3_64bits(head, offsetof(struct index_head, checksum));
+	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
 	XXH3_freeState(hash);
 	return is_written;
@@ -229,10 +209,10 @@ static int file_name(int fd, const char *path)
 int heap_index_write(const struct heap_table *table, const char *trace_path, const char *path, struct diag *diag)
 {
 	const struct heap_groups *groups = &table->groups;
-	struct index_head head;
+	struct heap_index_head head;
 	struct stat status;
 	memset(&head, 0, sizeof(head));
-	memcpy(head.magic, index_magic, sizeof(head.magic));
+	memcpy(head.magic, HEAP_INDEX_MAGIC, sizeof(head.magic));
 	head.head_bytes = sizeof(head);
 	head.group_rows = PACK_ROWS;
 	head.tables_offset = groups->end;

@@ -3,14 +3,34 @@
  * A table that stays: the next question about the trace reads it in place of the trace. It is never needed, and made anew when the trace has
  * changed. What is read is not trusted: a table with rows that cannot be is_damaged, and then none of its answers counts.
  *
- *     head (struct index_head, 4096 bytes kept free), chunks of packed groups (heap/groups.h), groups, sites, processes
+ *     head (struct heap_index_head, 4096 bytes kept free), chunks of packed groups (heap/groups.h), groups, sites, processes
  */
 #ifndef XHEAP_HEAP_INDEX_H
 #define XHEAP_HEAP_INDEX_H
 
 #include "heap/table.h"
 
-enum { HEAP_INDEX_HEAD_BYTES = 4096 };
+#define HEAP_INDEX_MAGIC "XHEAPIX1"
+enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8 };
+
+/** Which trace it is of; the counts are those of the trace's lists, in which numbers of the index are places. */
+struct heap_index_trace {
+	uint64_t size_bytes, event_count;
+	int64_t modified_ns, start_realtime_ns, duration_ns;
+	uint64_t nodes, threads, heaps, entries;
+};
+
+struct heap_index_head {
+	char magic[HEAP_INDEX_MAGIC_BYTES];
+	uint32_t head_bytes, group_rows; /**< of this struct; PACK_ROWS */
+	struct heap_index_trace trace;
+	uint64_t tables_offset;      /**< groups, then sites, then processes: arrays of the structs of heap/groups.h and heap/table.h */
+	uint32_t count, group_count, site_count, process_count;
+	uint64_t unknown_frees, order_conflicts;
+	int64_t duration_ns;
+	uint64_t tables_checksum;    /**< XXH3 of these arrays */
+	uint64_t checksum;           /**< XXH3 of what is before */
+};
 
 /** The index of a trace at one of these paths, of which later ones are for when earlier ones cannot be written: 0, or a negative errno,
  *  -ENOENT when there is none that is good and of this trace. */

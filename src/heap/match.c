@@ -35,7 +35,7 @@
 #include "heap/live.h"
 #include "heap/stream.h"
 
-enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 16, GROUP_WORDS = PACK_ROWS / 64,
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, GROUP_WORDS = PACK_ROWS / 64,
        PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */

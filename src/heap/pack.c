@@ -338,17 +338,16 @@ bool unpack_ends(const uint8_t *data, size_t size, struct heap_allocation *alloc
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];
-		uint32_t end_thread;
-		if (row >= count || site > limits->sites || (state & STATE_END_MASK) > HEAP_END_OPEN ||
-		    !thread_decode(columns[ENDS_THREAD][i], allocations[row].thread, limits->threads, &end_thread))
+		if (row >= count || site > limits->sites || (state & STATE_END_MASK) > HEAP_END_OPEN)
 			return false;
 		struct heap_allocation *allocation = &allocations[row];
 		allocation->end_ns = (int64_t)((uint64_t)allocation->birth_ns + columns[ENDS_LIFETIME][i]);
 		allocation->end_site = (uint32_t)site - 1;
 		allocation->end = state & STATE_END_MASK;
 		allocation->flags = (uint8_t)(state >> STATE_FLAGS_SHIFT);
-		if (details)
-			details[row].end_thread = end_thread;
+		/* The thread that allocated is only there when the rows are whole. */
+		if (details && !thread_decode(columns[ENDS_THREAD][i], allocation->thread, limits->threads, &details[row].end_thread))
+			return false;
 	}
 	return true;
 }

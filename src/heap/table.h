@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The model: every allocation of a trace, matched with what ended it. Reports are passes over this table (heap/scan.h), in which allocations
- * are in the order of their beginnings. It is packed in a file, so that a trace of any size has one: an index (heap/index.h) that the next
- * question finds, or a file without a name.
+ * are in the order of their beginnings. It is packed, in an index (heap/index.h) that the next question
+ * finds, or in memory.
  */
 #ifndef XHEAP_HEAP_TABLE_H
 #define XHEAP_HEAP_TABLE_H
@@ -42,12 +42,12 @@ struct heap_table {
 
 /** How a table is built. */
 struct heap_build {
-	int fd;                      /**< the file for its groups, the table's from then on; -1: one without a name */
+	int fd;                      /**< the file for its groups, the table's from then on; -1: memory */
 	uint64_t reserved_bytes;     /**< kept free at its beginning */
 	void (*progress)(uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
 };
 
-/** Match all points of the trace. how NULL: into a file without a name. 0 and the table in *out, or a negative errno with the reason in
+/** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason in
  *  diag; the file is closed then. */
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag);
 void heap_table_free(struct heap_table *table);

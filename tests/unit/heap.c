@@ -421,7 +421,7 @@ static void test_stream_order(void **state)
 /* Random calls of three threads, against a table that cannot be wrong. */
 static void test_random(void **state)
 {
-	enum { ADDRESSES = 50, CALLS = 20000 };
+	enum { ADDRESSES = 50, CALLS = 60000 };
 	struct { uint64_t size; int64_t birth_ns; } blocks[ADDRESSES] = {{0, 0}};
 	uint32_t threads[3] = {thread, other, scene_thread(&scene, process, 102)}, seed = 1;
 	uint64_t total = 0, live = 0, peak = 0, count = 0, lifetimes = 0;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An index may be anybody's, too. The input is an index of the trace that is written here, read as every question does it: opened, gone
+ * through, added up. Which trace it is of and all checksums are mended first, or nothing behind them would be read.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "../unit/scene.c"
+#include "heap/index.h"
+#include "heap/window.h"
+#include "replay.h"
+
+enum { INPUT_MAX = 1 << 18, ROUNDS = 1200, ADDRESSES = 90 };
+
+#define expect(is_so) ((is_so) ? (void)0 : (fprintf(stderr, "index_fuzz:%d: %s\n", __LINE__, #is_so), abort()))
+
+static char trace_path[64], index_path[80];
+static struct trace *trace;
+static struct heap_index_head good;
+
+/* Two processes, forked, with reallocs and blocks that live long. */
+static void trace_write(void)
+{
+	struct scene scene;
+	bool is_live[ADDRESSES] = {false};
+	scene_open(&scene, trace_path);
+	uint32_t parent = scene_process(&scene, 100, TRACE_NONE, 0), child = scene_process(&scene, 200, parent, 5000);
+	uint32_t threads[] = {scene_thread(&scene, parent, 100), scene_thread(&scene, child, 200)}, random = 1;
+	for (int64_t i = 0; i < ROUNDS; i++) {
+		random = random * 1664525 + 1013904223;
+		uint32_t at = (random >> 8) % ADDRESSES, thread = threads[i > ROUNDS / 2];
+		uint64_t address = 0x7f0000000000 + at * 64;
+		scene.stack = scene_stack(&scene, 0x1000 + (int)(at % 7), 0x2000 + (int)(at % 3), 0);
+		if (is_live[at] && at % 5 == 0)
+			scene_realloc(&scene, thread, i * 10, i * 10 + 5, address, address, random >> 20);
+		else if (is_live[at])
+			scene_free(&scene, thread, i * 10, address);
+		else
+			scene_alloc(&scene, thread, i * 10, address, random >> 20);
+		is_live[at] = !is_live[at] || at % 5 == 0;
+	}
+	scene_close(&scene);
+}
+
+/* The trace, and what its index says about it. With INDEX_SEED set the index is written there: a seed for the corpus. */
+static void begin(void)
+{
+	struct diag diag = {""};
+	struct heap_table *table;
+	unsigned chosen;
+	const char *path = index_path, *seed = getenv("INDEX_SEED");
+	snprintf(trace_path, sizeof(trace_path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
+	snprintf(index_path, sizeof(index_path), "%s.index", trace_path);
+	path = seed ? seed : index_path;
+	trace_write();
+	expect(trace_open(&trace, trace_path, &diag) == 0);
+	struct heap_build how = {.fd = heap_index_begin(&path, 1, &chosen, &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
+	expect(heap_index_write(table, trace_path, path, &diag) == 0);
+	heap_table_free(table);
+	FILE *file = fopen(path, "rb");
+	expect(file && fread(&good, sizeof(good), 1, file) == 1);
+	fclose(file);
+}
+
+static void mend(uint8_t *data, size_t size)
+{
+	struct heap_index_head head;
+	memcpy(&head, data, sizeof(head));
+	memcpy(head.magic, good.magic, sizeof(head.magic));
+	head.head_bytes = good.head_bytes;
+	head.group_rows = good.group_rows;
+	head.trace = good.trace;
+	head.process_count = good.process_count;
+	head.count %= 1 << 16;
+	head.group_count = (head.count + PACK_ROWS - 1) / PACK_ROWS;
+	head.site_count %= 1 << 12;
+	uint64_t groups_bytes = head.group_count * sizeof(struct heap_group);
+	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process);
+	head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
+	for (uint64_t at = head.tables_offset; bytes <= size && at < head.tables_offset + groups_bytes; at += sizeof(struct heap_group)) {
+		struct heap_group group;
+		memcpy(&group, data + at, sizeof(group));
+		if (group.rows_offset <= size && group.rows_bytes <= size - group.rows_offset)
+			group.rows_checksum = (uint32_t)XXH3_64bits(data + group.rows_offset, group.rows_bytes);
+		if (group.details_offset <= size && group.details_bytes <= size - group.details_offset)
+			group.details_checksum = (uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
+		if (group.ends_offset <= size && group.ends_bytes <= size - group.ends_offset)
+			group.ends_checksum = (uint32_t)XXH3_64bits(data + group.ends_offset, group.ends_bytes);
+		memcpy(data + at, &group, sizeof(group));
+	}
+	if (bytes <= size)
+		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
+	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	memcpy(data, &head, sizeof(head));
+}
+
+/* What scan.h promises of allocations, whatever the file said. */
+static void check_rows(const struct heap_table *table)
+{
+	struct heap_scan_plan plan = HEAP_SCAN_ALL;
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	plan.with_details = true;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation *row = &rows->allocations[i];
+			expect(row->site < table->site_count && (row->end_site == HEAP_NONE || row->end_site < table->site_count));
+			expect(row->thread < table->dictionary->thread_count && row->end <= HEAP_END_OPEN);
+			expect(row->heap == TRACE_NONE || row->heap < table->dictionary->heap_count);
+			expect(rows->details[i].end_thread == HEAP_NONE || rows->details[i].end_thread < table->dictionary->thread_count);
+		}
+	heap_scan_end(&scan);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t copy[INPUT_MAX];
+	struct heap_table *table;
+	const char *path = index_path;
+	if (size > INPUT_MAX || size < sizeof(struct heap_index_head))
+		return 0;
+	if (!trace)
+		begin();
+	memcpy(copy, data, size);
+	mend(copy, size);
+	FILE *file = fopen(index_path, "wb");
+	expect(file && fwrite(copy, size, 1, file) == 1);
+	fclose(file);
+	if (heap_index_read(&table, trace, trace_path, &path, 1) != 0)
+		return 0;
+	struct heap_filter filter;
+	struct heap_window window;
+	heap_filter_init(&filter);
+	check_rows(table);
+	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
+		heap_window_make(&window, table, &filter, (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns}, (enum heap_by)by, by % 3 == 2);
+		heap_window_fini(&window);
+	}
+	heap_filter_fini(&filter);
+	heap_table_free(table);
+	return 0;
+}
+
+static void end(void)
+{
+	trace_close(trace);
+	unlink(index_path);
+	unlink(trace_path);
+}
+
+const struct replay replay = {.bytes_max = INPUT_MAX, .cuts = 40, .flip_rounds = 2000, .front_bytes = 12000, .end = end};
