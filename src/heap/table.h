@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The model: every allocation of a trace, matched with what ended it. Reports are passes over this table (heap/scan.h), in which allocations
- * are in the order of their beginnings. It is packed, in an index (heap/index.h) that the next question
- * finds, or in memory.
+ * are in the order of their beginnings. It is packed: in an index (heap/index.h) that the next question finds, or in memory.
  */
 #ifndef XHEAP_HEAP_TABLE_H
 #define XHEAP_HEAP_TABLE_H
