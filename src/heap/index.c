@@ -88,7 +88,7 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	}
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	*table = (struct heap_table){.trace = trace, .dictionary = trace_dictionary(trace), .count = head->count, .site_count = head->site_count,
-				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns};
+				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	table->groups.items = memory_resize(NULL, head->group_count, sizeof(*table->groups.items));
@@ -223,6 +223,7 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	head.unknown_frees = table->unknown_frees;
 	head.order_conflicts = table->order_conflicts;
 	head.duration_ns = table->duration_ns;
+	head.peak = table->peak;
 	if (groups->error)
 		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
 	if (!trace_describe(&head.trace, table->trace, trace_path, &status))

@@ -28,6 +28,7 @@ struct heap_index_head {
 	uint32_t count, group_count, site_count, process_count;
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;
+	struct heap_peak peak;
 	uint64_t tables_checksum;    /**< XXH3 of these arrays */
 	uint64_t checksum;           /**< XXH3 of what is before */
 };

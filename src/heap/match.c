@@ -33,6 +33,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "heap/live.h"
+#include "heap/peak.h"
 #include "heap/stream.h"
 
 enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, GROUP_WORDS = PACK_ROWS / 64,
@@ -726,6 +727,9 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t group = 0; group < table->groups.count; group++)
 		survivors_write(matching, group);
 	groups_finish(&table->groups);
+	struct heap_filter all;
+	heap_filter_init(&all);
+	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
 }
 
 static void matching_fini(struct matching *matching)

@@ -5,12 +5,6 @@
 
 #include "heap/filter.h"
 
-/** The most that was live at one time of a part of a range, and the first such moment: the part's first, or when something changed. */
-struct heap_peak {
-	int64_t time_ns;
-	uint64_t bytes;
-};
-
 /**
  * The peak of each of `parts` equal parts of the range, of the allocations that pass the filter, which was prepared with the table.
  * A block is live from its beginning up to, not at, its end; all that happens at one time is taken together.

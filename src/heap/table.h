@@ -16,6 +16,12 @@ struct heap_site {
 	uint32_t entry;              /**< HEAP_NONE: where blocks from before the trace come from */
 };
 
+/** The most that was live at one time of a range, and the first such moment: the range's first, or when something changed. */
+struct heap_peak {
+	int64_t time_ns;
+	uint64_t bytes;
+};
+
 /** A process, as far as the model knows more than the trace. */
 struct heap_process {
 	int64_t end_ns;              /**< not before its last point */
@@ -37,6 +43,7 @@ struct heap_table {
 	struct heap_process *processes;
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;         /**< latest time of any point */
+	struct heap_peak peak;       /**< of all allocations and all the time, from T = 0 on */
 };
 
 /** How a table is built. */

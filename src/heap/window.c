@@ -385,7 +385,10 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	struct part *parts = memory_zeroed(width, sizeof(*parts));
 	struct heap_peak peak;
 	uint32_t shared = 0;
-	heap_peaks(&peak, 1, table, filter, range);
+	if (filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns)
+		peak = table->peak;
+	else
+		heap_peaks(&peak, 1, table, filter, range);
 	for (unsigned i = 0; i < width; i++) {
 		parts[i] = (struct part){.window = {.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns}, .table = table,
 					 .filter = filter, .shared = &shared};
@@ -411,11 +414,31 @@ struct collecting {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
 	const uint32_t *list_of;
+	uint32_t list_count;
 	const struct map *cells;     /* NULL: cells are sites */
 	struct heap_lifetimes *lifetimes;
 	uint64_t *filled;            /* by list, shared by all threads */
+	struct gathered *gathered;   /* by list, this thread's */
 	uint32_t *shared;
 };
+
+/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
+struct gathered {
+	int64_t values[15];
+	uint64_t count;
+};
+enum { GATHERED_MAX = 15 };
+
+static void gathered_put(struct collecting *collecting, uint32_t list)
+{
+	struct gathered *gathered = &collecting->gathered[list];
+	uint64_t start = collecting->lifetimes->starts[list], room = collecting->lifetimes->starts[list + 1] - start;
+	uint64_t place = __atomic_fetch_add(&collecting->filled[list], gathered->count, __ATOMIC_RELAXED);
+	/* A damaged index may say otherwise the second time. */
+	if (place <= room && gathered->count <= room - place)
+		memcpy(&collecting->lifetimes->values[start + place], gathered->values, gathered->count * sizeof(*gathered->values));
+	gathered->count = 0;
+}
 
 static void collecting_add(struct collecting *collecting, const struct heap_allocation *allocation)
 {
@@ -431,9 +454,10 @@ static void collecting_add(struct collecting *collecting, const struct heap_allo
 	uint32_t list = collecting->list_of[cell_id];
 	if (list == HEAP_NONE)
 		return;
-	uint64_t place = collecting->lifetimes->starts[list] + __atomic_fetch_add(&collecting->filled[list], 1, __ATOMIC_RELAXED);
-	if (place < collecting->lifetimes->starts[list + 1]) /* a damaged index may say otherwise the second time */
-		collecting->lifetimes->values[place] = heap_lifetime_ns(allocation);
+	struct gathered *gathered = &collecting->gathered[list];
+	gathered->values[gathered->count++] = heap_lifetime_ns(allocation);
+	if (gathered->count == GATHERED_MAX)
+		gathered_put(collecting, list);
 }
 
 static void collecting_scan(void *context)
@@ -449,6 +473,8 @@ static void collecting_scan(void *context)
 			if (heap_filter_passes(collecting->filter, &rows->allocations[i]) && heap_window_has(collecting->window, &rows->allocations[i]))
 				collecting_add(collecting, &rows->allocations[i]);
 	heap_scan_end(&scan);
+	for (uint32_t list = 0; list < collecting->list_count; list++)
+		gathered_put(collecting, list);
 }
 
 static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const uint32_t *list_of, uint32_t count)
@@ -475,9 +501,12 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 	for (uint32_t i = 0; i < window->cell_count && !is_by_site(window); i++)
 		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
 	for (unsigned i = 0; i < width; i++)
-		parts[i] = (struct collecting){window, table, filter, list_of, is_by_site(window) ? NULL : &cells, lifetimes, filled, &shared};
+		parts[i] = (struct collecting){window, table, filter, list_of, count, is_by_site(window) ? NULL : &cells, lifetimes, filled,
+					       memory_zeroed(count, sizeof(struct gathered)), &shared};
 	if (lifetimes->starts[count])
 		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
+	for (unsigned i = 0; i < width; i++)
+		free(parts[i].gathered);
 	map_fini(&cells);
 	free(filled);
 	free(parts);
