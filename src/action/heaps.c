@@ -54,7 +54,7 @@ static void heaps_json(struct action_source *source, uint32_t group, struct json
 
 static void heaps_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	struct heap_scan_plan plan = heap_window_plan(window);
+	struct heap_scan_plan plan = heap_window_plan(window, source->filter);
 	struct heap_extents all = {0}, outstanding = {0};
 	struct map row_of = {0};
 	struct heap_scan scan;
@@ -65,12 +65,13 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	}
 	plan.with_details = true;
+	plan.is_brief = false;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < part->count; i++) {
+		for heap_rows_each (part, i) {
 			struct heap_cell cell;
 			const struct heap_allocation *allocation = &part->allocations[i];
-			if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
+			if (!heap_window_has(window, allocation))
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);
 			const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));

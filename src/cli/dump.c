@@ -607,18 +607,17 @@ static int set_path(void *context, char *word)
 
 static void write_allocations(struct dump *dump, const struct heap_table *table)
 {
-	const struct heap_filter *filter = &dump->options->filter.filter;
-	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, true, false};
+	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, true, false, &dump->options->filter.filter};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while (!ferror(dump->out) && (rows = heap_scan_next(&scan))) {
 		dump->row.rows = rows;
-		for (uint32_t i = 0; i < rows->count; i++) {
+		for heap_rows_each (rows, i) {
 			const struct heap_allocation *allocation = &rows->allocations[i];
 			dump->row.at = rows->first + i;
-			if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns && heap_filter_passes(filter, allocation))
+			if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns)
 				write_row(dump);
 		}
 	}

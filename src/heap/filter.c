@@ -50,6 +50,11 @@ void heap_filter_fini(struct heap_filter *filter)
 	free(filter->free_site);
 	free(filter->thread);
 	free(filter->heap);
+	if (filter->selection) {
+		free(filter->selection->passes);
+		free(filter->selection->is_known);
+		free(filter->selection);
+	}
 	heap_filter_init(filter);
 }
 
@@ -136,6 +141,15 @@ static int heaps_pass(struct heap_filter *filter, const struct trace_dictionary 
 	return 0;
 }
 
+/* A test that everything passes is none. */
+static void drop_if_all_pass(uint8_t **passes, uint32_t count)
+{
+	if (!*passes || memchr(*passes, 0, count))
+		return;
+	free(*passes);
+	*passes = NULL;
+}
+
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
 {
 	int error = threads_pass(filter, table->dictionary, diag);
@@ -144,9 +158,16 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 		return error;
 	filter->site = sites_pass(&filter->required, table, names);
 	filter->free_site = sites_pass(&filter->required_of_free, table, names);
+	drop_if_all_pass(&filter->site, table->site_count);
+	drop_if_all_pass(&filter->thread, table->dictionary->thread_count);
 	filter->is_plain = !filter->site && !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
 			   filter->class == HEAP_CLASS_NONE && !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX &&
 			   !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
+	if (filter->is_plain)
+		return 0;
+	filter->selection = memory_zeroed(1, sizeof(*filter->selection));
+	filter->selection->passes = memory_zeroed(table->groups.count, sizeof(*filter->selection->passes));
+	filter->selection->is_known = memory_zeroed(table->groups.count, 1);
 	return 0;
 }
 

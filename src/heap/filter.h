@@ -39,6 +39,14 @@ struct heap_filter {
 	uint8_t *heap;               /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
 	bool is_plain;               /* everything passes */
+	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
+};
+
+/** Which allocations pass, as far as they have been looked at: a bit for each of a group that is known. A pass over the table
+ *  (heap/scan.h) looks at groups that are not known yet, and leaves out those of which none pass. */
+struct heap_selection {
+	uint64_t (*passes)[PACK_ROWS / 64]; /**< by group */
+	uint8_t *is_known;           /**< by group */
 };
 
 void heap_filter_init(struct heap_filter *filter);

@@ -229,30 +229,31 @@ static bool unpack_all(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct 
 	return !is_bad;
 }
 
-/* Times, size and site; the rest is left as it is. */
+/* All but the heap and where they ended, which are left as they are. */
 static bool unpack_some(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct heap_allocation *allocations, uint32_t count,
 			const struct pack_limits *limits)
 {
 	bool is_bad = false;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t site = columns[SITE][i], state = columns[STATE][i];
+		uint64_t site = columns[SITE][i], thread = columns[THREAD][i], state = columns[STATE][i];
 		struct heap_allocation *row = &allocations[i];
 		time_ns += columns[BIRTH][i];
 		unsigned end = state & STATE_END_MASK;
-		is_bad |= site >= limits->sites || end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
+		is_bad |= site >= limits->sites || thread >= limits->threads || end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
 		row->birth_ns = (int64_t)time_ns;
 		row->end_ns = end == HEAP_END_OPEN ? limits->open_ns : (int64_t)(time_ns + columns[LIFETIME][i]);
 		row->size_bytes = columns[SIZE][i];
 		row->end = (uint8_t)end;
 		row->flags = (uint8_t)(state >> STATE_FLAGS_SHIFT);
 		row->site = (uint32_t)site;
+		row->thread = (uint32_t)thread;
 	}
 	return !is_bad;
 }
 
 bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole)
 {
-	enum { SOME = 1 << BIRTH | 1 << LIFETIME | 1 << SIZE | 1 << SITE | 1 << STATE };
+	enum { SOME = 1 << BIRTH | 1 << LIFETIME | 1 << SIZE | 1 << SITE | 1 << THREAD | 1 << STATE };
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[ROW_COLUMNS][PACK_ROWS], time_ns = reading_number(&reading);
 	if (!get_columns(&reading, columns, ROW_COLUMNS, count, is_whole ? UINT_MAX : SOME))

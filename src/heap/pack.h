@@ -36,7 +36,7 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 
 /**
  * The reverse, of bytes that may be anything: false when they are no group of `count` rows within the limits. Behind `size` bytes
- * PACK_SLACK_BYTES can be read. `first` is the first row's number. What is not whole has times, size, site, and how it ended.
+ * PACK_SLACK_BYTES can be read. `first` is the first row's number. What is not whole has neither heap nor end_site.
  */
 bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole);
 bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocation *allocations, struct heap_details *details, uint32_t first,

@@ -35,7 +35,6 @@ struct slicing {
 /* One thread's part of a pass. */
 struct pass {
 	const struct heap_table *table;
-	const struct heap_filter *filter;
 	const struct slicing *slicing;
 	struct heap_scan_plan plan;
 	uint32_t *shared;
@@ -81,10 +80,8 @@ static void pass_sum(void *context)
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++) {
+		for heap_rows_each (rows, i) {
 			const struct heap_allocation *row = &rows->allocations[i];
-			if (!heap_filter_passes(pass->filter, row))
-				continue;
 			if (is_base(row, range))
 				pass->base_bytes += row->size_bytes;
 			if (begins_within(row, range)) {
@@ -122,10 +119,8 @@ static void pass_collect(void *context)
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++) {
+		for heap_rows_each (rows, i) {
 			const struct heap_allocation *row = &rows->allocations[i];
-			if (!heap_filter_passes(pass->filter, row))
-				continue;
 			if (begins_within(row, range))
 				change_put(pass, row->birth_ns, row->size_bytes);
 			if (ends_within(row, range))
@@ -269,7 +264,7 @@ void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table
 {
 	struct slicing slicing;
 	slicing_make(&slicing, table, range, parts);
-	struct pass like = {.table = table, .filter = filter, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false, filter->is_plain}};
+	struct pass like = {.table = table, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false, true, filter}};
 	struct slice *slices = memory_zeroed(slicing.count, sizeof(*slices));
 	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing.count + 1, sizeof(uint64_t)), .peaks = peaks,
 				.known_bytes = memory_zeroed(parts, sizeof(uint64_t)), .per_part = slicing.count / parts};

@@ -25,11 +25,37 @@ static bool is_wanted(const struct heap_group *group, const struct heap_scan_pla
 	return group->first_ns <= plan->to_ns && (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
 }
 
+/* Which rows of a group pass: as it is known, or found out now. */
+static void rows_select(struct heap_rows *rows, const struct heap_filter *filter, uint32_t group)
+{
+	struct heap_selection *selection = filter ? filter->selection : NULL;
+	memset(rows->passes, 0, sizeof(rows->passes));
+	if (selection && selection->is_known[group]) {
+		memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));
+		return;
+	}
+	for (uint32_t i = 0; i < rows->count; i++)
+		rows->passes[i / 64] |= (uint64_t)(!selection || heap_filter_passes(filter, &rows->allocations[i])) << i % 64;
+	if (!selection)
+		return;
+	memcpy(selection->passes[group], rows->passes, sizeof(rows->passes));
+	selection->is_known[group] = true;
+}
+
+static bool is_known_empty(const struct heap_selection *selection, uint32_t group)
+{
+	uint64_t any = 0;
+	for (unsigned i = 0; i < PACK_ROWS / 64; i++)
+		any |= selection->passes[group][i];
+	return selection->is_known[group] && !any;
+}
+
 const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
 	const struct heap_table *table = scan->table;
 	const struct heap_groups *groups = &table->groups;
 	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count, table->duration_ns};
+	const struct heap_selection *selection = scan->plan.filter ? scan->plan.filter->selection : NULL;
 	for (;; scan->next++) {
 		if (scan->next >= scan->end) {
 			scan->next = __atomic_fetch_add(scan->shared, SHARE, __ATOMIC_RELAXED);
@@ -37,13 +63,16 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 			if (scan->next >= groups->count)
 				return NULL;
 		}
-		if (!is_wanted(&groups->items[scan->next], &scan->plan))
+		uint32_t group = scan->next;
+		if (!is_wanted(&groups->items[group], &scan->plan) || (selection && is_known_empty(selection, group)))
 			continue;
 		struct heap_rows *rows = &scan->rows;
-		rows->first = scan->next * PACK_ROWS;
+		bool is_brief = scan->plan.is_brief && (!selection || selection->is_known[group]);
+		rows->first = group * PACK_ROWS;
 		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
-		if (groups_read(&scan->reader, groups, scan->next, rows->first, rows->count, &limits, !scan->plan.is_brief, rows->allocations,
+		if (groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, !is_brief, rows->allocations,
 				scan->plan.with_details ? rows->details : NULL)) {
+			rows_select(rows, scan->plan.filter, group);
 			scan->next++;
 			return rows;
 		}

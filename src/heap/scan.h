@@ -3,24 +3,40 @@
 #ifndef XHEAP_HEAP_SCAN_H
 #define XHEAP_HEAP_SCAN_H
 
-#include "heap/table.h"
+#include "heap/filter.h"
 
 /** Groups that have an allocation begun in the range, or live behind live_from_ns and begun up to its end. Others may be left out. */
 struct heap_scan_plan {
 	int64_t from_ns, to_ns;
 	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
 	bool with_details;
-	bool is_brief;               /**< of allocations, only times, size, site, end and flags are wanted */
+	bool is_brief;               /**< of allocations, the heap and where they ended are not wanted */
+	const struct heap_filter *filter; /**< which allocations are wanted, prepared with the table; NULL: all */
 };
 
 /** All of them. */
-#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false, false})
+#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false, false, NULL})
 
 struct heap_rows {
 	uint32_t first, count;       /**< numbers of the allocations */
 	struct heap_allocation allocations[PACK_ROWS];
 	struct heap_details details[PACK_ROWS]; /**< where they were asked for */
+	uint64_t passes[PACK_ROWS / 64]; /**< which of them are wanted; no bits behind the last one */
 };
+
+/** The first row from `at` on that is wanted; rows->count when there is none. */
+static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
+{
+	for (uint32_t word = at / 64; at < rows->count; at = ++word * 64) {
+		uint64_t passes = rows->passes[word] >> at % 64;
+		if (passes)
+			return at + (uint32_t)__builtin_ctzll(passes);
+	}
+	return rows->count;
+}
+
+/** Each row i that is wanted. */
+#define heap_rows_each(rows, i) (uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
 
 struct heap_scan {
 	const struct heap_table *table;

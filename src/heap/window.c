@@ -326,14 +326,13 @@ static void part_count(struct part *part, const struct heap_allocation *allocati
 static void part_scan(void *context)
 {
 	struct part *part = context;
-	struct heap_scan_plan plan = heap_window_plan(&part->window);
+	struct heap_scan_plan plan = heap_window_plan(&part->window, part->filter);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++)
-			if (heap_filter_passes(part->filter, &rows->allocations[i]))
-				part_count(part, &rows->allocations[i]);
+		for heap_rows_each (rows, i)
+			part_count(part, &rows->allocations[i]);
 	heap_scan_end(&scan);
 }
 
@@ -371,11 +370,16 @@ static int use_compare(const void *a, const void *b)
 	return (left->thread > right->thread) - (left->thread < right->thread);
 }
 
-struct heap_scan_plan heap_window_plan(const struct heap_window *window)
+static bool is_split_by_heap(const struct heap_window *window)
+{
+	return window->is_by_heap || window->by == HEAP_BY_HEAP;
+}
+
+struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter)
 {
 	/* Rows by class have what began before, too, whenever it ended. */
 	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
-	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false, false};
+	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false, !is_split_by_heap(window), filter};
 }
 
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
@@ -463,14 +467,13 @@ static void collecting_add(struct collecting *collecting, const struct heap_allo
 static void collecting_scan(void *context)
 {
 	struct collecting *collecting = context;
-	struct heap_scan_plan plan = heap_window_plan(collecting->window);
-	plan.is_brief = collecting->filter->is_plain && !collecting->cells;
+	struct heap_scan_plan plan = heap_window_plan(collecting->window, collecting->filter);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++)
-			if (heap_filter_passes(collecting->filter, &rows->allocations[i]) && heap_window_has(collecting->window, &rows->allocations[i]))
+		for heap_rows_each (rows, i)
+			if (heap_window_has(collecting->window, &rows->allocations[i]))
 				collecting_add(collecting, &rows->allocations[i]);
 	heap_scan_end(&scan);
 	for (uint32_t list = 0; list < collecting->list_count; list++)

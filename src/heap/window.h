@@ -63,8 +63,8 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count);
 void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
 
-/** The groups that a window's allocations are in. */
-struct heap_scan_plan heap_window_plan(const struct heap_window *window);
+/** A pass over those of a window's allocations that pass the filter; what is split by heap has whole ones. */
+struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter);
 
 /** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
