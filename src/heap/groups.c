@@ -206,6 +206,8 @@ void groups_fini(struct heap_groups *groups)
 
 /* ---- reading ---- */
 
+enum { WINDOW_FIRST_BYTES = 8 << 10 };
+
 /* `size` bytes at `offset`, and PACK_SLACK_BYTES behind them; NULL when they are not there or not what was written. */
 static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset, size_t size, uint32_t checksum)
 {
@@ -214,10 +216,14 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 	if (size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
 		return NULL;
 	if (offset < window->offset || offset - window->offset > window->size || window->size - (offset - window->offset) < size) {
+		/* One group after the other is read far ahead, a few here and there are not. */
+		bool is_next = window->size && offset >= window->offset && offset <= window->offset + window->size;
+		window->ahead = is_next ? window->ahead * 2 : WINDOW_FIRST_BYTES;
+		window->ahead = window->ahead < GROUPS_CHUNK_BYTES ? window->ahead : GROUPS_CHUNK_BYTES;
 		if (!window->data)
 			window->data = memory_zeroed(GROUPS_CHUNK_BYTES + PACK_SLACK_BYTES, 1);
 		window->offset = offset;
-		window->size = read_most(groups->fd, window->data, GROUPS_CHUNK_BYTES, offset);
+		window->size = read_most(groups->fd, window->data, window->ahead > size ? window->ahead : size, offset);
 		if (window->size < size)
 			return NULL;
 	}

@@ -38,7 +38,7 @@ struct heap_groups {
 	struct bytes ends;           /**< all of them, packed, up to groups_finish() */
 };
 
-enum { GROUPS_CHUNK_BYTES = 256 << 10 /* written, and read, at a time */ };
+enum { GROUPS_CHUNK_BYTES = 256 << 10 /* written, or read at most, at a time */ };
 
 /** Begin to write to fd, behind `end` bytes that are kept free; -1: to memory. The file is ours from now on. */
 void groups_begin(struct heap_groups *groups, int fd, uint64_t end);
@@ -57,7 +57,7 @@ void groups_fini(struct heap_groups *groups);
 struct groups_window {
 	uint8_t *data;
 	uint64_t offset;
-	size_t size;
+	size_t size, ahead;          /**< ahead: bytes that are read at a time */
 };
 
 /** Zero it to begin; one for each reading thread. */
