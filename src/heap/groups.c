@@ -180,11 +180,11 @@ void groups_finish(struct heap_groups *groups)
 		memory_exhausted(groups->ends.size);
 	for (uint32_t i = 0; i < groups->count; i++) {
 		struct heap_group *group = &groups->items[i];
-		const uint8_t *from = groups->ends.data + group->ends_offset;
 		if (group->open_count)
 			group->end_ns = INT64_MAX;
 		if (!group->end_count)
 			continue;
+		const uint8_t *from = groups->ends.data + group->ends_offset;
 		group->ends_checksum = (uint32_t)XXH3_64bits(from, group->ends_bytes);
 		group->ends_offset = groups->end + ordered.size;
 		bytes_add(&ordered, from, group->ends_bytes);
@@ -213,7 +213,7 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 {
 	if (groups->fd < 0)
 		return groups->memory.data + offset;
-	if (size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
+	if (!size || size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
 		return NULL;
 	if (offset < window->offset || offset - window->offset > window->size || window->size - (offset - window->offset) < size) {
 		/* One group after the other is read far ahead, a few here and there are not. */
@@ -254,5 +254,5 @@ void groups_reader_fini(struct groups_reader *reader)
 	free(reader->rows.data);
 	free(reader->details.data);
 	free(reader->ends.data);
-	*reader = (struct groups_reader){.rows = {NULL, 0, 0}};
+	*reader = (struct groups_reader){.rows = {.data = NULL}};
 }

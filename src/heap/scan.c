@@ -15,7 +15,7 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	scan->table = table;
 	scan->plan = *plan;
 	memset(scan->rows.allocations, 0, sizeof(scan->rows.allocations));
-	scan->reader = (struct groups_reader){.rows = {NULL, 0, 0}};
+	scan->reader = (struct groups_reader){.rows = {.data = NULL}};
 	scan->next = scan->end = scan->own_shared = 0;
 	scan->shared = shared ? shared : &scan->own_shared;
 }
