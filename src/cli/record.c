@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 #include "cli/job.h"
+#include "cli/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +30,6 @@
 #include "session/logger.h"
 
 enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
-
-struct record {
-	struct session_options session;
-	const char *output;
-	char **command;
-	char trace_path[4096], program[4096];
-	bool is_quiet;
-	pid_t command_pid, logger_pid;
-	int control;
-	struct control_summary summary;
-	bool has_summary;
-};
 
 /* ---- options ---- */
 
@@ -98,6 +87,8 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc+HeapRealloc+HeapFree, or none (default all)") \
 	X('d', "stack-depth", required_argument, "N", "at most N frames of a stack (default and most 8192)") \
 	X('D', "no-duration", no_argument, "", "do not record how long each call took") \
+	X('p', "pid", required_argument, "PID[,PID...]", "record processes that run, until Ctrl-C, in place of a COMMAND") \
+	X('t', "duration", required_argument, "TIME", "with --pid: record for so long (as 10s or 500ms)") \
 	X('N', "no-follow", no_argument, "", "do not trace what the command executes") \
 	X('u', "until-exit", no_argument, "", "end when COMMAND does, and let go of its children") \
 	X('f', "on-full", required_argument, "wait|drop", "when buffers run out: wait (default), or drop and count") \
@@ -128,6 +119,22 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
 	return 0;
 }
 
+static int parse_pids(struct record *record, const char *text)
+{
+	for (const char *at = text;; at++) {
+		char *end;
+		long pid = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX)
+			return usage_error("--pid", text, "not a process's number, or several with commas between them");
+		if (record->pid_count == RECORD_PIDS_MAX)
+			return usage_error("--pid", text, "too many processes");
+		record->pids[record->pid_count++] = (pid_t)pid;
+		at = end;
+		if (!*at)
+			return 0;
+	}
+}
+
 static int take_option(struct record *record, int letter)
 {
 	struct session_options *session = &record->session;
@@ -138,6 +145,8 @@ static int take_option(struct record *record, int letter)
 		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy");
 	case 'd': return parse_number("stack-depth", optarg, 1, RECORDER_DEPTH_MAX, &session->stack_depth);
 	case 'D': session->with_duration = false; return 0;
+	case 'p': return parse_pids(record, optarg);
+	case 't': return parse_duration_ms(optarg, &record->limit_ms) && record->limit_ms ? 0 : usage_error("--duration", optarg, "not a time such as 10s or 500ms");
 	case 'N': session->follow = false; return 0;
 	case 'u': session->until_exit = true; return 0;
 	case 'f':
@@ -178,7 +187,11 @@ static int parse(struct record *record, int count, char **arguments)
 			return error;
 	}
 	record->command = arguments + optind;
-	if (optind >= count) {
+	if (record->pid_count && optind < count)
+		return cli_fail("record: either --pid or a command, not both: %s", arguments[optind]);
+	if (record->limit_ms && !record->pid_count)
+		return cli_fail("record: --duration goes with --pid; a command is recorded until it ends");
+	if (optind >= count && !record->pid_count) {
 		fprintf(stderr, "xheap: record: no command: xheap record [OPTIONS] COMMAND [ARG...]\n");
 		return EXIT_USAGE;
 	}
@@ -251,12 +264,12 @@ static int check_output(const struct record *record)
 	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
 }
 
-static int set_trace_path(struct record *record)
+int record_set_path(struct record *record, const char *program, pid_t pid)
 {
 	char name[1200];
-	const char *base = strrchr(record->command[0], '/');
-	base = base ? base + 1 : record->command[0];
-	snprintf(name, sizeof(name), "xheap.%.200s.%d.xht", base[0] ? base : "command", (int)record->command_pid);
+	const char *base = strrchr(program, '/');
+	base = base ? base + 1 : program;
+	snprintf(name, sizeof(name), "xheap.%.200s.%d.xht", base[0] ? base : "command", (int)pid);
 	const char *path = record->output ? record->output : name;
 	if (path[0] == '/') {
 		snprintf(record->trace_path, sizeof(record->trace_path), "%s", path);
@@ -307,7 +320,7 @@ static void become_command(struct record *record, int go, int failure)
 	_exit(EXIT_USAGE);
 }
 
-static void handle_message(struct record *record, const struct control_message *message)
+void record_take(struct record *record, const struct control_message *message)
 {
 	if (message->kind == CONTROL_NOTE && !record->is_quiet)
 		fprintf(stderr, "xheap: %s\n", message->text);
@@ -332,7 +345,7 @@ static int wait_until_held(struct record *record)
 		if (got == 0)
 			continue;
 		if (message.kind != CONTROL_LAUNCHED) {
-			handle_message(record, &message);
+			record_take(record, &message);
 			continue;
 		}
 		if (message.value == 0)
@@ -349,19 +362,19 @@ static void tell(struct record *record, uint32_t kind, int64_t value)
 	control_send(record->control, &message);
 }
 
-static void wait_for_summary(struct record *record)
+void record_wait_for_summary(struct record *record)
 {
 	struct control_message message;
 	while (!record->has_summary) {
 		int got = control_receive(record->control, &message, -1);
 		if (got > 0)
-			handle_message(record, &message);
+			record_take(record, &message);
 		else if (got < 0)
 			break;
 	}
 }
 
-static void print_summary(const struct record *record, int logger_status)
+void record_print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
 	const char *shown = record->output ? record->output : strrchr(record->trace_path, '/') + 1;
@@ -396,7 +409,7 @@ static int exit_status(int status)
 }
 
 /* A trace of nothing; whatever else is there stays. */
-static void remove_trace(const struct record *record)
+void record_remove_trace(const struct record *record)
 {
 	struct stat status;
 	if (stat(record->trace_path, &status) == 0 && S_ISREG(status.st_mode))
@@ -404,7 +417,7 @@ static void remove_trace(const struct record *record)
 }
 
 /* It ends by itself, and cleans up, now that nobody is left; one that hangs is not waited for. */
-static void end_logger(pid_t pid)
+void record_end_logger(pid_t pid)
 {
 	struct timespec time = {0, POLL_NS};
 	for (int poll = 0; pid > 0 && poll < LOGGER_END_POLLS; poll++) {
@@ -440,7 +453,7 @@ static int run(struct record *record)
 			_exit(EXIT_USAGE);
 		become_command(record, go[0], failure[1]);
 	}
-	int error = record->command_pid < 0 ? EXIT_USAGE : set_trace_path(record);
+	int error = record->command_pid < 0 ? EXIT_USAGE : record_set_path(record, record->command[0], record->command_pid);
 	if (!error) {
 		record->logger_pid = fork();
 		if (record->logger_pid == 0) {
@@ -465,8 +478,8 @@ static int run(struct record *record)
 			waitpid(record->command_pid, NULL, 0);
 		tell(record, CONTROL_EXEC_FAILED, 0);
 		close(record->control);
-		end_logger(record->logger_pid);
-		remove_trace(record);
+		record_end_logger(record->logger_pid);
+		record_remove_trace(record);
 		return error;
 	}
 	job_forward_to(record->command_pid);
@@ -479,20 +492,20 @@ static int run(struct record *record)
 	while (got < 0 && errno == EINTR);
 	if (got == (ssize_t)sizeof(reason)) {
 		tell(record, CONTROL_EXEC_FAILED, 0);
-		wait_for_summary(record);
+		record_wait_for_summary(record);
 		close(go[1]);
 		waitpid(record->command_pid, NULL, 0);
-		end_logger(record->logger_pid);
-		remove_trace(record);
+		record_end_logger(record->logger_pid);
+		record_remove_trace(record);
 		return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
 	}
 	close(go[1]);
 	int status = job_wait(record->command_pid);
 	tell(record, CONTROL_STATUS, status);
-	wait_for_summary(record);
+	record_wait_for_summary(record);
 	int logger_status = 0;
 	waitpid(record->logger_pid, &logger_status, 0);
-	print_summary(record, logger_status);
+	record_print_summary(record, logger_status);
 	return exit_status(status);
 }
 
@@ -505,6 +518,8 @@ static int record_run(int count, char **arguments)
 	int error = parse(record, count, arguments);
 	if (error)
 		return error;
+	if (record->pid_count)
+		return (error = check_output(record)) ? error : record_attached(record);
 	error = find_program(record);
 	if (!error)
 		error = check_output(record);
@@ -519,7 +534,7 @@ static int record_run(int count, char **arguments)
 #define X(letter, name, has, value, help) "  --" name " " value "\n        " help "\n"
 const struct command command_record = {
 	.name = "record",
-	.usage = "[-o FILE] [OPTIONS] [--] COMMAND [ARG...]",
+	.usage = "[-o FILE] [OPTIONS] [--] COMMAND [ARG...] | -p PID",
 	.summary = "run a program and record every heap call of it and of what it starts",
 	.run = record_run,
 	.help = "Options (-o is --output, -q is --quiet):\n" RECORD_OPTIONS(X)

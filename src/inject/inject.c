@@ -231,6 +231,33 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 	context->silent_bytes2 = second->high - second->low;
 }
 
+static struct inject_jump jump_make(const struct stub *stub, const unsigned char *now)
+{
+	struct inject_jump jump = {.address = stub->address, .jump = {0xe9}, .moved = stub->context.original};
+	int32_t relative = (int32_t)(stub->entry_at - (stub->address + HOOK_PATCH_BYTES));
+	memcpy(jump.original, now, sizeof(jump.original));
+	memcpy(jump.jump + 1, &relative, sizeof(relative));
+	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
+	return jump;
+}
+
+/* Patch the entry, or remember to. */
+static bool jump_add(struct inject *inject, const struct inject_jump *jump)
+{
+	if (inject->jump_count == inject->jump_capacity) {
+		uint32_t capacity = inject->jump_capacity ? inject->jump_capacity * 2 : 32;
+		struct inject_jump *larger = realloc(inject->jump, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		inject->jump = larger;
+		inject->jump_capacity = capacity;
+	}
+	if (!inject->is_gathering && !remote_write(inject->memory, jump->address, jump->jump, sizeof(jump->jump)))
+		return false;
+	inject->jump[inject->jump_count++] = *jump;
+	return true;
+}
+
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
@@ -281,11 +308,9 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		refuse(inject, target->name, path, diag.text);
 		return;
 	}
-	unsigned char jump[HOOK_PATCH_BYTES] = {0xe9};
-	int32_t relative = (int32_t)(stub.entry_at - (address + HOOK_PATCH_BYTES));
-	memcpy(jump + 1, &relative, sizeof(relative));
+	struct inject_jump jump = jump_make(&stub, now);
 	/* The stub must be whole before the first thread can jump to it. */
-	if (!remote_write(inject->memory, island->next, code, (size_t)size) || !remote_write(inject->memory, address, jump, sizeof(jump))) {
+	if (!remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
 		refuse(inject, target->name, path, "its memory cannot be written");
 		return;
 	}
@@ -396,7 +421,7 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 
 /* ---- at the exec ---- */
 
-static void region_prepare_recorder(struct inject *inject, const struct remote *remote, const struct proc_map *maps, int count, uint64_t code_end)
+static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count, uint64_t code_end)
 {
 	struct region_header *header = inject->region->header;
 	static const uint64_t default_ticks_per_ms = 2000000;
@@ -408,10 +433,10 @@ static void region_prepare_recorder(struct inject *inject, const struct remote *
 		RECORDER_WRITE(inject, island_low, inject->island[1].low);
 		RECORDER_WRITE(inject, island_high, inject->island[1].high);
 	}
-	RECORDER_WRITE(inject, stack_start, remote->registers.rsp);
+	RECORDER_WRITE(inject, stack_start, stack_start);
 	uint64_t stack_high = 0;
 	for (int i = 0; i < count; i++)
-		if (maps[i].low <= remote->registers.rsp && remote->registers.rsp < maps[i].high)
+		if (maps[i].low <= stack_start && stack_start < maps[i].high)
 			stack_high = maps[i].high;
 	RECORDER_WRITE(inject, stack_high, stack_high);
 	/* As it sees itself. */
@@ -620,32 +645,27 @@ static const struct proc_map *map_at(const struct proc_map *maps, int count, uin
 	return NULL;
 }
 
-int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
+int inject_place(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
 {
-	struct remote remote;
 	struct proc_map *maps = NULL;
-	int error = remote_begin(&remote, pid, diag);
-	if (error)
-		return error;
 	inject->pid = pid;
-	inject->region = region;
-	inject->memory = dup(remote.memory);
+	inject->memory = dup(remote->memory);
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
 	int count = proc_read_maps(pid, &maps);
 	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
 	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : headers);
 	const struct proc_map *main_map = map_at(maps, count, headers);
-	error = -ENOEXEC;
+	int error = -ENOEXEC;
 	if (!loader_map || !main_map) {
 		diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 		goto out;
 	}
 	inject->is_static = loader == 0;
-	error = map_all(inject, &remote, region_path, maps, count, loader_map->low, main_map->low, diag);
+	error = map_all(inject, remote, region_path, maps, count, loader_map->low, main_map->low, diag);
 	if (error)
 		goto out;
-	region_prepare_recorder(inject, &remote, maps, count, inject->island[0].high);
-	/* Now only the executable, its loader and the vdso are there; a static program's allocator is patched at once. */
+	region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
+	/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at once. */
 	inject_refresh(inject, pid, 0, inject_ticks());
 	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map, inject->is_static);
 	if (hooks && hooks->is_loader)
@@ -653,18 +673,29 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	if (inject->is_static) {
 		free(maps);
 		count = proc_read_maps(pid, &maps);
-		add_tables(inject, &remote, maps, count);
+		add_tables(inject, remote, maps, count);
 	}
-	leave_out_of_cores(inject, &remote);
+	leave_out_of_cores(inject, remote);
 	images_push(inject);
-	__atomic_store_n(&region->header->state, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&inject->region->header->state, 1, __ATOMIC_RELEASE);
 out:
 	free(maps);
-	remote_end(&remote);
 	if (error) {
 		close(inject->memory);
 		inject->memory = -1;
 	}
+	return error;
+}
+
+int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
+{
+	struct remote remote;
+	int error = remote_begin(&remote, pid, diag);
+	if (error)
+		return error;
+	inject->region = region;
+	error = inject_place(inject, &remote, pid, remote.registers.rsp, region_path, diag);
+	remote_end(&remote);
 	return error;
 }
 
@@ -673,6 +704,8 @@ void inject_fini(struct inject *inject)
 	if (inject->memory >= 0)
 		close(inject->memory);
 	free(inject->image);
+	free(inject->jump);
 	inject->image = NULL;
-	inject->image_count = 0;
+	inject->jump = NULL;
+	inject->image_count = inject->jump_count = 0;
 }

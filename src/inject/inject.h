@@ -27,7 +27,15 @@ struct inject_image {
 	bool is_seen;                 /**< used while comparing with the maps */
 };
 
-/** One injected process. Zero it before inject_at_exec(). */
+/** A patched entry. */
+struct inject_jump {
+	uint64_t address;
+	unsigned char original[HOOK_PATCH_BYTES], jump[HOOK_PATCH_BYTES];
+	uint64_t moved;               /**< its first instructions, elsewhere */
+	int16_t offsets[HOOK_PATCH_BYTES]; /**< there, of the instruction that begins at byte i here, or -1 */
+};
+
+/** One injected process. Zero it before inject_at_exec() or inject_attach(). */
 struct inject {
 	pid_t pid;
 	int memory;                   /**< /proc/PID/mem, open while we may have to patch */
@@ -40,6 +48,9 @@ struct inject {
 	bool is_static;
 	bool has_allocator;           /**< at least one function is patched */
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
+	struct inject_jump *jump;     /**< patched, or with is_gathering to be patched */
+	uint32_t jump_count, jump_capacity;
+	bool is_gathering;            /**< entries are not patched yet: threads may be at them */
 	uint32_t refused;             /**< functions that could not be patched */
 	char refusal[384];            /**< the last one, and why */
 	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const struct proc_map *map, bool is_main); /**< cached by the caller */
@@ -52,6 +63,24 @@ struct inject {
  * but for memory mapped.
  */
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag);
+
+/** What attaching or detaching cost the process. */
+struct inject_pause { uint64_t all_ns; /**< all its threads stood */ uint64_t one_ns; /**< one of them did */ uint32_t thread_count; };
+
+/**
+ * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
+ * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. 0, or a negative errno with the reason:
+ * then the process is as it was, but for memory mapped.
+ */
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct diag *diag);
+
+/** Take it out again: original bytes back. What is mapped stays, since threads may be in it. `own` of pid, which is inject's process or was forked
+ *  from it (own: what was patched there since, else NULL). */
+int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
+
+/** Place recorder and region, and patch or gather the entries of all images: what attaching and beginning have in common. remote.h */
+struct remote;
+int inject_place(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
  *  thread waits in a mail, or is stopped. */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -38,7 +39,7 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
  * instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops at the kernel's doors only,
  * and behind whatever it executes for us lie instructions that make its registers what they were and go to its entry.
  */
-enum { SYSCALL_STOP = SIGTRAP | 0x80, GATE_BYTES = 2 + 15 + 13, PAGE = 4096 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096 };
 
 /* At an exec all registers are 0 but the stack pointer, which is never touched. */
 static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31, 0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
@@ -51,13 +52,76 @@ static void make_jump(unsigned char code[13], uint64_t entry)
 	memcpy(code + 10, "\x41\xff\xe3", 3);
 }
 
-/* syscall, and on to the entry. */
+/* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that goes on with one. */
+enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516, SYSCALL_BYTES = 2 };
+
+/* The registers with which a thread goes on without the kernel's help. */
+static struct user_regs_struct registers_to_go_on(const struct remote *remote)
+{
+	struct user_regs_struct registers = remote->registers;
+	int64_t result = (int64_t)registers.rax;
+	bool is_again = result == RESTART_SYS || result == RESTART_NO_INTERRUPT || result == RESTART_NO_HANDLER;
+	if ((int64_t)registers.orig_rax < 0 || (!is_again && result != RESTART_BLOCK))
+		return registers;
+	registers.rax = is_again ? registers.orig_rax : SYS_restart_syscall;
+	registers.rip -= SYSCALL_BYTES;
+	return registers;
+}
+
+struct gate { unsigned char code[REMOTE_GATE_BYTES]; size_t size; };
+
+static void gate_put(struct gate *gate, const void *bytes, size_t size)
+{
+	memcpy(gate->code + gate->size, bytes, size);
+	gate->size += size;
+}
+
+static void gate_put_register(struct gate *gate, unsigned number, uint64_t value)
+{
+	gate_put(gate, (unsigned char[]){0x48 | number >> 3, 0xb8 | (number & 7)}, 2);
+	gate_put(gate, &value, sizeof(value));
+}
+
+/* push $flags; popfq, below the red zone; all registers; jmp *(%rip) */
+static void gate_put_way_back(struct gate *gate, const struct user_regs_struct *registers)
+{
+	enum { RSP = 4, BELOW = 512 };
+	const uint64_t values[] = {registers->rax, registers->rcx, registers->rdx, registers->rbx, registers->rsp, registers->rbp, registers->rsi,
+				   registers->rdi, registers->r8,  registers->r9,  registers->r10, registers->r11, registers->r12, registers->r13,
+				   registers->r14, registers->r15};
+	uint32_t flags = (uint32_t)registers->eflags;
+	gate_put_register(gate, RSP, (registers->rsp - BELOW) & ~15ull);
+	gate_put(gate, "\x68", 1);
+	gate_put(gate, &flags, sizeof(flags));
+	gate_put(gate, "\x9d", 1);
+	for (unsigned i = 0; i < sizeof(values) / sizeof(*values); i++)
+		gate_put_register(gate, i, values[i]);
+	gate_put(gate, "\xff\x25\0\0\0", 6);
+	gate_put(gate, &registers->rip, sizeof(registers->rip));
+}
+
+/* syscall, and on to where it was. */
 static bool gate_write(const struct remote *remote, uint64_t at)
 {
-	unsigned char code[GATE_BYTES] = {0x0f, 0x05};
-	memcpy(code + 2, clear_arguments, sizeof(clear_arguments));
-	make_jump(code + 2 + sizeof(clear_arguments), remote->registers.rip);
-	return remote_write(remote->memory, at, code, sizeof(code));
+	struct gate gate = {.size = 0};
+	gate_put(&gate, "\x0f\x05", 2);
+	if (remote->is_running) {
+		struct user_regs_struct registers = registers_to_go_on(remote);
+		gate_put_way_back(&gate, &registers);
+	} else {
+		unsigned char jump[13];
+		make_jump(jump, remote->registers.rip);
+		gate_put(&gate, clear_arguments, sizeof(clear_arguments));
+		gate_put(&gate, jump, sizeof(jump));
+	}
+	return remote_write(remote->memory, at, gate.code, gate.size);
+}
+
+/* Bytes that a gate takes. */
+static uint64_t gate_bytes(const struct remote *remote)
+{
+	enum { AT_EXEC_BYTES = 32 };
+	return remote->is_running ? REMOTE_GATE_BYTES : AT_EXEC_BYTES;
 }
 
 /* Bytes behind the end of an image's code in its last page, which belong to nothing; 0: too few. */
@@ -70,11 +134,23 @@ static uint64_t find_spare(const struct remote *remote, uint64_t base)
 	for (int i = 0; i < header.e_phnum; i++) {
 		uint64_t end = segments[i].p_vaddr + segments[i].p_memsz;
 		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz ||
-		    (end & (PAGE - 1)) == 0 || (end & (PAGE - 1)) > PAGE - GATE_BYTES - 16)
+		    (end & (PAGE - 1)) == 0 || (end & (PAGE - 1)) > PAGE - gate_bytes(remote) - 16)
 			continue;
 		return (header.e_type == ET_DYN ? base : 0) + ((end + 15) & ~15ull);
 	}
 	return 0;
+}
+
+static uint64_t find_spare_anywhere(const struct remote *remote)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(remote->pid, &maps);
+	uint64_t at = 0;
+	for (int i = 0; i < count && !at; i++)
+		if (maps[i].inode && !maps[i].offset)
+			at = find_spare(remote, maps[i].low);
+	free(maps);
+	return at;
 }
 
 /* A place for the gate until there is memory of ours: behind the code of the loader or of the executable. */
@@ -83,7 +159,8 @@ static int gate_borrow(struct remote *remote)
 	uint64_t headers = proc_auxv(remote->pid, AT_PHDR) & ~(uint64_t)(PAGE - 1);
 	uint64_t at = find_spare(remote, proc_auxv(remote->pid, AT_BASE));
 	at = at ? at : find_spare(remote, headers);
-	if (!at || !remote_read(remote->memory, at, remote->borrowed, sizeof(remote->borrowed)) || !gate_write(remote, at))
+	at = at || !remote->is_running ? at : find_spare_anywhere(remote);
+	if (!at || !remote_read(remote->memory, at, remote->borrowed, gate_bytes(remote)) || !gate_write(remote, at))
 		return -ENOTSUP;
 	remote->gate = remote->borrowed_at = at;
 	return 0;
@@ -94,7 +171,7 @@ void remote_own_gate(struct remote *remote, uint64_t at)
 	if (!gate_write(remote, at))
 		return;
 	remote->gate = at;
-	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, sizeof(remote->borrowed));
+	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
 	remote->borrowed_at = 0;
 }
 
@@ -153,6 +230,30 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 		return diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)pid);
 	}
 	return 0;
+}
+
+int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
+{
+	char path[64];
+	const uint64_t all = ~(uint64_t)0;
+	*remote = (struct remote){.pid = tid, .is_running = true};
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	remote->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (remote->memory < 0)
+		return diag_errno(diag, "cannot open the memory of process %d", (int)tid);
+	int error = 0;
+	if (ptrace(PTRACE_GETREGS, tid, 0, &remote->registers) != 0 ||
+	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(remote->signal_mask), &remote->signal_mask) != 0)
+		error = diag_errno(diag, "cannot read the registers of thread %d", (int)tid);
+	else if (gate_borrow(remote) != 0)
+		error = diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)tid);
+	else if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) != 0)
+		error = diag_errno(diag, "cannot block the signals of thread %d", (int)tid);
+	if (error && remote->borrowed_at)
+		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
+	if (error)
+		close(remote->memory);
+	return error;
 }
 
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
@@ -256,12 +357,31 @@ static int64_t register_value(const struct user_regs_struct *registers, uint8_t 
 	return (int64_t)values[number];
 }
 
+/* While other threads of the process run, nothing may be sent to it, and registers have to stay as they are. */
+static int one_by_one(struct remote *remote, const struct remote_step *steps, uint32_t count, int64_t *results)
+{
+	int64_t all[REMOTE_BATCH_MAX];
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t value[6];
+		for (int k = 0; k < 6; k++) {
+			const struct remote_argument *argument = &steps[i].argument[k];
+			value[k] = argument->value + (argument->plus ? (uint64_t)all[argument->plus - 1] : 0);
+		}
+		all[i] = remote_call(remote, steps[i].number, value[0], value[1], value[2], value[3], value[4], value[5]);
+		if (steps[i].keep)
+			results[i] = all[i];
+	}
+	return 0;
+}
+
 int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count, int64_t results[REMOTE_BATCH_MAX])
 {
 	struct program program = {.size = 0};
 	uint8_t kept[REMOTE_BATCH_MAX];
 	uint32_t kept_count = 0;
 	assert(count <= REMOTE_BATCH_MAX);
+	if (remote->is_running)
+		return one_by_one(remote, steps, count, results);
 	for (uint32_t i = 0; i < count; i++) {
 		put_step(&program, &steps[i], kept);
 		if (!steps[i].keep)
@@ -367,8 +487,14 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 void remote_end(struct remote *remote)
 {
 	if (remote->borrowed_at)
-		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, sizeof(remote->borrowed));
-	ptrace(PTRACE_SETREGS, remote->pid, 0, &remote->registers);
+		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
+	/* The kernel begins a call again only for one that stood where a signal would have come. */
+	struct user_regs_struct registers = remote->is_running ? registers_to_go_on(remote) : remote->registers;
+	if (remote->is_running)
+		registers.orig_rax = (unsigned long long)-1;
+	ptrace(PTRACE_SETREGS, remote->pid, 0, &registers);
+	if (remote->is_running)
+		ptrace(PTRACE_SETSIGMASK, remote->pid, sizeof(remote->signal_mask), &remote->signal_mask);
 	for (int signal = 1; signal <= 64; signal++)
 		if (remote->postponed & BIT(signal))
 			kill(remote->pid, signal);

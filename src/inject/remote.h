@@ -11,16 +11,18 @@
 
 #include "base/diag.h"
 
-enum { REMOTE_PLACE_BYTES = 512, REMOTE_GATE_BYTES = 32 };
+enum { REMOTE_PLACE_BYTES = 512, REMOTE_GATE_BYTES = 256 };
 
 /** A process that this thread traces and that is stopped. */
 struct remote {
-	pid_t pid;
+	pid_t pid;                    /**< of a running one: of the thread that makes the calls */
+	bool is_running;              /**< it was stopped in the middle of its work, not at an exec */
+	uint64_t signal_mask;         /**< of that thread, which has all signals blocked meanwhile */
 	int memory;                   /**< /proc/PID/mem */
 	struct user_regs_struct registers; /**< as found, given back by remote_end() */
 	uint64_t gate;                /**< address of a syscall instruction in it, and of the way to its entry */
 	uint64_t borrowed_at;         /**< the gate lies where these bytes were; 0: in memory of ours */
-	unsigned char borrowed[32];
+	unsigned char borrowed[REMOTE_GATE_BYTES];
 	uint64_t postponed;           /**< signals that came meanwhile, from bit 0; sent again by remote_end() */
 };
 
@@ -39,6 +41,10 @@ struct remote_step {
 /** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory. Whenever this
  *  process is killed from here to remote_end(), that one begins its program as if nothing had been. */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
+
+/** Begin with thread tid of a running process, which this thread has seized with PTRACE_O_TRACESYSGOOD and stopped, not by a signal on its
+ *  way to it. When this process is killed meanwhile, the thread goes on where it was, too, but with its signals blocked. */
+int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag);
 
 /** From now on make calls from `at`, REMOTE_GATE_BYTES of its executable memory that nobody else uses. */
 void remote_own_gate(struct remote *remote, uint64_t at);

@@ -146,8 +146,7 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning, stub->region_address);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
-	int16_t offsets[HOOK_DISPLACED_MAX];
-	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, offsets, diag);
+	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets, diag);
 	if (size < 0)
 		return size;
 	if (output.size + (size_t)size > STUB_BYTES_MAX)

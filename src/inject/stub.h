@@ -20,6 +20,7 @@ struct stub {
 	const struct hook_target *target;
 	struct hook_context context;  /**< filled but for original */
 	uint64_t entry_at;            /**< out: where the patched entry jumps to */
+	int16_t offsets[HOOK_DISPLACED_MAX]; /**< out: from context.original, of the moved instruction that began at displaced byte i, or -1 */
 };
 
 /** The recorder's function for a target; NULL: the stub does all. */

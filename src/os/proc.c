@@ -136,7 +136,7 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-enum { FIELD_STATE = 3, FIELD_START_TIME = 22 };
+enum { FIELD_STATE = 3, FIELD_START_TIME = 22, FIELD_STACK_START = 28 };
 
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
@@ -150,13 +150,23 @@ static const char *stat_field(pid_t pid, int wanted, char **text)
 	return at ? at + 1 : NULL;
 }
 
-uint64_t proc_start_time(pid_t pid)
+static uint64_t stat_number(pid_t pid, int wanted)
 {
 	char *text;
-	const char *field = stat_field(pid, FIELD_START_TIME, &text);
+	const char *field = stat_field(pid, wanted, &text);
 	uint64_t value = field ? strtoull(field, NULL, 10) : 0;
 	free(text);
 	return value;
+}
+
+uint64_t proc_start_time(pid_t pid)
+{
+	return stat_number(pid, FIELD_START_TIME);
+}
+
+uint64_t proc_stack_start(pid_t pid)
+{
+	return stat_number(pid, FIELD_STACK_START);
 }
 
 char proc_state(pid_t pid)

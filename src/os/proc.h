@@ -37,6 +37,9 @@ uint64_t proc_status_mask(pid_t pid, const char *name);
 /** Field 22 of /proc/PID/stat (start time in clock ticks since boot), 0 when gone: tells a reused pid. */
 uint64_t proc_start_time(pid_t pid);
 
+/** Where the stack of its first thread began: the stack pointer at the program's first instruction; 0 when that cannot be told. */
+uint64_t proc_stack_start(pid_t pid);
+
 /** Its state's letter in /proc/PID/stat ("R", "S", "D", "T", ...), 0 when gone. */
 char proc_state(pid_t pid);
 

@@ -11,6 +11,9 @@ enum control_kind {
 	CONTROL_LAUNCHED,     /**< from it: held; let it execute. value: negative errno with text when it cannot be traced */
 	CONTROL_EXEC_FAILED,  /**< to it: it did not */
 	CONTROL_STATUS,       /**< to it: pid ended with wait status value */
+	CONTROL_ATTACH,       /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
+	CONTROL_READY,        /**< to it: that were all; it ends when they have */
+	CONTROL_STOP,         /**< to it: let go of all, and end */
 	CONTROL_NOTE,         /**< from it: text for the user */
 	CONTROL_SUMMARY       /**< from it, last */
 };

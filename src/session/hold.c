@@ -78,7 +78,7 @@ struct holder *holder_new(const struct session_options *options, const char *dir
 static void answer(struct hold *hold, int error, const char *text)
 {
 	struct hold_request *request = &hold->request;
-	if (request->is_launch) {
+	if (request->is_launch || request->is_attach) {
 		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = request->pid, .value = error};
 		snprintf(message.text, sizeof(message.text), "%s", text);
 		control_send(request->control, &message);
@@ -266,9 +266,38 @@ static void finish(struct hold *hold, struct hold_result *result)
 	doorbell_ring(holder->doorbell);
 }
 
+static void attach_one(struct hold *hold, struct hold_result *result)
+{
+	struct inject_pause pause;
+	char text[200];
+	result->kind = HOLD_FAILED;
+	int error = make_region(hold, result);
+	if (error) {
+		answer(hold, error, result->diag.text);
+		return;
+	}
+	result->inject.find_hooks = hook_cache_find;
+	result->inject.cookie = hold->holder->hooks;
+	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, &pause, &result->diag);
+	if (error) {
+		drop_region(result);
+		answer(hold, error, result->diag.text);
+		return;
+	}
+	result->start_ticks = region_process(&result->region, 0)->start_ticks;
+	result->kind = HOLD_INJECTED;
+	snprintf(text, sizeof(text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before", (int)result->pid,
+		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
+	answer(hold, 0, text);
+}
+
 static void hold_one(struct hold *hold, struct hold_result *result)
 {
 	struct hold_request *request = &hold->request;
+	if (request->is_attach) {
+		attach_one(hold, result);
+		return;
+	}
 	int error = inspect(request, &result->diag);
 	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
 	 * What we may not read, or runs as somebody else, is not touched. */

@@ -27,6 +27,7 @@ struct hold_request {
 	const char *region_inode_path;
 	int control;                  /**< the command's socket, for the answer about the command itself */
 	bool is_launch;
+	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
 };
 
 enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec */ };

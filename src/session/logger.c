@@ -73,7 +73,7 @@ struct told { pid_t pid; int status; struct told *next; };
 struct logger {
 	const struct session_options *options;
 	int control;
-	bool has_controller, is_command_known, is_command_over, is_file_full;
+	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
 	char directory[400];
 	struct writer *writer;
 	struct drain *drain;
@@ -448,6 +448,8 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 		inject->pid = pid;
 		inject->image = NULL;
 		inject->image_count = 0;
+		inject->jump = NULL;
+		inject->jump_count = inject->jump_capacity = 0;
 		member->inject = inject;
 	}
 	inject_refresh(member->inject, pid, index, inject_ticks());
@@ -605,6 +607,18 @@ static void control_handle(struct logger *logger, const struct control_message *
 		holder_start(logger->holder, &request);
 		break;
 	}
+	case CONTROL_ATTACH: {
+		struct hold_request request = {.pid = message->pid, .tid = message->pid, .parent = TRACE_NONE, .control = logger->control,
+					       .is_attach = true};
+		holder_start(logger->holder, &request);
+		break;
+	}
+	case CONTROL_READY:
+		logger->is_command_over = true;
+		break;
+	case CONTROL_STOP:
+		logger->is_stopping = true;
+		break;
 	case CONTROL_EXEC_FAILED:
 		holder_cancel(logger->holder, NULL, message->pid);
 		logger->is_command_over = true;
@@ -635,6 +649,7 @@ static bool control_check(struct logger *logger)
 		if (got < 0) {
 			logger->has_controller = false;
 			logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+			logger->is_stopping = logger->options->is_attached;
 			break;
 		}
 		control_handle(logger, &message);
@@ -725,7 +740,11 @@ static bool target_is_over(const struct target *target)
 
 static bool everybody_is_gone(struct logger *logger)
 {
-	if (!logger->is_command_over || holder_is_busy(logger->holder))
+	if (holder_is_busy(logger->holder))
+		return false;
+	if (logger->is_stopping)
+		return true;
+	if (!logger->is_command_over)
 		return false;
 	return logger->options->until_exit || !logger->targets;
 }
@@ -834,19 +853,35 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
+static void member_detach(struct logger *logger, struct target *target, uint32_t index)
+{
+	struct member *member = &target->member[index];
+	char command[512], text[900];
+	struct inject_pause pause;
+	struct diag diag = {""};
+	proc_command(member->pid, command, sizeof(command));
+	int error = member->pid ? inject_detach(&target->inject, member->inject, member->pid, &pause, &diag) : -ESRCH;
+	if (error && member_has_ended(member))
+		return;
+	if (error)
+		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
+			 diag.text);
+	else
+		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
+			 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6);
+	note(logger, text);
+	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
+}
+
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-		for (uint32_t i = 0; i < target->member_count; i++) {
-			if (target->member[i].state != 1)
-				continue;
-			char command[512], text[700];
-			proc_command(target->member[i].pid, command, sizeof(command));
-			snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced", (int)target->member[i].pid, command);
-			note(logger, text);
-			member_end(logger, target, i, TRACE_END_DETACHED, 0, inject_ticks());
-		}
+		members_find(logger, target);
+		for (uint32_t i = 0; i < target->member_count; i++)
+			if (target->member[i].state == 1)
+				member_detach(logger, target, i);
+		members_check(logger, target, now_ns());
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}
 }

@@ -16,6 +16,7 @@ struct session_options {
 	uint32_t wait_limit_ms;
 	uint64_t max_file_bytes;      /**< 0: none */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
+	bool is_attached;             /**< to processes that run; ends with its controller */
 };
 
 /** Defaults as the manual states them. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/** What the two ways of recording share: a command that is started (record.c), processes that run (attach.c). */
+#ifndef XHEAP_CLI_RECORD_H
+#define XHEAP_CLI_RECORD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "session/control.h"
+#include "session/options.h"
+
+enum { RECORD_PIDS_MAX = 256 };
+
+struct record {
+	struct session_options session;
+	const char *output;
+	char **command;
+	char trace_path[4096], program[4096];
+	bool is_quiet;
+	pid_t command_pid, logger_pid;
+	int control;
+	struct control_summary summary;
+	bool has_summary;
+	pid_t pids[RECORD_PIDS_MAX];  /**< that run already */
+	unsigned pid_count;
+	uint32_t limit_ms;            /**< record them for so long; 0: until told */
+};
+
+/** Record pids until they end, the time is over, or a signal says so. The exit status. */
+int record_attached(struct record *record);
+
+/** Settle the trace's path: what was given, else made of name and pid. 0, or an exit status after a message. */
+int record_set_path(struct record *record, const char *name, pid_t pid);
+
+/** Take a message of the logger's. */
+void record_take(struct record *record, const struct control_message *message);
+
+/** Take all up to its last, or its end. */
+void record_wait_for_summary(struct record *record);
+void record_print_summary(const struct record *record, int logger_status);
+
+/** Remove what was to be a trace, of nothing. */
+void record_remove_trace(const struct record *record);
+
+/** Wait for the logger's end, which comes now; one that hangs is not waited for. */
+void record_end_logger(pid_t pid);
+
+#endif

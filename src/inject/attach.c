@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Into a process that runs, and out of it:
+ *
+ *     seize all threads; one stands and maps recorder and region by calls of ours, writes stubs; the others go on
+ *     all stand; where each is, is looked at; entries are patched; all go on
+ *
+ * A thread that stands on the bytes of a patch is moved to the same instruction of the copy. One whose stack holds an address of such bytes
+ * (a signal handler interrupted it there) cannot be: then all go on for a moment, and it is tried again. Every wait has an end, and
+ * whatever fails, all threads go on as they were. Facts: what the ptrace manual page says of PTRACE_SEIZE, and of calls that are interrupted.
+ */
+#include "inject/inject.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/remote.h"
+#include "os/proc.h"
+
+enum { STOP_LIMIT_NS = 1000000000, ATTEMPTS = 20, BETWEEN_ATTEMPTS_NS = 2000000, SCAN_BYTES_MAX = 1 << 20, SCAN_CHUNK = 1 << 14, SYSCALL_BYTES = 2 };
+
+struct stand {
+	pid_t tid;
+	bool is_stopped, is_gone, is_group_stop;
+	int signal;                   /* that was on its way to it */
+	struct user_regs_struct registers;
+};
+
+/* The threads of a process that this one traces. */
+struct crowd {
+	pid_t pid;
+	struct stand *stands;
+	uint32_t count, capacity;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void pause_ns(long nanoseconds)
+{
+	struct timespec time = {0, nanoseconds};
+	nanosleep(&time, NULL);
+}
+
+/* ---- tracing all of them ---- */
+
+static struct stand *stand_of(struct crowd *crowd, pid_t tid)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (crowd->stands[i].tid == tid)
+			return &crowd->stands[i];
+	return NULL;
+}
+
+static bool stand_add(struct crowd *crowd, pid_t tid)
+{
+	if (crowd->count == crowd->capacity) {
+		uint32_t capacity = crowd->capacity ? crowd->capacity * 2 : 16;
+		struct stand *larger = realloc(crowd->stands, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		crowd->stands = larger;
+		crowd->capacity = capacity;
+	}
+	crowd->stands[crowd->count++] = (struct stand){.tid = tid};
+	return true;
+}
+
+/* Why a process may not be traced. */
+static int cannot_trace(pid_t pid, int error, struct diag *diag)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = file ? fgetc(file) - '0' : 0;
+	int64_t tracer = proc_status_value(pid, "TracerPid");
+	if (file)
+		fclose(file);
+	if (error == ESRCH)
+		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
+	if (tracer > 0)
+		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid, (int)tracer);
+	if (error == EPERM && scope > 0 && geteuid() != 0)
+		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %d; as root, sysctl kernel.yama.ptrace_scope=0 "
+				 "allows it for processes of one's own, or run xheap as root", (int)pid, scope);
+	if (error == EPERM)
+		return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+	return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+}
+
+/* Seize the threads that are not yet. *more: there were some. */
+static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)crowd->pid);
+	DIR *tasks = opendir(path);
+	int error = 0;
+	*more = false;
+	if (!tasks)
+		return cannot_trace(crowd->pid, ESRCH, diag);
+	for (struct dirent *entry; !error && (entry = readdir(tasks));) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+		if (tid <= 0 || stand_of(crowd, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
+			*more = true;
+			error = stand_add(crowd, tid) ? 0 : diag_fail(diag, ENOMEM, "no memory for the threads of process %d", (int)crowd->pid);
+		} else if (errno != ESRCH || tid == crowd->pid) {
+			/* A thread that ends meanwhile is none; a first thread that has ended stays in the list. */
+			if (errno != EPERM || !proc_has_ended(tid))
+				error = cannot_trace(crowd->pid, errno, diag);
+		}
+	}
+	closedir(tasks);
+	return error;
+}
+
+static int crowd_seize(struct crowd *crowd, struct diag *diag)
+{
+	bool more = true;
+	int error = 0;
+	while (more && !error)
+		error = crowd_look(crowd, &more, diag);
+	if (!error && !crowd->count)
+		error = cannot_trace(crowd->pid, ESRCH, diag);
+	return error;
+}
+
+/* What waitpid() said of it. */
+static void stand_note(struct stand *stand, int status)
+{
+	if (!WIFSTOPPED(status)) {
+		stand->is_gone = true;
+		return;
+	}
+	stand->is_stopped = true;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		stand->is_group_stop = WSTOPSIG(status) != SIGTRAP;
+	else if (status >> 16 == 0)
+		stand->signal = WSTOPSIG(status);
+}
+
+/* Wait until it stands, or is gone. False: it did not come to that. */
+static bool stand_wait(struct stand *stand, uint64_t until_ns)
+{
+	int status;
+	for (unsigned round = 0; !stand->is_stopped && !stand->is_gone; round++) {
+		pid_t got = waitpid(stand->tid, &status, __WALL | WNOHANG);
+		if (got == stand->tid)
+			stand_note(stand, status);
+		else if (got < 0 && errno != EINTR)
+			stand->is_gone = true;
+		else if (now_ns() > until_ns)
+			return false;
+		else if (round > 20)
+			pause_ns(20000);
+		else
+			sched_yield();
+	}
+	return true;
+}
+
+/* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
+static bool is_not_restarted(uint64_t number)
+{
+	static const uint16_t numbers[] = {SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+					   SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4, SYS_io_getevents};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* Interrupted by our stop alone: it makes its call again, as if nothing had been. */
+static void stand_rewind(struct stand *stand)
+{
+	struct user_regs_struct *registers = &stand->registers;
+	if (stand->is_gone || ptrace(PTRACE_GETREGS, stand->tid, 0, registers) != 0)
+		return;
+	if ((int64_t)registers->orig_rax < 0 || (int64_t)registers->rax != -EINTR || stand->signal || !is_not_restarted(registers->orig_rax))
+		return;
+	uint64_t pending = proc_status_mask(stand->tid, "SigPnd") | proc_status_mask(stand->tid, "ShdPnd");
+	if (pending & ~proc_status_mask(stand->tid, "SigBlk"))
+		return;
+	errno = 0;
+	long code = ptrace(PTRACE_PEEKTEXT, stand->tid, registers->rip - SYSCALL_BYTES, 0);
+	if (errno || (code & 0xffff) != 0x050f)
+		return;
+	registers->rax = registers->orig_rax;
+	registers->rip -= SYSCALL_BYTES;
+	registers->orig_rax = (unsigned long long)-1;
+	ptrace(PTRACE_SETREGS, stand->tid, 0, registers);
+}
+
+/* Let it go on under our eyes, with the signal that it was to get. */
+static void stand_go_on(struct stand *stand)
+{
+	if (stand->is_stopped && !stand->is_group_stop)
+		stand_rewind(stand);
+	if (stand->is_stopped && !stand->is_gone)
+		ptrace(stand->is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, stand->tid, 0, stand->is_group_stop ? 0 : stand->signal);
+	stand->is_stopped = stand->is_group_stop = false;
+	stand->signal = 0;
+}
+
+static void crowd_go_on(struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		stand_go_on(&crowd->stands[i]);
+}
+
+/* All threads stand, those too that began meanwhile. */
+static int crowd_stop(struct crowd *crowd, struct diag *diag)
+{
+	uint64_t until_ns = now_ns() + STOP_LIMIT_NS;
+	for (bool more = true; more;) {
+		for (uint32_t i = 0; i < crowd->count; i++)
+			if (!crowd->stands[i].is_stopped && !crowd->stands[i].is_gone)
+				ptrace(PTRACE_INTERRUPT, crowd->stands[i].tid, 0, 0);
+		for (uint32_t i = 0; i < crowd->count; i++)
+			if (!stand_wait(&crowd->stands[i], until_ns))
+				return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
+						 (int)crowd->stands[i].tid, (int)crowd->pid);
+		int error = crowd_look(crowd, &more, diag);
+		if (error)
+			return error;
+	}
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		if (!stand->is_gone && ptrace(PTRACE_GETREGS, stand->tid, 0, &stand->registers) != 0)
+			stand->is_gone = true;
+	}
+	return 0;
+}
+
+static void crowd_leave(struct crowd *crowd)
+{
+	/* Those that still run have to stand to be let go. */
+	uint64_t until_ns = now_ns() + STOP_LIMIT_NS;
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_stopped && !crowd->stands[i].is_gone)
+			ptrace(PTRACE_INTERRUPT, crowd->stands[i].tid, 0, 0);
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		if (!stand->is_gone && stand_wait(stand, until_ns) && !stand->is_gone) {
+			stand_rewind(stand);
+			ptrace(PTRACE_DETACH, stand->tid, 0, stand->signal);
+		}
+	}
+	free(crowd->stands);
+	*crowd = (struct crowd){.pid = 0};
+}
+
+/* ---- where threads are ---- */
+
+static int jump_compare(const void *a, const void *b)
+{
+	const struct inject_jump *left = a, *right = b;
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+/* The entry whose patch covers the address, but not as its first byte. */
+static const struct inject_jump *jump_around(const struct inject_jump *jumps, uint32_t count, uint64_t address)
+{
+	uint32_t low = 0, high = count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (jumps[middle].address + HOOK_PATCH_BYTES <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && address > jumps[low].address ? &jumps[low] : NULL;
+}
+
+/* Whether the stack from here on says that somebody will come back into a patch. */
+static bool stack_has_patch(const struct stand *stand, int memory, const struct inject_jump *jumps, uint32_t count)
+{
+	uint64_t words[SCAN_CHUNK / sizeof(uint64_t)], at = stand->registers.rsp & ~7ull;
+	uint64_t lowest = jumps[0].address, highest = jumps[count - 1].address + HOOK_PATCH_BYTES;
+	for (uint64_t end = at + SCAN_BYTES_MAX; at < end; at += sizeof(words)) {
+		ssize_t got = pread(memory, words, sizeof(words), (off_t)at);
+		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*words); i++)
+			if (words[i] > lowest && words[i] < highest && jump_around(jumps, count, words[i]))
+				return true;
+		if (got < (ssize_t)sizeof(words))
+			return false; /* the stack's mapping ends here */
+	}
+	return false;
+}
+
+/* Move those that stand in a patch. False: one cannot be moved now. */
+static bool crowd_move(struct crowd *crowd, int memory, const struct inject_jump *jumps, uint32_t count)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone && stack_has_patch(&crowd->stands[i], memory, jumps, count))
+			return false;
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		const struct inject_jump *jump = stand->is_gone ? NULL : jump_around(jumps, count, stand->registers.rip);
+		if (!jump)
+			continue;
+		int16_t offset = jump->offsets[stand->registers.rip - jump->address];
+		if (offset < 0)
+			return false;
+		stand->registers.rip = jump->moved + (uint64_t)offset;
+		if (ptrace(PTRACE_SETREGS, stand->tid, 0, &stand->registers) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- patching ---- */
+
+enum direction { IN, OUT };
+
+/* Write all or none: what is there has to be what is expected. */
+static bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, enum direction direction)
+{
+	unsigned char now[HOOK_PATCH_BYTES];
+	for (uint32_t i = 0; direction == IN && i < count; i++)
+		if (!remote_read(memory, jumps[i].address, now, sizeof(now)) || memcmp(now, jumps[i].original, sizeof(now)) != 0)
+			return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const unsigned char *bytes = direction == IN ? jumps[i].jump : jumps[i].original;
+		/* An image that is gone, or was patched by somebody else since, is left alone. */
+		if (direction == OUT && (!remote_read(memory, jumps[i].address, now, sizeof(now)) || memcmp(now, jumps[i].jump, sizeof(now)) != 0))
+			continue;
+		if (remote_write(memory, jumps[i].address, bytes, HOOK_PATCH_BYTES) || direction == OUT)
+			continue;
+		while (i-- > 0)
+			remote_write(memory, jumps[i].address, jumps[i].original, HOOK_PATCH_BYTES);
+		return false;
+	}
+	return true;
+}
+
+/* All stand; patch; and let them go on under our eyes. */
+static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct inject_pause *pause, struct diag *diag)
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		uint64_t began_ns = now_ns();
+		int error = crowd_stop(crowd, diag);
+		if (error)
+			return error;
+		bool is_clear = crowd_move(crowd, inject->memory, inject->jump, inject->jump_count);
+		if (is_clear && !jumps_write(inject->memory, inject->jump, inject->jump_count, IN))
+			return diag_fail(diag, EBUSY, "the code of process %d is not as it was a moment before, or cannot be written", (int)crowd->pid);
+		pause->thread_count = crowd->count;
+		pause->all_ns = now_ns() - began_ns;
+		if (is_clear)
+			return 0;
+		crowd_go_on(crowd);
+		pause_ns(BETWEEN_ATTEMPTS_NS);
+	}
+	return diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched", (int)crowd->pid);
+}
+
+/* ---- attaching ---- */
+
+/* A thread that stands, not for a signal, to make calls. */
+static struct stand *crowd_choose(struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		for (int attempt = 0; attempt < ATTEMPTS && !stand->is_gone; attempt++) {
+			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
+			if (!stand_wait(stand, now_ns() + STOP_LIMIT_NS / ATTEMPTS))
+				break;
+			if (stand->is_stopped && !stand->signal)
+				return stand;
+			stand_go_on(stand);
+		}
+	}
+	return NULL;
+}
+
+static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
+{
+	struct remote remote;
+	struct stand *stand = crowd_choose(crowd);
+	uint64_t began_ns = now_ns();
+	if (!stand)
+		return diag_fail(diag, EBUSY, "no thread of process %d can be stopped", (int)crowd->pid);
+	if (!stand->is_group_stop)
+		stand_rewind(stand);
+	int error = remote_begin_running(&remote, stand->tid, diag);
+	if (error)
+		return error;
+	error = inject_place(inject, &remote, crowd->pid, proc_stack_start(crowd->pid), region_path, diag);
+	remote_end(&remote);
+	pause->one_ns = now_ns() - began_ns;
+	/* A stopped process does not run a single instruction because of us. */
+	if (!stand->is_group_stop)
+		stand_go_on(stand);
+	return error;
+}
+
+static int refuse_what_cannot_be(pid_t pid, struct diag *diag)
+{
+	if (proc_status_value(pid, "Seccomp") > 0)
+		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it", (int)pid);
+	return 0;
+}
+
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct diag *diag)
+{
+	struct crowd crowd = {.pid = pid};
+	*pause = (struct inject_pause){0};
+	inject->region = region;
+	inject->memory = -1;
+	inject->is_gathering = true;
+	int error = refuse_what_cannot_be(pid, diag);
+	if (error)
+		return error;
+	/* Whoever stands should not stand longer because others run. */
+	int nice = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, -20);
+	error = crowd_seize(&crowd, diag);
+	if (!error)
+		error = crowd_place(&crowd, inject, region_path, pause, diag);
+	if (!error && !inject->has_allocator)
+		error = diag_fail(diag, ENOEXEC, "process %d has no allocator that can be hooked%s%s", (int)pid, inject->refused ? ": " : "", inject->refusal);
+	if (!error) {
+		qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
+		error = crowd_patch(&crowd, inject, pause, diag);
+	}
+	inject->is_gathering = false;
+	crowd_leave(&crowd);
+	setpriority(PRIO_PROCESS, 0, nice);
+	if (error)
+		inject_fini(inject);
+	return error;
+}
+
+int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
+{
+	struct crowd crowd = {.pid = pid};
+	*pause = (struct inject_pause){0};
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory < 0)
+		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
+	int error = crowd_seize(&crowd, diag);
+	uint64_t began_ns = now_ns();
+	if (!error)
+		error = crowd_stop(&crowd, diag);
+	if (!error) {
+		jumps_write(memory, inject->jump, inject->jump_count, OUT);
+		if (own)
+			jumps_write(memory, own->jump, own->jump_count, OUT);
+	}
+	pause->all_ns = now_ns() - began_ns;
+	pause->thread_count = crowd.count;
+	crowd_leave(&crowd);
+	close(memory);
+	return error;
+}
