@@ -59,6 +59,25 @@ static void pause_ns(long nanoseconds)
 	nanosleep(&time, NULL);
 }
 
+/* Whoever stands should not stand longer because others run: this thread comes before all of them, as far as it may. */
+struct urgency { int nice, policy; struct sched_param parameters; };
+
+static struct urgency urgency_begin(void)
+{
+	const struct sched_param first = {.sched_priority = 1};
+	struct urgency before = {.nice = getpriority(PRIO_PROCESS, 0), .policy = sched_getscheduler(0)};
+	sched_getparam(0, &before.parameters);
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) != 0)
+		setpriority(PRIO_PROCESS, 0, -20);
+	return before;
+}
+
+static void urgency_end(const struct urgency *before)
+{
+	sched_setscheduler(0, before->policy, &before->parameters);
+	setpriority(PRIO_PROCESS, 0, before->nice);
+}
+
 /* ---- tracing all of them ---- */
 
 static struct stand *stand_of(struct crowd *crowd, pid_t tid)
@@ -288,13 +307,25 @@ static const struct inject_jump *jump_around(const struct inject_jump *jumps, ui
 	return low < count && address > jumps[low].address ? &jumps[low] : NULL;
 }
 
+/* The process's mappings, as they were just before it stood. */
+struct mappings { struct proc_map *items; int count; };
+
+/* How far the stack goes: to the end of its mapping, as far as that is known. */
+static uint64_t stack_end(uint64_t sp, const struct mappings *mappings)
+{
+	for (int i = 0; i < mappings->count; i++)
+		if (sp >= mappings->items[i].low && sp < mappings->items[i].high)
+			return mappings->items[i].high - sp < SCAN_BYTES_MAX ? mappings->items[i].high : sp + SCAN_BYTES_MAX;
+	return sp + SCAN_CHUNK;
+}
+
 /* Whether the stack from here on says that somebody will come back into a patch. */
-static bool stack_has_patch(const struct stand *stand, int memory, const struct inject_jump *jumps, uint32_t count)
+static bool stack_has_patch(const struct stand *stand, int memory, const struct inject_jump *jumps, uint32_t count, const struct mappings *mappings)
 {
 	uint64_t words[SCAN_CHUNK / sizeof(uint64_t)], at = stand->registers.rsp & ~7ull;
 	uint64_t lowest = jumps[0].address, highest = jumps[count - 1].address + HOOK_PATCH_BYTES;
-	for (uint64_t end = at + SCAN_BYTES_MAX; at < end; at += sizeof(words)) {
-		ssize_t got = pread(memory, words, sizeof(words), (off_t)at);
+	for (uint64_t end = stack_end(at, mappings); at < end; at += sizeof(words)) {
+		ssize_t got = pread(memory, words, end - at < sizeof(words) ? end - at : sizeof(words), (off_t)at);
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*words); i++)
 			if (words[i] > lowest && words[i] < highest && jump_around(jumps, count, words[i]))
 				return true;
@@ -305,10 +336,10 @@ static bool stack_has_patch(const struct stand *stand, int memory, const struct 
 }
 
 /* Move those that stand in a patch. False: one cannot be moved now. */
-static bool crowd_move(struct crowd *crowd, int memory, const struct inject_jump *jumps, uint32_t count)
+static bool crowd_move(struct crowd *crowd, int memory, const struct inject_jump *jumps, uint32_t count, const struct mappings *mappings)
 {
 	for (uint32_t i = 0; i < crowd->count; i++)
-		if (!crowd->stands[i].is_gone && stack_has_patch(&crowd->stands[i], memory, jumps, count))
+		if (!crowd->stands[i].is_gone && stack_has_patch(&crowd->stands[i], memory, jumps, count, mappings))
 			return false;
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
@@ -351,14 +382,15 @@ static bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t co
 }
 
 /* All stand; patch; and let them go on under our eyes. */
-static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct inject_pause *pause, struct diag *diag)
+static int crowd_patch(struct crowd *crowd, const struct inject *inject, const struct mappings *mappings, struct inject_pause *pause,
+		       struct diag *diag)
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
 		uint64_t began_ns = now_ns();
 		int error = crowd_stop(crowd, diag);
 		if (error)
 			return error;
-		bool is_clear = crowd_move(crowd, inject->memory, inject->jump, inject->jump_count);
+		bool is_clear = crowd_move(crowd, inject->memory, inject->jump, inject->jump_count, mappings);
 		if (is_clear && !jumps_write(inject->memory, inject->jump, inject->jump_count, IN))
 			return diag_fail(diag, EBUSY, "the code of process %d is not as it was a moment before, or cannot be written", (int)crowd->pid);
 		pause->thread_count = crowd->count;
@@ -390,25 +422,50 @@ static struct stand *crowd_choose(struct crowd *crowd)
 	return NULL;
 }
 
-static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
+/* Begin to make calls by one of the threads. */
+static struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
 {
-	struct remote remote;
 	struct stand *stand = crowd_choose(crowd);
-	uint64_t began_ns = now_ns();
-	if (!stand)
-		return diag_fail(diag, EBUSY, "no thread of process %d can be stopped", (int)crowd->pid);
+	if (!stand) {
+		diag_fail(diag, EBUSY, "no thread of process %d can be stopped", (int)crowd->pid);
+		return NULL;
+	}
 	if (!stand->is_group_stop)
 		stand_rewind(stand);
-	int error = remote_begin_running(&remote, stand->tid, diag);
-	if (error)
-		return error;
-	error = inject_place(inject, &remote, crowd->pid, proc_stack_start(crowd->pid), region_path, diag);
-	remote_end(&remote);
-	pause->one_ns = now_ns() - began_ns;
+	return remote_begin_running(remote, stand->tid, diag) ? NULL : stand;
+}
+
+static void calls_end(struct remote *remote, struct stand *stand)
+{
+	remote_end(remote);
 	/* A stopped process does not run a single instruction because of us. */
 	if (!stand->is_group_stop)
 		stand_go_on(stand);
-	return error;
+}
+
+/* Everything but the patches. What takes time is done while nobody stands. */
+static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
+{
+	struct remote remote;
+	uint64_t began_ns = now_ns();
+	struct stand *stand = calls_begin(crowd, &remote, diag);
+	if (!stand)
+		return -EBUSY;
+	int error = inject_map(inject, &remote, crowd->pid, proc_stack_start(crowd->pid), region_path, diag);
+	calls_end(&remote, stand);
+	pause->one_ns = now_ns() - began_ns;
+	if (error)
+		return error;
+	inject_fill(inject);
+	began_ns = now_ns();
+	stand = calls_begin(crowd, &remote, diag);
+	if (!stand)
+		return -EBUSY;
+	inject_settle(inject, &remote);
+	calls_end(&remote, stand);
+	pause->one_ns += now_ns() - began_ns;
+	inject_begin(inject);
+	return 0;
 }
 
 static int refuse_what_cannot_be(pid_t pid, struct diag *diag)
@@ -428,9 +485,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	int error = refuse_what_cannot_be(pid, diag);
 	if (error)
 		return error;
-	/* Whoever stands should not stand longer because others run. */
-	int nice = getpriority(PRIO_PROCESS, 0);
-	setpriority(PRIO_PROCESS, 0, -20);
+	struct urgency before = urgency_begin();
 	error = crowd_seize(&crowd, diag);
 	if (!error)
 		error = crowd_place(&crowd, inject, region_path, pause, diag);
@@ -438,11 +493,14 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 		error = diag_fail(diag, ENOEXEC, "process %d has no allocator that can be hooked%s%s", (int)pid, inject->refused ? ": " : "", inject->refusal);
 	if (!error) {
 		qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
-		error = crowd_patch(&crowd, inject, pause, diag);
+		struct mappings mappings = {NULL, 0};
+		mappings.count = proc_read_maps(pid, &mappings.items);
+		error = crowd_patch(&crowd, inject, &mappings, pause, diag);
+		free(mappings.items);
 	}
 	inject->is_gathering = false;
 	crowd_leave(&crowd);
-	setpriority(PRIO_PROCESS, 0, nice);
+	urgency_end(&before);
 	if (error)
 		inject_fini(inject);
 	return error;
@@ -457,6 +515,7 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 	int memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory < 0)
 		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
+	struct urgency before = urgency_begin();
 	int error = crowd_seize(&crowd, diag);
 	uint64_t began_ns = now_ns();
 	if (!error)
@@ -469,6 +528,7 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 	pause->all_ns = now_ns() - began_ns;
 	pause->thread_count = crowd.count;
 	crowd_leave(&crowd);
+	urgency_end(&before);
 	close(memory);
 	return error;
 }

@@ -645,46 +645,59 @@ static const struct proc_map *map_at(const struct proc_map *maps, int count, uin
 	return NULL;
 }
 
-int inject_place(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
 {
 	struct proc_map *maps = NULL;
 	inject->pid = pid;
 	inject->memory = dup(remote->memory);
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
-	int count = proc_read_maps(pid, &maps);
+	int count = proc_read_maps(pid, &maps), error;
 	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
 	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : headers);
 	const struct proc_map *main_map = map_at(maps, count, headers);
-	int error = -ENOEXEC;
-	if (!loader_map || !main_map) {
-		diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
-		goto out;
-	}
 	inject->is_static = loader == 0;
-	error = map_all(inject, remote, region_path, maps, count, loader_map->low, main_map->low, diag);
-	if (error)
-		goto out;
-	region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
-	/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at once. */
-	inject_refresh(inject, pid, 0, inject_ticks());
-	const struct hook_image *hooks = inject->find_hooks(inject->cookie, pid, loader_map, inject->is_static);
-	if (hooks && hooks->is_loader)
-		find_loader_state(inject, hooks, loader_map->low);
-	if (inject->is_static) {
-		free(maps);
-		count = proc_read_maps(pid, &maps);
-		add_tables(inject, remote, maps, count);
-	}
-	leave_out_of_cores(inject, remote);
-	images_push(inject);
-	__atomic_store_n(&inject->region->header->state, 1, __ATOMIC_RELEASE);
-out:
+	if (!loader_map || !main_map)
+		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
+	else
+		error = map_all(inject, remote, region_path, maps, count, loader_map->low, main_map->low, diag);
+	if (!error)
+		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);
 	if (error) {
 		close(inject->memory);
 		inject->memory = -1;
 	}
 	return error;
+}
+
+/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at once. */
+void inject_fill(struct inject *inject)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(inject->pid, &maps);
+	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
+	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
+	inject_refresh(inject, inject->pid, 0, inject_ticks());
+	const struct hook_image *hooks = loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
+	if (hooks && hooks->is_loader)
+		find_loader_state(inject, hooks, loader_map->low);
+	free(maps);
+}
+
+void inject_settle(struct inject *inject, struct remote *remote)
+{
+	struct proc_map *maps = NULL;
+	int count = inject->is_static ? proc_read_maps(inject->pid, &maps) : 0;
+	if (inject->is_static)
+		add_tables(inject, remote, maps, count);
+	free(maps);
+	leave_out_of_cores(inject, remote);
+}
+
+void inject_begin(struct inject *inject)
+{
+	images_push(inject);
+	__atomic_store_n(&inject->region->header->state, 1, __ATOMIC_RELEASE);
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
@@ -694,7 +707,12 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	if (error)
 		return error;
 	inject->region = region;
-	error = inject_place(inject, &remote, pid, remote.registers.rsp, region_path, diag);
+	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, diag);
+	if (!error) {
+		inject_fill(inject);
+		inject_settle(inject, &remote);
+		inject_begin(inject);
+	}
 	remote_end(&remote);
 	return error;
 }

@@ -78,9 +78,13 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
  *  from it (own: what was patched there since, else NULL). */
 int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
 
-/** Place recorder and region, and patch or gather the entries of all images: what attaching and beginning have in common. remote.h */
+/** What beginning and attaching have in common, one after the other; inject_map() and inject_settle() by calls of a thread that stands, the others
+ *  by themselves. Map recorder and region; patch or gather the entries of what there is; what only the process can do; say that all is there. */
 struct remote;
-int inject_place(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
+void inject_fill(struct inject *inject);
+void inject_settle(struct inject *inject, struct remote *remote);
+void inject_begin(struct inject *inject);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
  *  thread waits in a mail, or is stopped. */
