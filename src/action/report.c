@@ -125,6 +125,15 @@ void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 		fprintf(out, "    %s of them found no room in the file or on its disk\n", text_count(dictionary->unwritten_events).data);
 }
 
+/* Whether the processes ran already when the recording began. */
+static bool is_attached(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (!strcmp(dictionary->options[i].name, "attached"))
+			return true;
+	return false;
+}
+
 static const char *symbols_word(const struct report *report, size_t without)
 {
 	if (!without)
@@ -399,7 +408,9 @@ void report_text_doubts(const struct report *report, FILE *out)
 	lines += text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
 	lines += text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
-	lines += text_doubt(out, "unknown frees", report->source->table->unknown_frees, " (of addresses that were not live)");
+	lines += text_doubt(out, "unknown frees", report->source->table->unknown_frees,
+			    is_attached(trace_dictionary(report->source->trace)) ? " (of blocks from before the recording)"
+										 : " (of addresses that were not live)");
 	lines += text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	lines += text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	lines += text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/record.h"
+#include "inject/inject.h"
 #include "os/proc.h"
 #include "session/logger.h"
 
@@ -99,6 +100,12 @@ int record_attached(struct record *record)
 {
 	char image[4096];
 	const struct sigaction stop = {.sa_handler = on_stop};
+	/* Before anything is replaced by a trace. */
+	for (unsigned i = 0; i < record->pid_count; i++) {
+		struct diag diag = {""};
+		if (inject_check(record->pids[i], &diag))
+			return cli_fail("%s", diag.text);
+	}
 	proc_image(record->pids[0], image, sizeof(image));
 	int status = record_set_path(record, image[0] ? image : "process", record->pids[0]);
 	if (status)

@@ -12,6 +12,7 @@
 #include "inject/inject.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -468,10 +469,21 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 	return 0;
 }
 
-static int refuse_what_cannot_be(pid_t pid, struct diag *diag)
+int inject_check(pid_t pid, struct diag *diag)
 {
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	/* The kernel asks for this what it asks for tracing. */
+	int memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory < 0)
+		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno == EACCES ? EPERM : errno, diag);
+	close(memory);
+	if (proc_status_value(pid, "TracerPid") > 0)
+		return cannot_trace(pid, EPERM, diag);
 	if (proc_status_value(pid, "Seccomp") > 0)
 		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it", (int)pid);
+	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
+		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	return 0;
 }
 
@@ -482,7 +494,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	inject->region = region;
 	inject->memory = -1;
 	inject->is_gathering = true;
-	int error = refuse_what_cannot_be(pid, diag);
+	int error = inject_check(pid, diag);
 	if (error)
 		return error;
 	struct urgency before = urgency_begin();

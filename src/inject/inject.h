@@ -67,6 +67,9 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 /** What attaching or detaching cost the process. */
 struct inject_pause { uint64_t all_ns; /**< all its threads stood */ uint64_t one_ns; /**< one of them did */ uint32_t thread_count; };
 
+/** Whether a process that runs can be attached to, as far as that can be told without touching it: 0, or a negative errno with the reason. */
+int inject_check(pid_t pid, struct diag *diag);
+
 /**
  * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
  * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. 0, or a negative errno with the reason:

@@ -808,6 +808,8 @@ static void options_write(struct logger *logger)
 	ADD("duration", "%s", options->with_duration ? "yes" : "no");
 	ADD("follow", "%s", options->follow ? "yes" : "no");
 	ADD("until-exit", "%s", options->until_exit ? "yes" : "no");
+	if (options->is_attached)
+		ADD("attached", "%s", "yes");
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
 	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
 		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");

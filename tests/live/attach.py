@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Attaching to processes that run, and letting go of them: nothing of theirs is disturbed, and between the two no call is missing.
+
+usage: attach.py        SOAK=1: a thousand rounds in place of a few
+"""
+import csv
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
+PROGRAM = os.path.join(BUILD, "tests/live/attached")
+ROUNDS = 1000 if os.environ.get("SOAK") else 12
+SMALLEST, SIZES = 1000, 60000
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+class Target:
+    def __init__(self, *arguments, program=PROGRAM, **more):
+        self.process = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+        self.pid = self.process.pid
+        time.sleep(0.3)
+
+    def end(self):
+        """Its own checks have to pass."""
+        out, _ = self.process.communicate("", timeout=60)
+        expect(self.process.returncode == 0, f"{self.process.args}: status {self.process.returncode}: {out}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def record(trace, *options, status=0):
+    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
+    expect(run.returncode == status, f"record {options}: status {run.returncode}: {run.stderr}")
+    return run.stderr
+
+
+def dump(trace):
+    run = subprocess.run([XHEAP, "dump", trace, "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
+    return list(csv.DictReader(run.stdout.splitlines()))
+
+
+def info(trace):
+    return json.loads(subprocess.run([XHEAP, "info", trace, "-format", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def check_counting(trace):
+    """Each thread's sizes follow each other, and each block is given back before the next one."""
+    last, live, calls = {}, {}, 0
+    for row in dump(trace):
+        tid = row["tid"]
+        if row["action"] == "Free":
+            expect(tid not in live or live[tid] == row["address"], f"thread {tid} freed {row['address']}, not {live.get(tid)}")
+            live.pop(tid, None)
+            continue
+        size = int(row["size"])
+        if size < SMALLEST or size >= SMALLEST + SIZES:
+            continue
+        expect(tid not in last or size == SMALLEST + (last[tid] - SMALLEST + 1) % SIZES, f"thread {tid}: {size} bytes follow {last.get(tid)}")
+        expect(tid not in live, f"thread {tid}: a free is missing before {size} bytes")
+        last[tid], live[tid] = size, row["address"]
+        calls += 1
+    return calls, len(last)
+
+
+def counting():
+    """A busy program, again and again; no call between the two ends is missing."""
+    target, pauses, calls = Target("count", 8), [], 0
+    for number in range(ROUNDS):
+        said = record("count.xht", "-p", target.pid, "--duration", "60ms")
+        pauses.append(float(re.search(r"threads stood for ([\d.]+) ms", said)[1]))
+        if number % 100 == 0 or number == ROUNDS - 1:
+            found, threads = check_counting("count.xht")
+            expect(found > 1000 and threads == 8, f"{found} calls of {threads} threads")
+            calls += found
+    target.end()
+    return f"{ROUNDS} rounds, all stood for {sorted(pauses)[len(pauses) // 2]} ms (median), {max(pauses)} ms at most"
+
+
+def blocked():
+    """Calls that a stop may interrupt end as they would have."""
+    target = Target("blocked", 14)
+    for _ in range(3):
+        record("blocked.xht", "-q", "-p", target.pid, "--duration", "100ms")
+    target.end()
+
+
+def children():
+    """What is forked and executed later is recorded, too, and all is let go of."""
+    target = Target("children")
+    record("children.xht", "-p", target.pid, "--duration", "1500ms")
+    target.end()
+    sizes = {row["size"] for row in dump("children.xht")}
+    expect({"4001", "4002"} <= sizes, f"children's calls are missing: {sorted(sizes)[:20]}")
+    return f"{len(info('children.xht')['processes'])} processes"
+
+
+def loading():
+    """Libraries that come and go later."""
+    target = Target("loads", 2)
+    record("loads.xht", "-p", target.pid, "--duration", "500ms")
+    target.end()
+    expect(any(row["size"] == "5001" for row in dump("loads.xht")), "nothing was recorded")
+
+
+def stopped():
+    """A stopped process stays stopped, and is recorded once it goes on."""
+    target = Target("count")
+    os.kill(target.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "stopped.xht", "-p", str(target.pid), "--duration", "1s"])
+    time.sleep(0.5)
+    state = pathlib.Path(f"/proc/{target.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    os.kill(target.pid, signal.SIGCONT)
+    expect(recorder.wait(30) == 0, "record failed")
+    expect(state == "T", f"its state is {state}")
+    target.end()
+    expect(check_counting("stopped.xht")[0] > 100, "nothing was recorded")
+
+
+def several():
+    """Two at once, of which one ends; the other way round; and all or none."""
+    one, two = Target("count"), Target("count", 2)
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "several.xht", "-p", f"{one.pid},{two.pid}"])
+    time.sleep(0.5)
+    one.end()
+    time.sleep(0.3)
+    expect(recorder.poll() is None, "it ended with the first of two")
+    recorder.send_signal(signal.SIGINT)
+    expect(recorder.wait(30) == 0, "Ctrl-C: it failed")
+    expect({process["pid"] for process in info("several.xht")["processes"]} == {one.pid, two.pid}, "not both are recorded")
+    said = record("none.xht", "-p", two.pid, "-p", 4194303, status=2)
+    expect("no process 4194303" in said, said)
+    expect(not os.path.exists("none.xht"), "a trace of nothing is left")
+    two.end()
+
+
+def ending():
+    """A process that ends ends its recording; one that is killed loses no call that had returned."""
+    target = Target("count", 4)
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "ending.xht", "-p", str(target.pid)])
+    time.sleep(0.4)
+    target.kill()
+    expect(recorder.wait(30) == 0, "record failed")
+    expect(check_counting("ending.xht")[0] > 1000, "nothing was recorded")
+
+
+def killed():
+    """Killed controllers and loggers leave the target running."""
+    target = Target("count", 4)
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "killed.xht", "-p", str(target.pid)])
+    time.sleep(0.4)
+    recorder.kill()
+    recorder.wait()
+    for _ in range(100):
+        time.sleep(0.05)
+        if info("killed.xht")["complete"]:
+            break
+    expect(info("killed.xht")["complete"], "the logger did not end the trace")
+    check_counting("killed.xht")
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "killed2.xht", "-p", str(target.pid)], stderr=subprocess.DEVNULL)
+    time.sleep(0.4)
+    logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    os.kill(int(logger[0]), signal.SIGKILL)
+    recorder.wait(30)
+    time.sleep(0.3)
+    target.end()
+
+
+def refused():
+    """What cannot be attached to is told, and unharmed."""
+    target = Target("seccomp")
+    expect("seccomp" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
+    target.end()
+    target = Target("idle")
+    tracer = subprocess.Popen(["gdb", "-q", "-batch", "-ex", "shell sleep 3", "-p", str(target.pid)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if shutil.which("gdb") else None
+    if tracer:
+        time.sleep(1.5)
+        said = record("no.xht", "-p", target.pid, status=2)
+        expect("traced by" in said, said)
+        tracer.wait(60)
+    target.end()
+    for words, what in ((("-p", "x"), "not a process's number"), (("-p", "1", "ls"), "not both"), (("--duration", "1s", "ls"), "goes with --pid"),
+                        (("-p", "1,"), "not a process's number"), (("-p", "1", "--duration", "soon"), "not a time")):
+        said = record("no.xht", *words, status=2)
+        expect(what in said, said)
+    expect(not os.path.exists("no.xht"), "a trace of nothing is left")
+
+
+def as_somebody():
+    """An ordinary user attaches to their own processes, not to others'."""
+    if os.geteuid() != 0:
+        return "not root: the rest of the test was as an ordinary user"
+    user = pwd.getpwnam("nobody")
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-nobody.")
+    shutil.copy(PROGRAM, folder)
+    shutil.copy(XHEAP, os.path.join(folder, "xheap"))
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    os.chmod(folder, 0o755)
+    more = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "env": dict(os.environ, XDG_RUNTIME_DIR="")}
+    others, own = Target("count"), Target("count", program=os.path.join(folder, "attached"), **more)
+    command = [os.path.join(folder, "xheap"), "record", "-o", "own.xht", "--duration", "300ms", "-p"]
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    allowed = not scope.exists() or scope.read_text().strip() == "0"
+    run = subprocess.run([*command, str(own.pid)], stderr=subprocess.PIPE, text=True, **more)
+    expect(run.returncode == (0 if allowed else 2), f"own: {run.stderr}")
+    expect(allowed or "ptrace_scope" in run.stderr, run.stderr)
+    run = subprocess.run([*command, str(others.pid)], stderr=subprocess.PIPE, text=True, **more)
+    expect(run.returncode == 2 and "may not be traced" in run.stderr, f"another's: {run.returncode} {run.stderr}")
+    others.end()
+    own.end()
+    if allowed:
+        shutil.copy(os.path.join(folder, "own.xht"), "own.xht")
+        expect(check_counting("own.xht")[0] > 100, "nothing was recorded")
+    shutil.rmtree(folder)
+
+
+def main():
+    failed = 0
+    for test in (counting, blocked, children, loading, stopped, several, ending, killed, refused, as_somebody):
+        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
+            continue
+        began = time.monotonic()
+        try:
+            said = test()
+            print(f"{test.__name__}: {said or 'as it should be'}, {time.monotonic() - began:.1f} s")
+        except (Failure, subprocess.SubprocessError, OSError) as failure:
+            print(f"{test.__name__}: {failure}")
+            failed += 1
+    return failed > 0
+
+
+sys.exit(main())

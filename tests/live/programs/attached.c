@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is attached to: attached KIND [THREADS].
+ *   count     each thread asks for 1000, 1001, ... bytes, up to 60999 and again, and gives each back: a missing call is seen
+ *   blocked   a thread in each of the calls that a stop may interrupt; prints what each returned and after how long
+ *   children  forks, the child executes this program as "short", and again, until told to stop
+ *   loads     opens and closes libraries and allocates beneath them
+ *   idle      does nothing
+ *   seccomp   may only do little
+ * It ends when its standard input does, and prints "bad N" with what it found wrong.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+
+static volatile int is_over;
+static unsigned long bad;
+
+static void *count_calls(void *argument)
+{
+	for (unsigned n = 0; !is_over; n = (n + 1) % 60000) {
+		unsigned char *block = malloc(1000 + n);
+		memset(block, (int)n, 1000);
+		if (block[0] != (unsigned char)n || block[999] != (unsigned char)n)
+			__atomic_fetch_add(&bad, 1, __ATOMIC_RELAXED);
+		free(block);
+		/* So few calls that each can be looked at, and so much work that a thread is stopped anywhere. */
+		for (volatile int i = 0; i < (n % 8 ? 20 : 60000); i++)
+			;
+	}
+	return argument;
+}
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+enum { SECONDS = 2 };
+static int epoll, ends[2], sockets[2], semaphore;
+
+static long call_epoll(void) { struct epoll_event event; return epoll_wait(epoll, &event, 1, SECONDS * 1000); }
+static long call_poll(void) { struct pollfd end = {ends[0], POLLIN, 0}; return poll(&end, 1, SECONDS * 1000); }
+static long call_select(void) { struct timeval time = {SECONDS, 0}; return select(0, NULL, NULL, NULL, &time); }
+static long call_nanosleep(void) { struct timespec time = {SECONDS, 0}; return nanosleep(&time, NULL); }
+static long call_receive(void) { char byte; return recv(sockets[0], &byte, 1, 0); }
+static long call_semaphore(void) { struct sembuf down = {0, -1, 0}; struct timespec time = {SECONDS, 0}; return semtimedop(semaphore, &down, 1, &time); }
+static long call_signal(void) { sigset_t set; struct timespec time = {SECONDS, 0}; sigemptyset(&set); sigaddset(&set, SIGUSR2); return sigtimedwait(&set, NULL, &time); }
+
+/* What a stop may do is begin the time anew, never end it. */
+static void *blocked_call(void *argument)
+{
+	static const struct { const char *name; long (*call)(void); int expected; } calls[] = {
+		{"epoll_wait", call_epoll, 0}, {"poll", call_poll, 0}, {"select", call_select, 0}, {"nanosleep", call_nanosleep, 0},
+		{"recv", call_receive, EAGAIN}, {"semtimedop", call_semaphore, EAGAIN}, {"sigtimedwait", call_signal, EAGAIN}};
+	size_t which = (size_t)argument % (sizeof(calls) / sizeof(*calls));
+	double began = now();
+	errno = 0;
+	long result = calls[which].call();
+	int error = result < 0 ? errno : 0;
+	if (error != calls[which].expected || now() - began < SECONDS - 0.01) {
+		printf("%s: %ld, %s, after %.2f s\n", calls[which].name, result, strerror(error), now() - began);
+		__atomic_fetch_add(&bad, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void blocked_begin(void)
+{
+	struct timeval limit = {SECONDS, 0};
+	sigset_t set;
+	epoll = epoll_create1(0);
+	semaphore = semget(IPC_PRIVATE, 1, 0600);
+	if (pipe(ends) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+		exit(2);
+	setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void *children(void *argument)
+{
+	while (!is_over) {
+		pid_t child = fork();
+		if (child == 0) {
+			free(malloc(4001));
+			execl("/proc/self/exe", "attached", "short", NULL);
+			_exit(9);
+		}
+		int status;
+		waitpid(child, &status, 0);
+		if (status != 0)
+			bad++;
+	}
+	return argument;
+}
+
+static void *loads(void *argument)
+{
+	static const char *const names[] = {"libz.so.1", "liblzma.so.5", "libbz2.so.1.0"};
+	for (unsigned i = 0; !is_over; i++) {
+		void *library = dlopen(names[i % 3], RTLD_NOW);
+		free(malloc(5001));
+		if (library)
+			dlclose(library);
+	}
+	return argument;
+}
+
+static void seccomp_begin(void)
+{
+	struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, filter};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		exit(2);
+}
+
+int main(int count, char **arguments)
+{
+	const char *kind = count > 1 ? arguments[1] : "";
+	unsigned thread_count = count > 2 ? (unsigned)atoi(arguments[2]) : 1;
+	pthread_t threads[256];
+	void *(*run)(void *) = !strcmp(kind, "count") || !strcmp(kind, "seccomp") ? count_calls : !strcmp(kind, "blocked") ? blocked_call
+			     : !strcmp(kind, "children") ? children : !strcmp(kind, "loads") ? loads : NULL;
+	if (!strcmp(kind, "short")) {
+		free(malloc(4002));
+		return 0;
+	}
+	if (!strcmp(kind, "blocked"))
+		blocked_begin();
+	if (!strcmp(kind, "seccomp"))
+		seccomp_begin();
+	for (unsigned i = 0; run && i < thread_count; i++)
+		pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i);
+	char byte;
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	is_over = 1;
+	for (unsigned i = 0; run && i < thread_count; i++)
+		pthread_join(threads[i], NULL);
+	if (!strcmp(kind, "blocked"))
+		semctl(semaphore, 0, IPC_RMID);
+	printf("bad %lu\n", bad);
+	return bad != 0;
+}
