@@ -13,7 +13,7 @@ function __xheap_before_command
     for word in $words[3..-1]
         if test $is_value = 1
             set is_value 0
-        else if contains -- $word -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file
+        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file
             set is_value 1
         else if not string match -q -- '-*' $word
             return 1
@@ -36,6 +36,8 @@ complete -c xheap -n __fish_use_subcommand -a help -d 'Say how to use a command'
 complete -c xheap -n __fish_use_subcommand -a version -d 'Print the version'
 
 complete -c xheap -n __xheap_before_command -s o -l output -r -F -d 'Write the trace to FILE'
+complete -c xheap -n __xheap_before_command -s p -l pid -x -a '(__fish_complete_pids)' -d 'Record processes that run'
+complete -c xheap -n __xheap_before_command -l duration -x -d 'With --pid: record for so long'
 complete -c xheap -n __xheap_before_command -l stackwalk -x -a 'HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none' -d 'Stacks only on these calls'
 complete -c xheap -n __xheap_before_command -l stack-depth -x -d 'At most N frames of a stack'
 complete -c xheap -n __xheap_before_command -l no-duration -d 'Do not record how long each call took'

@@ -176,7 +176,7 @@ static int parse(struct record *record, int count, char **arguments)
 	int letter;
 	optind = 0;
 	opterr = 0;
-	while ((letter = getopt_long_only(count, arguments, "+:o:q", long_options, NULL)) != -1) {
+	while ((letter = getopt_long_only(count, arguments, "+:o:p:q", long_options, NULL)) != -1) {
 		const char *word = arguments[optind - 1];
 		if (letter == '?')
 			return cli_fail("record: %s: no such option, or it takes no value; see xheap help record", word);
@@ -535,10 +535,10 @@ static int record_run(int count, char **arguments)
 const struct command command_record = {
 	.name = "record",
 	.usage = "[-o FILE] [OPTIONS] [--] COMMAND [ARG...] | -p PID",
-	.summary = "run a program and record every heap call of it and of what it starts",
+	.summary = "record every heap call of a program and of what it starts, or of processes that run",
 	.run = record_run,
-	.help = "Options (-o is --output, -q is --quiet):\n" RECORD_OPTIONS(X)
+	.help = "Options (-o is --output, -p is --pid, -q is --quiet):\n" RECORD_OPTIONS(X)
 		"\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage, or when it cannot be\nfound, executed or traced, or the trace cannot be written; nothing has been run then.\n"
-		"\nExample:\n  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
+		"\nExamples:\n  xheap record -p $(pidof redis-server) --duration 10s\n  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
 };
 #undef X

@@ -14,7 +14,7 @@ PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
 COMMANDS = ("record", "recover", "heap", "dump", "info")
 # What --help may leave out: itself, and second spellings.
-UNLISTED = {"help", "h", "q", "o", "output", "images"}
+UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
 complaints = []
