@@ -33,7 +33,7 @@ static void tell(const struct record *record, uint32_t kind, pid_t pid)
 	control_send(record->control, &message);
 }
 
-static int logger_start(struct record *record)
+int record_start_logger(struct record *record)
 {
 	int sockets[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
@@ -47,7 +47,7 @@ static int logger_start(struct record *record)
 }
 
 /* All of them, or none. CLI_OK, or CLI_FAILED after a message. */
-static int attach_all(struct record *record)
+int record_attach_all(struct record *record)
 {
 	struct control_message message;
 	int status = CLI_OK;
@@ -115,9 +115,9 @@ int record_attached(struct record *record)
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
-	status = logger_start(record);
+	status = record_start_logger(record);
 	if (status == CLI_OK)
-		status = attach_all(record);
+		status = record_attach_all(record);
 	bool is_recording = status == CLI_OK;
 	if (is_recording) {
 		tell(record, CONTROL_READY, 0);

@@ -22,6 +22,13 @@
 
 static const struct command *const commands[] = {
 	&command_record,
+	&command_start,
+	&command_update,
+	&command_query,
+	&command_sessions,
+	&command_flush,
+	&command_stop,
+	&command_launch,
 	&command_report,
 	&command_recover,
 	&command_info,

@@ -124,11 +124,14 @@ static int parse_pids(struct record *record, const char *text)
 	for (const char *at = text;; at++) {
 		char *end;
 		long pid = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX)
+		record->has_pids = true;
+		if (end == at || (*end && *end != ',') || pid < 0 || pid > INT32_MAX || (pid == 0 && !record->session.session_name))
 			return usage_error("--pid", text, "not a process's number, or several with commas between them");
 		if (record->pid_count == RECORD_PIDS_MAX)
 			return usage_error("--pid", text, "too many processes");
-		record->pids[record->pid_count++] = (pid_t)pid;
+		/* 0: none, as the documented function takes it. */
+		if (pid)
+			record->pids[record->pid_count++] = (pid_t)pid;
 		at = end;
 		if (!*at)
 			return 0;
@@ -170,8 +173,7 @@ static int take_option(struct record *record, int letter)
 	}
 }
 
-/* 0, or an exit status. */
-static int parse(struct record *record, int count, char **arguments)
+int record_parse(struct record *record, const char *command, int count, char **arguments)
 {
 	int letter;
 	optind = 0;
@@ -179,24 +181,33 @@ static int parse(struct record *record, int count, char **arguments)
 	while ((letter = getopt_long_only(count, arguments, "+:o:p:q", long_options, NULL)) != -1) {
 		const char *word = arguments[optind - 1];
 		if (letter == '?')
-			return cli_fail("record: %s: no such option, or it takes no value; see xheap help record", word);
+			return cli_fail("%s: %s: no such option, or it takes no value; see xheap help %s", command, word, command);
 		if (letter == ':')
-			return cli_fail("record: %s: a value is missing; see xheap help record", word);
+			return cli_fail("%s: %s: a value is missing; see xheap help %s", command, word, command);
 		int error = take_option(record, letter);
 		if (error)
 			return error;
 	}
 	record->command = arguments + optind;
-	if (record->pid_count && optind < count)
-		return cli_fail("record: either --pid or a command, not both: %s", arguments[optind]);
+	if (record->session.buffer_max < record->session.buffer_min)
+		record->session.buffer_max = record->session.buffer_min;
+	return 0;
+}
+
+/* 0, or an exit status. */
+static int parse(struct record *record, int count, char **arguments)
+{
+	int error = record_parse(record, "record", count, arguments);
+	if (error)
+		return error;
+	if (record->pid_count && record->command[0])
+		return cli_fail("record: either --pid or a command, not both: %s", record->command[0]);
 	if (record->limit_ms && !record->pid_count)
 		return cli_fail("record: --duration goes with --pid; a command is recorded until it ends");
-	if (optind >= count && !record->pid_count) {
+	if (!record->command[0] && !record->pid_count) {
 		fprintf(stderr, "xheap: record: no command: xheap record [OPTIONS] COMMAND [ARG...]\n");
 		return EXIT_USAGE;
 	}
-	if (record->session.buffer_max < record->session.buffer_min)
-		record->session.buffer_max = record->session.buffer_min;
 	return 0;
 }
 
@@ -242,7 +253,7 @@ static int cannot_write(const char *path, const char *why)
 }
 
 /* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to record. */
-static int check_output(const struct record *record)
+int record_check_output(const struct record *record)
 {
 	const char *path = record->output ? record->output : "", *slash = strrchr(path, '/');
 	char folder[sizeof(record->trace_path)] = ".";
@@ -429,10 +440,19 @@ void record_end_logger(pid_t pid)
 		kill(pid, SIGKILL);
 }
 
+/* What was begun comes to nothing: neither the logger, when it is this recording's alone, nor its trace stays. */
+static void give_up(struct record *record)
+{
+	if (record->is_in_session)
+		return;
+	record_end_logger(record->logger_pid);
+	record_remove_trace(record);
+}
+
 static int run(struct record *record)
 {
-	int sockets[2], go[2], failure[2];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0 || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
+	int sockets[2] = {-1, -1}, go[2], failure[2];
+	if ((!record->is_in_session && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
 		fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
 		return EXIT_USAGE;
 	}
@@ -453,8 +473,10 @@ static int run(struct record *record)
 			_exit(EXIT_USAGE);
 		become_command(record, go[0], failure[1]);
 	}
-	int error = record->command_pid < 0 ? EXIT_USAGE : record_set_path(record, record->command[0], record->command_pid);
-	if (!error) {
+	int error = record->command_pid < 0 ? EXIT_USAGE : 0;
+	if (!error && !record->is_in_session)
+		error = record_set_path(record, record->command[0], record->command_pid);
+	if (!error && !record->is_in_session) {
 		record->logger_pid = fork();
 		if (record->logger_pid == 0) {
 			close(go[1]);
@@ -462,10 +484,12 @@ static int run(struct record *record)
 		}
 		error = record->logger_pid < 0 ? EXIT_USAGE : 0;
 	}
-	close(sockets[1]);
 	close(failure[1]);
 	close(go[0]);
-	record->control = sockets[0];
+	if (!record->is_in_session) {
+		close(sockets[1]);
+		record->control = sockets[0];
+	}
 	int ready;
 	if (!error && write(ids[1], &record->logger_pid, sizeof(record->logger_pid)) > 0 &&
 	    read(failure[0], &ready, sizeof(ready)) == (ssize_t)sizeof(ready)) {
@@ -478,8 +502,7 @@ static int run(struct record *record)
 			waitpid(record->command_pid, NULL, 0);
 		tell(record, CONTROL_EXEC_FAILED, 0);
 		close(record->control);
-		record_end_logger(record->logger_pid);
-		record_remove_trace(record);
+		give_up(record);
 		return error;
 	}
 	job_forward_to(record->command_pid);
@@ -492,21 +515,32 @@ static int run(struct record *record)
 	while (got < 0 && errno == EINTR);
 	if (got == (ssize_t)sizeof(reason)) {
 		tell(record, CONTROL_EXEC_FAILED, 0);
-		record_wait_for_summary(record);
+		if (!record->is_in_session)
+			record_wait_for_summary(record);
 		close(go[1]);
 		waitpid(record->command_pid, NULL, 0);
-		record_end_logger(record->logger_pid);
-		record_remove_trace(record);
+		give_up(record);
 		return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
 	}
 	close(go[1]);
 	int status = job_wait(record->command_pid);
 	tell(record, CONTROL_STATUS, status);
+	if (record->is_in_session)
+		return exit_status(status);
 	record_wait_for_summary(record);
 	int logger_status = 0;
 	waitpid(record->logger_pid, &logger_status, 0);
 	record_print_summary(record, logger_status);
 	return exit_status(status);
+}
+
+int record_launch(struct record *record)
+{
+	int error = find_program(record);
+	if (!error)
+		error = check_program(record);
+	record->is_in_session = true;
+	return error ? error : run(record);
 }
 
 static int record_run(int count, char **arguments)
@@ -519,10 +553,10 @@ static int record_run(int count, char **arguments)
 	if (error)
 		return error;
 	if (record->pid_count)
-		return (error = check_output(record)) ? error : record_attached(record);
+		return (error = record_check_output(record)) ? error : record_attached(record);
 	error = find_program(record);
 	if (!error)
-		error = check_output(record);
+		error = record_check_output(record);
 	if (!error)
 		error = check_program(record);
 	if (error)

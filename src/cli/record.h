@@ -23,8 +23,25 @@ struct record {
 	bool has_summary;
 	pid_t pids[RECORD_PIDS_MAX];  /**< that run already */
 	unsigned pid_count;
+	bool is_in_session;           /**< that was there before: control and logger_pid are its logger's */
+	bool has_pids;                /**< they were told, if only as 0 */
 	uint32_t limit_ms;            /**< record them for so long; 0: until told */
 };
+
+/** Take the options of record, and of a session: 0, or an exit status after a message. Words behind them are left in record->command. */
+int record_parse(struct record *record, const char *command, int count, char **arguments);
+
+/** Whether a trace can be written where it shall go. 0, or an exit status after a message. */
+int record_check_output(const struct record *record);
+
+/** Start the logger; record->control is its socket. CLI_OK, or CLI_FAILED after a message. */
+int record_start_logger(struct record *record);
+
+/** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */
+int record_attach_all(struct record *record);
+
+/** Run the command in the session that record->control leads to. The exit status. */
+int record_launch(struct record *record);
 
 /** Record pids until they end, the time is over, or a signal says so. The exit status. */
 int record_attached(struct record *record);

@@ -7,10 +7,14 @@
 
 bool control_send(int socket, const struct control_message *message)
 {
+	/* Who does not read is not waited for long: targets may wait for the logger. */
+	enum { PATIENCE_MS = 100 };
 	ssize_t sent;
-	do
-		sent = send(socket, message, sizeof(*message), MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
+	while ((sent = send(socket, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT)) < 0) {
+		struct pollfd descriptor = {.fd = socket, .events = POLLOUT};
+		if (errno != EINTR && (errno != EAGAIN || poll(&descriptor, 1, PATIENCE_MS) <= 0))
+			return false;
+	}
 	return sent == (ssize_t)sizeof(*message);
 }
 

@@ -14,6 +14,13 @@ enum control_kind {
 	CONTROL_ATTACH,       /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
 	CONTROL_READY,        /**< to it: that were all; it ends when they have */
 	CONTROL_STOP,         /**< to it: let go of all, and end */
+	CONTROL_DETACH,       /**< to it: let go of pid; answered by CONTROL_DONE */
+	CONTROL_OPTIONS,      /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
+	CONTROL_FLUSH,        /**< to it: write what there is; answered by CONTROL_DONE */
+	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image, CONTROL_DONE */
+	CONTROL_STATE,        /**< from it: state; text is the trace's path */
+	CONTROL_TARGET,       /**< from it: target; text is the command line */
+	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
 	CONTROL_NOTE,         /**< from it: text for the user */
 	CONTROL_SUMMARY       /**< from it, last */
 };
@@ -24,11 +31,31 @@ struct control_summary {
 	int32_t error;
 };
 
+/** A session. */
+struct control_state {
+	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, max_file_bytes;
+	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
+	uint32_t options;             /**< OPTION_* bits */
+	uint32_t wait_limit_ms;
+	int64_t started_realtime_ns;
+};
+
+/** An executed image and what it forked. */
+struct control_target {
+	uint64_t events, lost, truncated, waits, wait_ns, resident_bytes;
+	uint32_t processes, threads;
+	int64_t attached_realtime_ns;
+};
+
 struct control_message {
 	uint32_t kind;
 	int32_t pid;
 	int64_t value;
-	struct control_summary summary;
+	union {
+		struct control_summary summary;
+		struct control_state state;
+		struct control_target target;
+	};
 	char text[1024];
 };
 

@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TMPFS = 0x01021994 };
+#include "os/proc.h"
+
+enum { TMPFS = 0x01021994, NAME_MAX_BYTES = 64, BACKLOG = 16 };
+#define NAME_SUFFIX ".session"
 
 static bool is_tmpfs(const char *path)
 {
@@ -55,6 +60,162 @@ int session_file_write(const char *directory, const char *name, const char *text
 	if (!is_written || rename(temporary, path) != 0)
 		return diag_errno(diag, "cannot write %s", path);
 	return 0;
+}
+
+/* ---- names ---- */
+
+bool session_name_is_good(const char *name)
+{
+	static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t length = strspn(name, inner);
+	return length > 0 && length <= NAME_MAX_BYTES && !name[length] && !strchr("._-", name[0]);
+}
+
+/* A link with the name leads to the session's directory. */
+static void name_path(char *path, size_t size, const char *name)
+{
+	char root[256];
+	session_root(root, sizeof(root));
+	snprintf(path, size, "%s/%.64s" NAME_SUFFIX, root, name);
+}
+
+static int socket_address(struct sockaddr_un *address, const char *directory)
+{
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int length = snprintf(address->sun_path, sizeof(address->sun_path), "%s/control", directory);
+	return length < (int)sizeof(address->sun_path) ? 0 : -ENAMETOOLONG;
+}
+
+static int connect_in(const char *directory)
+{
+	struct sockaddr_un address;
+	if (socket_address(&address, directory) != 0)
+		return -ENAMETOOLONG;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	int error = -errno;
+	close(fd);
+	return error;
+}
+
+int session_listen(const char *directory, struct diag *diag)
+{
+	struct sockaddr_un address;
+	int error = socket_address(&address, directory);
+	if (error)
+		return diag_fail(diag, -error, "the path of %s is too long for a socket", directory);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, BACKLOG))
+		return fd;
+	error = diag_errno(diag, "cannot make the socket %s", address.sun_path);
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static int name_directory(const char *name, char *directory, size_t size)
+{
+	char path[400];
+	name_path(path, sizeof(path), name);
+	ssize_t length = readlink(path, directory, size - 1);
+	if (length < 0)
+		return -errno;
+	directory[length] = 0;
+	return 0;
+}
+
+int session_name_take(const char *name, const char *directory, struct diag *diag)
+{
+	char path[400], other[512];
+	name_path(path, sizeof(path), name);
+	for (int attempt = 0; attempt < 3; attempt++) {
+		if (!symlink(directory, path))
+			return 0;
+		if (errno != EEXIST)
+			return diag_errno(diag, "cannot make %s", path);
+		/* One whose logger is dead has no name any more. */
+		int fd = name_directory(name, other, sizeof(other)) ? -ENOENT : connect_in(other);
+		if (fd >= 0) {
+			close(fd);
+			break;
+		}
+		unlink(path);
+	}
+	return diag_fail(diag, EEXIST, "there is a session %s already", name);
+}
+
+void session_name_drop(const char *name)
+{
+	char path[400];
+	name_path(path, sizeof(path), name);
+	unlink(path);
+}
+
+int session_connect(const char *name, struct diag *diag)
+{
+	char directory[512];
+	int error = session_name_is_good(name) ? name_directory(name, directory, sizeof(directory)) : -ENOENT;
+	if (error)
+		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
+	int fd = connect_in(directory);
+	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s is gone; xheap recover saves what it recorded", name);
+}
+
+void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
+{
+	char root[256];
+	session_root(root, sizeof(root));
+	DIR *directory = opendir(root);
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		size_t length = strlen(entry->d_name), suffix = strlen(NAME_SUFFIX);
+		if (length <= suffix || strcmp(entry->d_name + length - suffix, NAME_SUFFIX) != 0)
+			continue;
+		entry->d_name[length - suffix] = 0;
+		if (session_name_is_good(entry->d_name))
+			visit(cookie, entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* The value of a line "name=value" of the file. */
+static bool file_value(const char *path, const char *name, char *value, size_t size)
+{
+	char line[4200];
+	size_t length = strlen(name);
+	bool is_found = false;
+	FILE *file = fopen(path, "re");
+	while (file && !is_found && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		is_found = !strncmp(line, name, length) && line[length] == '=' && line[length + 1];
+		if (is_found)
+			snprintf(value, size, "%.*s", (int)size - 1, line + length + 1);
+	}
+	if (file)
+		fclose(file);
+	return is_found;
+}
+
+/* A region whose file is still there belongs to a logger that is, or will be recovered. */
+bool session_of_process(pid_t pid, char *name, size_t size)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(pid, &maps);
+	bool is_found = false;
+	for (int i = 0; i < count && !is_found; i++) {
+		char path[600];
+		char *slash = strrchr(maps[i].path, '/');
+		if (!strstr(maps[i].path, "/xheap-") || !slash || strncmp(slash, "/region.", 8) != 0 || access(maps[i].path, F_OK) != 0)
+			continue;
+		*slash = 0;
+		snprintf(path, sizeof(path), "%s/session", maps[i].path);
+		is_found = file_value(path, "name", name, size) || file_value(path, "trace", name, size);
+	}
+	free(maps);
+	return is_found;
 }
 
 void session_directory_remove(const char *path)

@@ -6,7 +6,9 @@
 #ifndef XHEAP_SESSION_DIRECTORY_H
 #define XHEAP_SESSION_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/diag.h"
 
@@ -18,6 +20,27 @@ int session_directory_make(char *path, size_t size, struct diag *diag);
 
 /** Write text to directory/name, whole or not at all. */
 int session_file_write(const char *directory, const char *name, const char *text, struct diag *diag);
+
+/** Whether the text can be a session's name: letters, digits, and . _ - behind the first, up to 64. */
+bool session_name_is_good(const char *name);
+
+/** Give the session in the directory a name. -EEXIST: a living one has it. */
+int session_name_take(const char *name, const char *directory, struct diag *diag);
+
+/** Nobody has the name any more. */
+void session_name_drop(const char *name);
+
+/** Connect to the session with this name: a socket (control.h), or a negative errno with the reason in diag. */
+int session_connect(const char *name, struct diag *diag);
+
+/** Call visit with the name of each session of this user, alive or not. */
+void session_each(void (*visit)(void *cookie, const char *name), void *cookie);
+
+/** Whether a session records the process already: true, with its name, or its trace's path when it has none. */
+bool session_of_process(pid_t pid, char *name, size_t size);
+
+/** Where a session takes connections: its directory's socket. A descriptor, or a negative errno. */
+int session_listen(const char *directory, struct diag *diag);
 
 /** Remove the directory and everything in it. */
 void session_directory_remove(const char *path);

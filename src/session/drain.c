@@ -917,6 +917,12 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 	region_free(region);
 }
 
+void drain_region_totals(const struct drain_region *region, struct drain_totals *totals)
+{
+	*totals = (struct drain_totals){0};
+	add_counters(region, totals);
+}
+
 void drain_totals(const struct drain *drain, struct drain_totals *totals)
 {
 	*totals = drain->past;

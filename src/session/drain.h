@@ -71,6 +71,9 @@ void drain_end_tid(struct drain_region *region, uint32_t slot, uint32_t tid);
 /** All processes have ended or are let go: take everything, write it, forget the region. */
 void drain_remove(struct drain_region *region, int *error, struct diag *diag);
 
+/** Sums of one region. */
+void drain_region_totals(const struct drain_region *region, struct drain_totals *totals);
+
 /** Sums over all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);
 

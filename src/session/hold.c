@@ -82,6 +82,7 @@ static void answer(struct hold *hold, int error, const char *text)
 		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = request->pid, .value = error};
 		snprintf(message.text, sizeof(message.text), "%s", text);
 		control_send(request->control, &message);
+		close(request->control);
 	} else {
 		__atomic_store_n(&request->mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
 		syscall(SYS_futex, &request->mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -269,8 +270,13 @@ static void finish(struct hold *hold, struct hold_result *result)
 static void attach_one(struct hold *hold, struct hold_result *result)
 {
 	struct inject_pause pause;
-	char text[200];
+	char text[200], other[128];
 	result->kind = HOLD_FAILED;
+	if (session_of_process(result->pid, other, sizeof(other))) {
+		snprintf(text, sizeof(text), "process %d is recorded already, by %s", (int)result->pid, other);
+		answer(hold, -EEXIST, text);
+		return;
+	}
 	int error = make_region(hold, result);
 	if (error) {
 		answer(hold, error, result->diag.text);

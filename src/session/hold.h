@@ -25,7 +25,7 @@ struct hold_request {
 	uint32_t parent, exec_generation; /**< for the trace */
 	struct region_mail *mail;     /**< to answer when it is held; NULL for the command itself */
 	const char *region_inode_path;
-	int control;                  /**< the command's socket, for the answer about the command itself */
+	int control;                  /**< a socket for the answer about the command itself; closed then */
 	bool is_launch;
 	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
 };

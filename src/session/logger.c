@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -61,6 +62,7 @@ struct target {
 	char region_path[512];
 	uint32_t parent, exec_generation;
 	uint32_t alive;
+	bool is_let_go;               /* its last process runs on */
 	struct member member[REGION_PROCESS_MAX];
 	uint32_t member_count;
 	uint32_t doorbell_seen;
@@ -70,9 +72,18 @@ struct target {
 /* Wait statuses that the command told us. */
 struct told { pid_t pid; int status; struct told *next; };
 
+/* Who tells us what to do. */
+struct controller {
+	int socket;
+	struct controller *next;
+};
+
 struct logger {
 	const struct session_options *options;
-	int control;
+	struct session_options *own_options; /* the same; they may change */
+	int control;                  /* of who started us; it is one of the controllers */
+	struct controller *controllers;
+	int listener;                 /* of a session; -1 */
 	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
 	char directory[400];
 	struct writer *writer;
@@ -102,12 +113,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+static void tell_all(const struct logger *logger, const struct control_message *message)
+{
+	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
+		control_send(controller->socket, message);
+}
+
 static void note(struct logger *logger, const char *text)
 {
 	struct control_message message = {.kind = CONTROL_NOTE};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
-	if (logger->has_controller)
-		control_send(logger->control, &message);
+	tell_all(logger, &message);
 }
 
 /* ---- our death ---- */
@@ -593,67 +609,237 @@ static bool results_check(struct logger *logger)
 	return has_any;
 }
 
-/* ---- the command ---- */
+/* ---- controllers ---- */
 
-static void control_handle(struct logger *logger, const struct control_message *message)
+static void done(int socket, int error, const char *text)
+{
+	struct control_message message = {.kind = CONTROL_DONE, .value = error};
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	control_send(socket, &message);
+}
+
+static uint64_t cpu_ns(void);
+static void member_detach(struct logger *logger, struct target *target, uint32_t index);
+
+static bool is_pid_traced(const struct logger *logger, pid_t pid)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (member_of_pid(target, pid) != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static void handle_attach(struct logger *logger, int socket, pid_t pid)
+{
+	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = dup(socket), .is_attach = true};
+	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
+	if (is_pid_traced(logger, pid)) {
+		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
+		control_send(socket, &message);
+		close(request.control);
+	} else if (!holder_start(logger->holder, &request)) {
+		message.value = -EAGAIN;
+		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
+		control_send(socket, &message);
+		close(request.control);
+	}
+}
+
+static void handle_detach(struct logger *logger, int socket, pid_t pid)
+{
+	char text[100];
+	for (struct target *target = logger->targets; target; target = target->next) {
+		members_find(logger, target);
+		uint32_t index = member_of_pid(target, pid);
+		if (index == UINT32_MAX)
+			continue;
+		member_detach(logger, target, index);
+		done(socket, 0, "");
+		return;
+	}
+	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
+	done(socket, -ESRCH, text);
+}
+
+static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)
+{
+	/* For those that come; what is there goes by the words in its region. */
+	struct session_options *options = logger->own_options;
+	const uint32_t stacks = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE;
+	options->stack_kinds = wanted->options & stacks;
+	options->on_full_wait = wanted->options & OPTION_WAIT;
+	options->wait_limit_ms = wanted->wait_limit_ms;
+	for (struct target *target = logger->targets; target; target = target->next) {
+		uint32_t kept = target->region.header->options & ~(stacks | OPTION_WAIT);
+		__atomic_store_n(&target->region.header->options, kept | (wanted->options & (stacks | OPTION_WAIT)), __ATOMIC_RELEASE);
+		target->region.header->wait_limit_ms = wanted->wait_limit_ms;
+	}
+	done(socket, 0, "");
+}
+
+static void handle_flush(struct logger *logger, int socket)
+{
+	int error = 0;
+	clock_settle(logger, true);
+	for (struct target *target = logger->targets; target; target = target->next)
+		drain_poll(target->drain, true, &error, &logger->diag);
+	if (!error)
+		error = writer_flush(logger->writer, &logger->diag);
+	done(socket, error, error ? logger->diag.text : "");
+}
+
+static uint32_t buffers_free(const struct region *region)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->buffer_ready; i++)
+		count += __atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FREE;
+	return count;
+}
+
+static uint32_t threads_live(const struct region *region)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->slot_ready; i++)
+		count += __atomic_load_n(&region_slot(region, i)->state, __ATOMIC_RELAXED) == SLOT_LIVE;
+	return count;
+}
+
+static void tell_target(struct logger *logger, int socket, struct target *target)
+{
+	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
+	struct drain_totals totals;
+	drain_region_totals(target->drain, &totals);
+	message.target = (struct control_target){
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region)};
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && target->member[i].pid)
+			message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
+	proc_command(message.pid, message.text, sizeof(message.text));
+	control_send(socket, &message);
+}
+
+static void handle_query(struct logger *logger, int socket)
+{
+	const struct session_options *options = logger->options;
+	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
+	struct drain_totals totals;
+	drain_totals(logger->drain, &totals);
+	message.state = (struct control_state){
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = writer_size_bytes(logger->writer),
+		.buffers_written = totals.buffers_written, .logger_cpu_ns = cpu_ns(), .max_file_bytes = options->max_file_bytes,
+		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
+		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
+		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
+	for (struct target *target = logger->targets; target; target = target->next) {
+		message.state.targets += target->alive > 0;
+		message.state.buffers_now += target->region.buffer_ready;
+		message.state.buffers_free += buffers_free(&target->region);
+	}
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, options->trace_path);
+	control_send(socket, &message);
+	for (struct target *target = logger->targets; target; target = target->next)
+		if (target->alive)
+			tell_target(logger, socket, target);
+	done(socket, logger->error, logger->error ? logger->diag.text : "");
+}
+
+static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
+{
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
+				       .control = dup(socket), .is_launch = true};
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
+	logger->command_pid = message->pid;
+	logger->is_command_known = true;
+	if (!holder_start(logger->holder, &request))
+		close(request.control);
+}
+
+static void handle_status(struct logger *logger, const struct control_message *message)
+{
+	struct told *told = calloc(1, sizeof(*told));
+	if (told) {
+		*told = (struct told){message->pid, (int)message->value, logger->told};
+		logger->told = told;
+	}
+	if (message->pid == logger->command_pid)
+		logger->is_command_over = true;
+}
+
+static void control_handle(struct logger *logger, int socket, const struct control_message *message)
 {
 	switch (message->kind) {
-	case CONTROL_LAUNCH: {
-		struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
-					       .control = logger->control, .is_launch = true};
-		snprintf(request.path, sizeof(request.path), "%s", message->text);
-		logger->command_pid = message->pid;
-		logger->is_command_known = true;
-		holder_start(logger->holder, &request);
-		break;
-	}
-	case CONTROL_ATTACH: {
-		struct hold_request request = {.pid = message->pid, .tid = message->pid, .parent = TRACE_NONE, .control = logger->control,
-					       .is_attach = true};
-		holder_start(logger->holder, &request);
-		break;
-	}
-	case CONTROL_READY:
-		logger->is_command_over = true;
-		break;
-	case CONTROL_STOP:
-		logger->is_stopping = true;
-		break;
+	case CONTROL_LAUNCH: handle_launch(logger, socket, message); break;
+	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
+	case CONTROL_DETACH: handle_detach(logger, socket, message->pid); break;
+	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
+	case CONTROL_FLUSH: handle_flush(logger, socket); break;
+	case CONTROL_QUERY: handle_query(logger, socket); break;
+	case CONTROL_READY: logger->is_command_over = true; break;
+	case CONTROL_STOP: logger->is_stopping = true; break;
 	case CONTROL_EXEC_FAILED:
 		holder_cancel(logger->holder, NULL, message->pid);
 		logger->is_command_over = true;
 		break;
-	case CONTROL_STATUS: {
-		struct told *told = calloc(1, sizeof(*told));
-		if (told) {
-			*told = (struct told){message->pid, (int)message->value, logger->told};
-			logger->told = told;
-		}
-		if (message->pid == logger->command_pid)
-			logger->is_command_over = true;
-		break;
+	case CONTROL_STATUS: handle_status(logger, message); break;
+	default: break;
 	}
-	default:
-		break;
+}
+
+static bool controller_add(struct logger *logger, int socket)
+{
+	struct controller *controller = malloc(sizeof(*controller));
+	if (!controller)
+		return false;
+	*controller = (struct controller){socket, logger->controllers};
+	logger->controllers = controller;
+	watch_add(logger->watch, socket);
+	return true;
+}
+
+/* Only its user, and root, may say what a session does. */
+static void controllers_accept(struct logger *logger)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int socket;
+	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
+		    !controller_add(logger, socket))
+			close(socket);
+}
+
+static void controller_gone(struct logger *logger, struct controller **link)
+{
+	struct controller *controller = *link;
+	*link = controller->next;
+	if (controller->socket == logger->control) {
+		logger->has_controller = false;
+		logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+		if (!logger->options->session_name)
+			logger->is_stopping = logger->options->is_attached;
+	} else {
+		close(controller->socket);
 	}
+	free(controller);
 }
 
 static bool control_check(struct logger *logger)
 {
 	struct control_message message;
 	bool has_any = false;
-	while (logger->has_controller) {
-		int got = control_receive(logger->control, &message, 0);
-		if (got == 0)
-			break;
-		if (got < 0) {
-			logger->has_controller = false;
-			logger->is_command_over = true; /* nobody will tell us; its pidfd does */
-			logger->is_stopping = logger->options->is_attached;
-			break;
+	controllers_accept(logger);
+	for (struct controller **link = &logger->controllers; *link;) {
+		int got = control_receive((*link)->socket, &message, 0);
+		if (got > 0) {
+			control_handle(logger, (*link)->socket, &message);
+			has_any = true;
+		} else if (got < 0) {
+			controller_gone(logger, link);
+		} else {
+			link = &(*link)->next;
 		}
-		control_handle(logger, &message);
-		has_any = true;
 	}
 	return has_any;
 }
@@ -735,7 +921,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 /* A forked process that has not called the heap yet is in no list, but may still write into the region. */
 static bool target_is_over(const struct target *target)
 {
-	return target->alive == 0 && !proc_is_in_use(target->region_path, target->region.fd);
+	return target->alive == 0 && (target->is_let_go || !proc_is_in_use(target->region_path, target->region.fd));
 }
 
 static bool everybody_is_gone(struct logger *logger)
@@ -744,7 +930,7 @@ static bool everybody_is_gone(struct logger *logger)
 		return false;
 	if (logger->is_stopping)
 		return true;
-	if (!logger->is_command_over)
+	if (!logger->is_command_over || logger->options->session_name)
 		return false;
 	return logger->options->until_exit || !logger->targets;
 }
@@ -786,8 +972,9 @@ static void session_write(struct logger *logger)
 {
 	char text[12000];
 	snprintf(text, sizeof(text),
-		 "trace=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
-		 logger->options->trace_path, (int)getpid(), (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
+		 "trace=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
+		 logger->options->trace_path, logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
+		 (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
 		 (unsigned long long)logger->clock.writer.start_ticks, (unsigned long long)logger->clock.writer.mult, logger->clock.writer.shift,
 		 (long long)logger->clock.writer.start_realtime_ns, logger->options->command);
 	session_file_write(logger->directory, "session", text, NULL);
@@ -824,6 +1011,23 @@ static void options_write(struct logger *logger)
 	}
 }
 
+/* A session has a name, by which it is found, and takes connections. */
+static int session_begin(struct logger *logger)
+{
+	const char *name = logger->options->session_name;
+	logger->listener = -1;
+	if (!name)
+		return 0;
+	logger->listener = session_listen(logger->directory, &logger->diag);
+	return logger->listener < 0 ? logger->listener : session_name_take(name, logger->directory, &logger->diag);
+}
+
+static void session_over(const struct logger *logger)
+{
+	if (logger->options->session_name)
+		session_name_drop(logger->options->session_name);
+}
+
 static int logger_begin(struct logger *logger)
 {
 	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes, .resolution_ns = SESSION_RESOLUTION_NS};
@@ -831,7 +1035,12 @@ static int logger_begin(struct logger *logger)
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)
 		return error;
-	error = writer_open(&logger->writer, logger->options->trace_path, &writer, &logger->diag);
+	error = session_begin(logger);
+	if (!error) {
+		error = writer_open(&logger->writer, logger->options->trace_path, &writer, &logger->diag);
+		if (error)
+			session_over(logger);
+	}
 	if (error) {
 		session_directory_remove(logger->directory);
 		return error;
@@ -842,7 +1051,8 @@ static int logger_begin(struct logger *logger)
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
-	watch_add(logger->watch, logger->control);
+	controller_add(logger, logger->control);
+	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
 	return 0;
 }
@@ -873,6 +1083,7 @@ static void member_detach(struct logger *logger, struct target *target, uint32_t
 			 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6);
 	note(logger, text);
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
+	target->is_let_go = target->alive == 0;
 }
 
 static void detach_all(struct logger *logger)
@@ -913,8 +1124,8 @@ static void logger_end(struct logger *logger)
 		.error = logger->error ? logger->error : error ? error : close_error};
 	message.summary.size_bytes = stat(logger->options->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
 	snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
-	if (logger->has_controller)
-		control_send(logger->control, &message);
+	session_over(logger);
+	tell_all(logger, &message);
 	session_directory_remove(logger->directory);
 }
 
@@ -942,10 +1153,11 @@ static void logger_isolate(int control)
 int logger_run(const struct session_options *options, int control)
 {
 	struct logger *logger = calloc(1, sizeof(*logger));
+	struct session_options own = *options;
 	if (!logger)
 		return 2;
 	logger_isolate(control);
-	logger->options = options;
+	logger->options = logger->own_options = &own;
 	logger->control = control;
 	logger->has_controller = true;
 	struct control_message message = {.kind = CONTROL_LAUNCHED};

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct session_options {
+	const char *session_name;     /**< of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
 	const char *trace_path;       /**< absolute */
 	const char *command;          /**< command line, for the trace */
 	uint32_t buffer_size;         /**< bytes */

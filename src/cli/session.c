@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the session's logger by
+ * the name, tells it one thing, and prints the answer.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/grid.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/record.h"
+#include "inject/inject.h"
+#include "recorder/recorder.h"
+#include "session/control.h"
+#include "session/directory.h"
+
+enum { ANSWER_MS = 10000, TARGETS_MAX = 100000 };
+
+/* ---- talking ---- */
+
+/* What a logger answers to CONTROL_QUERY. */
+struct state {
+	char *name;
+	bool is_alive;
+	pid_t logger_pid;
+	struct control_state session;
+	char path[sizeof(((struct control_message *)0)->text)];
+	struct control_message *targets;
+	size_t target_count, target_capacity;
+	int error;
+	char reason[256];
+};
+
+static int connect_to(const char *name)
+{
+	struct diag diag = {""};
+	int socket = session_connect(name, &diag);
+	return socket >= 0 ? socket : (cli_fail("%s", diag.text), -1);
+}
+
+/* The next message that is no note; notes are printed. False: none came. */
+static bool receive(int socket, struct control_message *message)
+{
+	for (;;) {
+		if (control_receive(socket, message, ANSWER_MS) <= 0)
+			return false;
+		if (message->kind != CONTROL_NOTE)
+			return true;
+		fprintf(stderr, "xheap: %s\n", message->text);
+	}
+}
+
+/* Tell it something that it answers by CONTROL_DONE. CLI_OK, or CLI_FAILED after a message. */
+static int ask(int socket, const struct control_message *message)
+{
+	struct control_message answer;
+	if (!control_send(socket, message))
+		return cli_fail("the session's logger is gone");
+	do
+		if (!receive(socket, &answer))
+			return cli_fail("the session's logger does not answer");
+	while (answer.kind != CONTROL_DONE);
+	return answer.value ? cli_fail("%s", answer.text[0] ? answer.text : strerror((int)-answer.value)) : CLI_OK;
+}
+
+static bool query(int socket, struct state *state)
+{
+	struct control_message message = {.kind = CONTROL_QUERY};
+	if (!control_send(socket, &message))
+		return false;
+	while (receive(socket, &message)) {
+		switch (message.kind) {
+		case CONTROL_STATE:
+			state->is_alive = true;
+			state->logger_pid = message.pid;
+			state->session = message.state;
+			memcpy(state->path, message.text, sizeof(state->path));
+			break;
+		case CONTROL_TARGET:
+			memory_grow(state->targets, state->target_count, state->target_capacity);
+			state->targets[state->target_count++] = message;
+			break;
+		case CONTROL_DONE:
+			state->error = (int)message.value;
+			snprintf(state->reason, sizeof(state->reason), "%.250s", message.text);
+			return state->is_alive;
+		default:
+			break;
+		}
+	}
+	return false;
+}
+
+/* ---- start ---- */
+
+static int take_name(int count, char **arguments, const char *command)
+{
+	if (count < 2 || arguments[1][0] == '-')
+		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
+	if (!session_name_is_good(arguments[1]))
+		return cli_fail("%s: \"%s\" cannot be a session's name: letters, digits, and . _ - behind the first, up to 64", command, arguments[1]);
+	return CLI_OK;
+}
+
+static int only_a_name(int count, char **arguments, const char *command)
+{
+	int status = take_name(count, arguments, command);
+	return status == CLI_OK && count > 2 ? cli_fail("%s: %s: not expected here; see xheap help %s", command, arguments[2], command) : status;
+}
+
+static int check_pids(const struct record *record)
+{
+	struct diag diag = {""};
+	for (unsigned i = 0; i < record->pid_count; i++)
+		if (inject_check(record->pids[i], &diag))
+			return cli_fail("%s", diag.text);
+	return CLI_OK;
+}
+
+/* The logger has begun when it answers. */
+static int wait_until_begun(struct record *record)
+{
+	struct control_message message = {.kind = CONTROL_FLUSH};
+	control_send(record->control, &message);
+	if (!receive(record->control, &message))
+		return cli_fail("the session's logger has died");
+	return message.value ? cli_fail("%s", message.text) : CLI_OK;
+}
+
+static int start_run(int count, char **arguments)
+{
+	struct record *record = memory_zeroed(1, sizeof(*record));
+	char file[128];
+	int status = take_name(count, arguments, "start");
+	session_options_init(&record->session);
+	record->session.session_name = count > 1 ? arguments[1] : NULL;
+	if (status == CLI_OK)
+		status = record_parse(record, "start", count - 1, arguments + 1);
+	if (status == CLI_OK && record->command[0])
+		status = cli_fail("start: %s: not expected here; xheap launch %s %s... runs a command in the session", record->command[0], arguments[1],
+				  record->command[0]);
+	if (status == CLI_OK && record->limit_ms)
+		status = cli_fail("start: --duration is record's; a session lasts until xheap stop %s", arguments[1]);
+	if (status != CLI_OK)
+		return status;
+	snprintf(file, sizeof(file), "xheap.%s.xht", arguments[1]);
+	if (!record->output)
+		record->output = file;
+	int taken = session_connect(arguments[1], &(struct diag){""});
+	if (taken >= 0) {
+		close(taken);
+		return cli_fail("there is a session %s already", arguments[1]);
+	}
+	status = record_check_output(record);
+	if (status == CLI_OK)
+		status = check_pids(record);
+	if (status == CLI_OK)
+		status = record_set_path(record, arguments[1], getpid());
+	record->session.command = arguments[1];
+	record->session.is_attached = true;
+	if (status == CLI_OK)
+		status = record_start_logger(record);
+	if (status != CLI_OK)
+		return status;
+	status = wait_until_begun(record);
+	bool has_begun = status == CLI_OK;
+	if (has_begun && record->pid_count)
+		status = record_attach_all(record);
+	if (status == CLI_OK) {
+		if (!record->is_quiet)
+			fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", arguments[1], record->output, arguments[1]);
+		return CLI_OK;
+	}
+	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
+	if (has_begun) {
+		record_wait_for_summary(record);
+		record_remove_trace(record);
+	}
+	return status;
+}
+
+/* ---- update ---- */
+
+struct update {
+	const char *name;
+	struct record record;         /* -p: the set as it shall be */
+	pid_t added[RECORD_PIDS_MAX], removed[RECORD_PIDS_MAX];
+	unsigned added_count, removed_count;
+	bool has_options;
+};
+
+static int parse_pid_list(const char *option, const char *text, pid_t *pids, unsigned *count)
+{
+	for (const char *at = text;;) {
+		char *end;
+		long pid = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX || *count == RECORD_PIDS_MAX)
+			return cli_fail("update: %s %s: not a process's number, or several with commas between them", option, text);
+		pids[(*count)++] = (pid_t)pid;
+		if (!*end)
+			return CLI_OK;
+		at = end + 1;
+	}
+}
+
+/* --add-pid and --remove-pid are this command's own; the rest is record's. */
+static int update_parse(struct update *update, int count, char **arguments)
+{
+	char **rest = memory_resize(NULL, (size_t)count + 1, sizeof(*rest));
+	int kept = 0, status = CLI_OK;
+	rest[kept++] = arguments[1];
+	for (int i = 2; i < count && status == CLI_OK; i++) {
+		const char *word = arguments[i] + strspn(arguments[i], "-");
+		bool is_added = !strcasecmp(word, "add-pid"), is_removed = !strcasecmp(word, "remove-pid");
+		if (arguments[i][0] != '-' || (!is_added && !is_removed)) {
+			rest[kept++] = arguments[i];
+			continue;
+		}
+		if (++i == count)
+			status = cli_fail("update: %s: a value is missing; see xheap help update", arguments[i - 1]);
+		else
+			status = is_added ? parse_pid_list("--add-pid", arguments[i], update->added, &update->added_count)
+					  : parse_pid_list("--remove-pid", arguments[i], update->removed, &update->removed_count);
+	}
+	rest[kept] = NULL;
+	if (status == CLI_OK)
+		status = record_parse(&update->record, "update", kept, rest);
+	if (status == CLI_OK && update->record.command[0])
+		status = cli_fail("update: %s: not expected here; see xheap help update", update->record.command[0]);
+	return status;
+}
+
+static bool is_among(const pid_t *pids, unsigned count, pid_t pid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* -p replaces the set: what is not in it goes, what is not there comes. */
+static void update_settle(struct update *update, const struct state *state)
+{
+	if (!update->record.has_pids)
+		return;
+	for (size_t i = 0; i < state->target_count; i++)
+		if (!is_among(update->record.pids, update->record.pid_count, state->targets[i].pid) && update->removed_count < RECORD_PIDS_MAX)
+			update->removed[update->removed_count++] = state->targets[i].pid;
+	for (unsigned i = 0; i < update->record.pid_count; i++) {
+		bool is_there = false;
+		for (size_t k = 0; k < state->target_count; k++)
+			is_there |= state->targets[k].pid == update->record.pids[i];
+		if (!is_there && update->added_count < RECORD_PIDS_MAX)
+			update->added[update->added_count++] = update->record.pids[i];
+	}
+}
+
+static int update_do(struct update *update, int socket)
+{
+	struct state state = {.name = NULL};
+	if (!query(socket, &state))
+		return cli_fail("the session's logger does not answer");
+	update_settle(update, &state);
+	free(state.targets);
+	struct record *record = &update->record;
+	memcpy(record->pids, update->added, sizeof(update->added));
+	record->pid_count = update->added_count;
+	record->control = socket;
+	int status = check_pids(record);
+	if (status == CLI_OK && record->pid_count)
+		status = record_attach_all(record);
+	/* All or nothing: those that came go again. */
+	for (unsigned i = 0; status != CLI_OK && i < record->pid_count; i++) {
+		struct control_message answer, message = {.kind = CONTROL_DETACH, .pid = record->pids[i]};
+		control_send(socket, &message);
+		receive(socket, &answer);
+	}
+	for (unsigned i = 0; status == CLI_OK && i < update->removed_count; i++)
+		status = ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = update->removed[i]});
+	if (status == CLI_OK && update->has_options)
+		status = ask(socket, &(struct control_message){.kind = CONTROL_OPTIONS, .state = {
+			.options = session_options_word(&record->session), .wait_limit_ms = record->session.wait_limit_ms}});
+	return status;
+}
+
+static int update_run(int count, char **arguments)
+{
+	struct update *update = memory_zeroed(1, sizeof(*update));
+	int status = take_name(count, arguments, "update");
+	if (status != CLI_OK)
+		return status;
+	int socket = connect_to(arguments[1]);
+	if (socket < 0)
+		return CLI_FAILED;
+	struct state state = {.name = NULL};
+	if (!query(socket, &state))
+		return cli_fail("the session's logger does not answer");
+	free(state.targets);
+	/* What is not said stays. */
+	struct session_options *options = &update->record.session;
+	session_options_init(options);
+	options->session_name = arguments[1];
+	options->stack_kinds = state.session.options & (OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE);
+	options->on_full_wait = state.session.options & OPTION_WAIT;
+	options->wait_limit_ms = state.session.wait_limit_ms;
+	const struct session_options before = *options;
+	status = update_parse(update, count, arguments);
+	update->has_options = options->stack_kinds != before.stack_kinds || options->on_full_wait != before.on_full_wait ||
+			      options->wait_limit_ms != before.wait_limit_ms;
+	if (status == CLI_OK)
+		status = update_do(update, socket);
+	close(socket);
+	free(update);
+	return status;
+}
+
+/* ---- query and sessions ---- */
+
+static void json_target(struct json *json, const struct control_message *target)
+{
+	json_begin_object(json, NULL);
+	json_count(json, "pid", (uint64_t)target->pid);
+	json_text(json, "command", target->text);
+	json_count(json, "processes", target->target.processes);
+	json_count(json, "threads", target->target.threads);
+	json_count(json, "events", target->target.events);
+	json_count(json, "lost_events", target->target.lost);
+	json_count(json, "truncated_stacks", target->target.truncated);
+	json_count(json, "waits", target->target.waits);
+	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
+	json_count(json, "resident_bytes", target->target.resident_bytes);
+	json_end_object(json);
+}
+
+static void json_state(struct json *json, const struct state *state)
+{
+	const struct control_state *session = &state->session;
+	json_begin_object(json, NULL);
+	json_text(json, "name", state->name);
+	json_bool(json, "alive", state->is_alive);
+	if (state->is_alive) {
+		json_count(json, "logger_pid", (uint64_t)state->logger_pid);
+		json_text(json, "file", state->path);
+		json_count(json, "size_bytes", session->size_bytes);
+		json_count(json, "events", session->events);
+		json_count(json, "lost_events", session->lost);
+		json_count(json, "truncated_stacks", session->truncated);
+		json_count(json, "waits", session->waits);
+		json_time(json, "wait_us", (int64_t)session->wait_ns);
+		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
+		json_count(json, "buffer_size", session->buffer_size);
+		json_count(json, "min_buffers", session->buffer_min);
+		json_count(json, "max_buffers", session->buffer_max);
+		json_count(json, "buffers", session->buffers_now);
+		json_count(json, "free_buffers", session->buffers_free);
+		json_count(json, "buffers_written", session->buffers_written);
+		json_text(json, "on_full", session->options & OPTION_WAIT ? "wait" : "drop");
+		if (state->error)
+			json_text(json, "error", state->reason);
+		json_begin_array(json, "targets");
+		for (size_t i = 0; i < state->target_count; i++)
+			json_target(json, &state->targets[i]);
+		json_end_array(json);
+	}
+	json_end_object(json);
+}
+
+static void text_state(const struct state *state)
+{
+	const struct control_state *session = &state->session;
+	printf("%s: records into %s\n", state->name, state->path);
+	printf("  %s events, %s lost, %s stacks truncated, %s written\n", text_count(session->events).data, text_count(session->lost).data,
+	       text_count(session->truncated).data, text_bytes(session->size_bytes).data);
+	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
+	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
+	       text_count(session->buffers_written).data);
+	printf("  when full  %s; %s waits, %s in all\n", session->options & OPTION_WAIT ? "wait" : "drop", text_count(session->waits).data,
+	       text_duration((int64_t)session->wait_ns).data);
+	printf("  logger  pid %d, %s of CPU\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data);
+	if (state->error)
+		printf("  ended recording: %s\n", state->reason);
+	if (!state->target_count) {
+		printf("  no targets: xheap update %s --add-pid PID, or xheap launch %s -- COMMAND\n", state->name, state->name);
+		return;
+	}
+	puts("");
+	struct grid grid = {.row_count = 0};
+	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">lost", ">waits", ">resident", "command"};
+	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	for (size_t i = 0; i < state->target_count; i++) {
+		const struct control_target *target = &state->targets[i].target;
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%d", (int)state->targets[i].pid);
+		grid_row(&grid);
+		grid_cell(&grid, pid);
+		grid_cell(&grid, text_count(target->processes).data);
+		grid_cell(&grid, text_count(target->threads).data);
+		grid_cell(&grid, text_count(target->events).data);
+		grid_cell(&grid, text_count(target->lost).data);
+		grid_cell(&grid, text_count(target->waits).data);
+		grid_cell(&grid, text_bytes(target->resident_bytes).data);
+		grid_cell(&grid, state->targets[i].text);
+	}
+	grid_print(&grid, stdout, 2);
+	grid_fini(&grid);
+}
+
+/* Options of query and sessions: --format. CLI_OK, or CLI_FAILED after a message. */
+static int take_format(int count, char **arguments, int first, const char *command, bool *is_json)
+{
+	*is_json = false;
+	for (int i = first; i < count; i++) {
+		const char *word = arguments[i] + strspn(arguments[i], "-");
+		if (arguments[i][0] != '-' || strcasecmp(word, "format") != 0)
+			return cli_fail("%s: %s: not expected here; see xheap help %s", command, arguments[i], command);
+		if (++i == count || (strcasecmp(arguments[i], "json") != 0 && strcasecmp(arguments[i], "text") != 0))
+			return cli_fail("%s: --format: text or json", command);
+		*is_json = !strcasecmp(arguments[i], "json");
+	}
+	return CLI_OK;
+}
+
+static int query_run(int count, char **arguments)
+{
+	bool is_json;
+	int status = take_name(count, arguments, "query");
+	if (status == CLI_OK)
+		status = take_format(count, arguments, 2, "query", &is_json);
+	if (status != CLI_OK)
+		return status;
+	struct state state = {.name = arguments[1]};
+	int socket = connect_to(arguments[1]);
+	if (socket < 0)
+		return CLI_FAILED;
+	if (!query(socket, &state)) {
+		status = cli_fail("the session's logger does not answer");
+	} else if (is_json) {
+		struct json json = {.out = stdout, .line_depth = 2};
+		json_state(&json, &state);
+		json_end(&json);
+	} else {
+		text_state(&state);
+	}
+	free(state.targets);
+	close(socket);
+	return status;
+}
+
+struct listing { struct state *states; size_t count, capacity; };
+
+static void listing_add(void *cookie, const char *name)
+{
+	struct listing *listing = cookie;
+	memory_grow(listing->states, listing->count, listing->capacity);
+	struct state *state = &listing->states[listing->count++];
+	*state = (struct state){.name = strdup(name)};
+	int socket = session_connect(name, &(struct diag){""});
+	if (socket < 0)
+		return;
+	query(socket, state);
+	close(socket);
+}
+
+static int sessions_run(int count, char **arguments)
+{
+	struct listing listing = {NULL, 0, 0};
+	bool is_json;
+	int status = take_format(count, arguments, 1, "sessions", &is_json);
+	if (status != CLI_OK)
+		return status;
+	session_each(listing_add, &listing);
+	struct json json = {.out = stdout, .line_depth = 3};
+	if (is_json) {
+		json_begin_array(&json, NULL);
+	} else if (!listing.count) {
+		puts("no sessions; xheap start NAME -p PID begins one");
+	}
+	for (size_t i = 0; i < listing.count; i++) {
+		const struct state *state = &listing.states[i];
+		if (is_json)
+			json_state(&json, state);
+		else if (state->is_alive)
+			printf("%s: %zu target%s, %s events, %s lost, %s\n", state->name, state->target_count, state->target_count == 1 ? "" : "s",
+			       text_count(state->session.events).data, text_count(state->session.lost).data, state->path);
+		else
+			printf("%s: its logger is gone; xheap recover saves what it recorded\n", state->name);
+		free(state->targets);
+		free(state->name);
+	}
+	if (is_json) {
+		json_end_array(&json);
+		json_end(&json);
+	}
+	free(listing.states);
+	return CLI_OK;
+}
+
+/* ---- flush, stop, launch ---- */
+
+static int flush_run(int count, char **arguments)
+{
+	int status = only_a_name(count, arguments, "flush");
+	int socket = status == CLI_OK ? connect_to(arguments[1]) : -1;
+	if (socket < 0)
+		return CLI_FAILED;
+	status = ask(socket, &(struct control_message){.kind = CONTROL_FLUSH});
+	close(socket);
+	return status;
+}
+
+static int stop_run(int count, char **arguments)
+{
+	struct record *record = memory_zeroed(1, sizeof(*record));
+	struct state state = {.name = NULL};
+	int status = only_a_name(count, arguments, "stop");
+	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
+	if (record->control < 0 || !query(record->control, &state))
+		return CLI_FAILED;
+	free(state.targets);
+	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
+	record->output = record->trace_path;
+	session_options_init(&record->session);
+	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
+	record_wait_for_summary(record);
+	if (!record->has_summary)
+		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", arguments[1]);
+	record_print_summary(record, 0);
+	status = record->summary.error ? CLI_FAILED : CLI_OK;
+	free(record);
+	return status;
+}
+
+static int launch_run(int count, char **arguments)
+{
+	struct record *record = memory_zeroed(1, sizeof(*record));
+	struct state state = {.name = NULL};
+	int status = take_name(count, arguments, "launch"), first = count > 2 && !strcmp(arguments[2], "--") ? 3 : 2;
+	if (status == CLI_OK && first >= count)
+		status = cli_fail("launch: no command: xheap launch NAME [--] COMMAND [ARG...]");
+	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
+	if (record->control < 0 || !query(record->control, &state))
+		return CLI_FAILED;
+	free(state.targets);
+	record->logger_pid = state.logger_pid;
+	record->command = arguments + first;
+	session_options_init(&record->session);
+	return record_launch(record);
+}
+
+/* ---- the commands ---- */
+
+#define SESSION_EXAMPLE "\nExample:\n  xheap start web -p $(pidof nginx | tr ' ' ,)\n  xheap query web\n  xheap stop web\n"
+
+const struct command command_start = {
+	.name = "start", .usage = "NAME [-o FILE] [-p PID[,PID...]]... [OPTIONS]",
+	.summary = "begin a session: a recording with a name, of processes that run", .run = start_run,
+	.help = "The session goes on when this command ends, until xheap stop NAME. It may have no process yet: -p 0, or no -p.\n"
+		"All processes are recorded, or none. FILE is xheap.NAME.xht if nothing else is said; OPTIONS are those of xheap record.\n"
+		SESSION_EXAMPLE};
+const struct command command_update = {
+	.name = "update", .usage = "NAME [-p PID[,PID...]|--add-pid PID...|--remove-pid PID...] [OPTIONS]",
+	.summary = "change what a session records, and how, while it does", .run = update_run,
+	.help = "  -p PID...           record these, and no others\n"
+		"  --add-pid PID...    these, too\n"
+		"  --remove-pid PID... let go of these\n"
+		"  --stackwalk KINDS, --on-full wait|drop, --wait-limit TIME   as for xheap record; for all that run, too\n"
+		"What is not said stays. All of it is done, or nothing.\n" SESSION_EXAMPLE};
+const struct command command_query = {
+	.name = "query", .usage = "NAME [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
+	.help = "Events, losses, buffers, waits; and for each process its events, threads, waits and memory.\n" SESSION_EXAMPLE};
+const struct command command_sessions = {
+	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,
+	.help = "Those of this user.\n" SESSION_EXAMPLE};
+const struct command command_flush = {
+	.name = "flush", .usage = "NAME", .summary = "write all that a session has recorded so far into its trace", .run = flush_run,
+	.help = "The trace can be read then, up to that moment, while the session goes on.\n" SESSION_EXAMPLE};
+const struct command command_stop = {
+	.name = "stop", .usage = "NAME", .summary = "let go of a session's processes, and end its trace", .run = stop_run,
+	.help = "The processes run on.\n" SESSION_EXAMPLE};
+const struct command command_launch = {
+	.name = "launch", .usage = "NAME [--] COMMAND [ARG...]", .summary = "run a command in a session, recorded from its first instruction", .run = launch_run,
+	.help = "The exit status is COMMAND's own (128 + signal if it was killed).\n\nExample:\n  xheap launch web -- curl -s localhost\n"};
