@@ -100,16 +100,37 @@ _xheap_info() {
 	esac
 }
 
+# A session's name, then what the command takes.
+_xheap_session() {
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		[ "$1" = start ] || _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$2"
+		return
+	fi
+	case $1 in
+	start) _xheap_record "$2" "$3" ;;
+	update)
+		case $3 in
+		-p | --pid | --add-pid | --remove-pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$2" ;;
+		--stackwalk | --on-full) _xheap_record "$2" "$3" ;;
+		*) _xheap_reply "-p --pid --add-pid --remove-pid --stackwalk --on-full --wait-limit --help" "$2" ;;
+		esac ;;
+	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--format --help" "$2" ;;
+	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
+	esac
+}
+
 _xheap() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record report recover heap symbols dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch report recover heap symbols dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
+	start | update | query | flush | stop | launch) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
 	symbols)
@@ -124,7 +145,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record report recover heap symbols dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch report recover heap symbols dump info" "$current" ;;
 	esac
 }
 

@@ -26,6 +26,18 @@ end
 
 complete -c xheap -f
 complete -c xheap -n __fish_use_subcommand -a record -d 'Run a command and record every heap call of it'
+complete -c xheap -n __fish_use_subcommand -a start -d 'Begin a session of processes that run'
+complete -c xheap -n __fish_use_subcommand -a update -d 'Change what a session records'
+complete -c xheap -n __fish_use_subcommand -a query -d 'Say what a session has recorded'
+complete -c xheap -n __fish_use_subcommand -a sessions -d 'List the sessions'
+complete -c xheap -n __fish_use_subcommand -a flush -d 'Write all that a session has recorded so far'
+complete -c xheap -n __fish_use_subcommand -a stop -d 'Let go of a session\'s processes and end its trace'
+complete -c xheap -n __fish_use_subcommand -a launch -d 'Run a command in a session'
+complete -c xheap -n '__fish_seen_subcommand_from update query flush stop launch' -x -a "(xheap sessions 2>/dev/null | string replace -r ':.*' '')"
+complete -c xheap -n '__fish_seen_subcommand_from start update' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Processes'
+complete -c xheap -n '__fish_seen_subcommand_from update' -l add-pid -x -a '(__fish_complete_pids)' -d 'Record these, too'
+complete -c xheap -n '__fish_seen_subcommand_from update' -l remove-pid -x -a '(__fish_complete_pids)' -d 'Let go of these'
+complete -c xheap -n '__fish_seen_subcommand_from query sessions' -l format -x -a 'text json' -d 'Form of the output'
 complete -c xheap -n __fish_use_subcommand -a report -d 'The first answer: the peak, who allocates most'
 complete -c xheap -n __fish_use_subcommand -a symbols -d 'Put the names of a trace\'s code into it'
 complete -c xheap -n __fish_use_subcommand -a recover -d 'Complete the trace of a session whose logger was killed'

@@ -513,7 +513,11 @@ static int flush_run(int count, char **arguments)
 	int socket = status == CLI_OK ? connect_to(arguments[1]) : -1;
 	if (socket < 0)
 		return CLI_FAILED;
+	struct state state = {.name = NULL};
 	status = ask(socket, &(struct control_message){.kind = CONTROL_FLUSH});
+	if (status == CLI_OK && query(socket, &state))
+		printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
+	free(state.targets);
 	close(socket);
 	return status;
 }

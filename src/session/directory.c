@@ -173,6 +173,11 @@ void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
 		size_t length = strlen(entry->d_name), suffix = strlen(NAME_SUFFIX);
 		if (length <= suffix || strcmp(entry->d_name + length - suffix, NAME_SUFFIX) != 0)
 			continue;
+		/* One that was recovered is none any more. */
+		if (faccessat(dirfd(directory), entry->d_name, F_OK, 0) != 0) {
+			unlinkat(dirfd(directory), entry->d_name, 0);
+			continue;
+		}
 		entry->d_name[length - suffix] = 0;
 		if (session_name_is_good(entry->d_name))
 			visit(cookie, entry->d_name);

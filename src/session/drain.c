@@ -83,6 +83,7 @@ struct drain_region {
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
 	uint32_t in_use, held_count;
+	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated */
 	int error;                    /* not told yet */
 	struct diag diag;
 };
@@ -278,8 +279,10 @@ static void stream_write(struct drain_region *region, struct stream *stream, uin
 		if (error) {
 			region->error = region->error ? region->error : error;
 			drain->past.lost += events->count;
+			region->own.lost += events->count;
 		} else {
 			drain->past.events += events->count;
+			region->own.events += events->count;
 		}
 	}
 	if (events)
@@ -319,6 +322,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	drain->past.damaged_buffers++;
 	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
+	region->own.lost += events;
 	if (stream->owner.is_open) {
 		struct trace_gap gap = {.process = stream->owner.process, .thread = stream->owner.id, .from_ns = (int64_t)stream->owner.last,
 					.to_ns = (int64_t)ticks_now(region->region)};
@@ -459,6 +463,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 		pending_take(region, stream, &decode, &checked);
 	}
 	drain->past.truncated += decode.truncated_count;
+	region->own.truncated += decode.truncated_count;
 	stream_complete(region, stream, sequence, index);
 }
 
@@ -623,6 +628,7 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	row.to_ns = row.to_ns < row.from_ns || row.to_ns > latest ? latest : row.to_ns;
 	writer_add_gap(region->drain->writer, &row);
 	region->drain->past.lost += lost;
+	region->own.lost += lost;
 	*seen = now;
 	seen->is_new = region->has_new_gaps = true;
 	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
@@ -919,7 +925,7 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 
 void drain_region_totals(const struct drain_region *region, struct drain_totals *totals)
 {
-	*totals = (struct drain_totals){0};
+	*totals = region->own;
 	add_counters(region, totals);
 }
 

@@ -136,7 +136,8 @@ int recover_list(struct recover_session **sessions, struct diag *diag)
 		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", root);
 	while ((entry = readdir(directory))) {
 		struct diag ignored = {""};
-		if (entry->d_name[0] == '.')
+		/* A link is a session's name. */
+		if (entry->d_name[0] == '.' || entry->d_type == DT_LNK)
 			continue;
 		struct recover_session *larger = realloc(*sessions, ((size_t)count + 1) * sizeof(*larger));
 		if (!larger)

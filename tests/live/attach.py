@@ -184,6 +184,7 @@ def killed():
     recorder.wait(30)
     time.sleep(0.3)
     target.end()
+    subprocess.run([XHEAP, "recover", "killed2.xht"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
 def refused():

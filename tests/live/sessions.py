@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
+PROGRAM = os.path.join(BUILD, "tests/live/attached")
+failed = 0
+
+
+def xheap(*words, status=0):
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    if run.returncode != status:
+        complain(f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
+    return run.stdout + run.stderr
+
+
+def complain(text):
+    global failed
+    print(text)
+    failed += 1
+
+
+def expect(condition, text):
+    if not condition:
+        complain(text)
+
+
+def target(*words):
+    process = subprocess.Popen([PROGRAM, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(0.2)
+    return process
+
+
+def end(process):
+    out, _ = process.communicate("", timeout=60)
+    expect(process.returncode == 0, f"{process.args}: status {process.returncode}: {out}")
+
+
+def query(name):
+    return json.loads(xheap("query", name, "--format", "json"))
+
+
+def pids(name):
+    return {row["pid"] for row in query(name)["targets"]}
+
+
+def info(trace):
+    return json.loads(xheap("info", trace, "-format", "json"))
+
+
+def main():
+    one, two, three = target("count"), target("count", 2), target("idle")
+    name = f"test{os.getpid()}"
+    # A session without a process waits for some.
+    xheap("start", name, "-o", "s.xht", "-p", "0")
+    expect(query(name)["targets"] == [], "it has targets from the start")
+    expect(name in xheap("sessions"), "it is not listed")
+    expect("already" in xheap("start", name, "-o", "other.xht", status=2), "a name is given twice")
+    expect(not os.path.exists("other.xht"), "a trace of nothing is left")
+    # Sets of processes.
+    xheap("update", name, "--add-pid", one.pid)
+    expect(pids(name) == {one.pid}, f"{pids(name)}")
+    xheap("update", name, "-p", f"{two.pid},{three.pid}")
+    expect(pids(name) == {two.pid, three.pid}, f"a set is not replaced: {pids(name)}")
+    xheap("update", name, "--add-pid", f"{one.pid},4194303", status=2)
+    expect(pids(name) == {two.pid, three.pid}, f"not all or nothing: {pids(name)}")
+    xheap("update", name, "--add-pid", one.pid)
+    xheap("update", name, "--remove-pid", three.pid)
+    expect(pids(name) == {one.pid, two.pid}, f"{pids(name)}")
+    # A process is in one session at most.
+    said = xheap("start", name + "b", "-o", "b.xht", "-p", one.pid, status=2)
+    expect(name in said, f"the other session is not named: {said}")
+    expect(f"{name}b" not in xheap("sessions"), "a session that failed is there")
+    # Options while it runs.
+    time.sleep(0.3)
+    xheap("update", name, "--stackwalk", "none", "--on-full", "drop")
+    expect(query(name)["on_full"] == "drop", "an option was not changed")
+    time.sleep(0.3)
+    xheap("update", name, "--stackwalk", "all", "--on-full", "wait")
+    # Launched into it.
+    xheap("launch", name, "--", "sh", "-c", "exit 7", status=7)
+    xheap("launch", name, "/nowhere", status=2)
+    state = query(name)
+    expect(state["events"] > 100 and state["lost_events"] == 0, f"{state}")
+    expect(all(row["events"] > 0 for row in state["targets"]), f"no events of a target: {state['targets']}")
+    # What is flushed can be read.
+    xheap("flush", name)
+    flushed = info("s.xht")
+    expect(sum(flushed["events"].values()) > 100 and not flushed["complete"], "nothing can be read of a session that runs")
+    # The target's end is no end of the session.
+    end(two)
+    for _ in range(50):
+        if pids(name) == {one.pid}:
+            break
+        time.sleep(0.05)
+    expect(pids(name) == {one.pid}, "a process that ended is still there")
+    xheap("stop", name)
+    expect("no session" in xheap("query", name, status=2), "a stopped session is found")
+    done = info("s.xht")
+    expect(done["complete"], "the trace is not complete")
+    expect({one.pid, two.pid, three.pid} <= {process["pid"] for process in done["processes"]}, "processes are missing")
+    # A logger that dies leaves its targets running, and its name free.
+    xheap("start", name, "-o", "d.xht", "-p", one.pid)
+    time.sleep(0.2)
+    os.kill(query(name)["logger_pid"], signal.SIGKILL)
+    time.sleep(0.3)
+    expect("gone" in xheap("query", name, status=2), "a dead logger is not told")
+    expect("gone" in xheap("sessions"), "a dead logger is not told in the list")
+    xheap("recover", "d.xht")
+    end(one)
+    four = target("count")
+    xheap("start", name, "-o", "e.xht", "-p", four.pid)
+    xheap("stop", name)
+    end(four)
+    end(three)
+    # Wrong words.
+    for words in (("start",), ("start", "a/b"), ("start", "x", "ls"), ("start", "x", "-p", "no"), ("update", name), ("query",), ("stop", "nobody"),
+                  ("flush", "nobody"), ("launch", name), ("launch", "nobody", "ls"), ("sessions", "x"), ("query", name, "--format", "x"),
+                  ("stop", name, "x"), ("start", "x", "--duration", "1s")):
+        said = xheap(*words, status=2)
+        expect(said.startswith("xheap: "), f"{words}: {said}")
+    expect(re.search("no sessions", xheap("sessions")) or name not in xheap("sessions"), "a session is left")
+    return failed > 0
+
+
+sys.exit(main())
