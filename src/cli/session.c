@@ -108,7 +108,7 @@ static int take_name(int count, char **arguments, const char *command)
 	if (count < 2 || arguments[1][0] == '-')
 		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
 	if (!session_name_is_good(arguments[1]))
-		return cli_fail("%s: \"%s\" cannot be a session's name: letters, digits, and . _ - behind the first, up to 64", command, arguments[1]);
+		return cli_fail("%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -", command, arguments[1]);
 	return CLI_OK;
 }
 

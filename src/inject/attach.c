@@ -501,7 +501,8 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	error = crowd_seize(&crowd, diag);
 	if (!error)
 		error = crowd_place(&crowd, inject, region_path, pause, diag);
-	if (!error && !inject->has_allocator)
+	/* One that has not begun has no more than its loader yet. */
+	if (!error && !inject->has_allocator && (inject->is_static || !inject->jump_count))
 		error = diag_fail(diag, ENOEXEC, "process %d has no allocator that can be hooked%s%s", (int)pid, inject->refused ? ": " : "", inject->refusal);
 	if (!error) {
 		qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);

@@ -66,9 +66,11 @@ int session_file_write(const char *directory, const char *name, const char *text
 
 bool session_name_is_good(const char *name)
 {
-	static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-	size_t length = strspn(name, inner);
-	return length > 0 && length <= NAME_MAX_BYTES && !name[length] && !strchr("._-", name[0]);
+	size_t length = 0;
+	for (; name[length]; length++)
+		if ((unsigned char)name[length] < ' ' || name[length] == '/' || name[length] == 0x7f)
+			return false;
+	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]);
 }
 
 /* A link with the name leads to the session's directory. */

@@ -21,7 +21,8 @@ int session_directory_make(char *path, size_t size, struct diag *diag);
 /** Write text to directory/name, whole or not at all. */
 int session_file_write(const char *directory, const char *name, const char *text, struct diag *diag);
 
-/** Whether the text can be a session's name: letters, digits, and . _ - behind the first, up to 64. */
+/** Whether the text can be a session's name: up to 64 bytes, without / and control characters, and none of . - and
+ *  blank as the first. */
 bool session_name_is_good(const char *name);
 
 /** Give the session in the directory a name. -EEXIST: a living one has it. */
