@@ -58,7 +58,7 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -by -top -range -lifetime -size \
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
@@ -115,6 +115,7 @@ _xheap_session() {
 		*) _xheap_reply "-p --pid --add-pid --remove-pid --stackwalk --on-full --wait-limit --help" "$2" ;;
 		esac ;;
 	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--format --help" "$2" ;;
+	top) _xheap_reply "-s -interval -count --help" "$2" ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
 	esac
 }
@@ -124,12 +125,12 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch report recover heap symbols dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
-	start | update | query | flush | stop | launch) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	start | update | query | flush | stop | launch | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
@@ -140,12 +141,12 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "--help" "$current" ;;
+		-*) _xheap_reply "-session --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch report recover heap symbols dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols dump info" "$current" ;;
 	esac
 }
 

@@ -33,7 +33,8 @@ complete -c xheap -n __fish_use_subcommand -a sessions -d 'List the sessions'
 complete -c xheap -n __fish_use_subcommand -a flush -d 'Write all that a session has recorded so far'
 complete -c xheap -n __fish_use_subcommand -a stop -d 'Let go of a session\'s processes and end its trace'
 complete -c xheap -n __fish_use_subcommand -a launch -d 'Run a command in a session'
-complete -c xheap -n '__fish_seen_subcommand_from update query flush stop launch' -x -a "(xheap sessions 2>/dev/null | string replace -r ':.*' '')"
+complete -c xheap -n __fish_use_subcommand -a top -d 'The heaviest stacks of a session, refreshed'
+complete -c xheap -n '__fish_seen_subcommand_from update query flush stop launch top' -x -a "(xheap sessions 2>/dev/null | string replace -r ':.*' '')"
 complete -c xheap -n '__fish_seen_subcommand_from start update' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Processes'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l add-pid -x -a '(__fish_complete_pids)' -d 'Record these, too'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l remove-pid -x -a '(__fish_complete_pids)' -d 'Let go of these'
@@ -92,6 +93,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o window -x -a 'AIFI AI
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o closed -d 'Only what was given back'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullFrames -x -d 'Take these frames off stacks'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullLists -r -F -d 'Take the frames of these files off stacks'
+complete -c xheap -n '__fish_seen_subcommand_from heap report' -o session -x -d 'What a session has recorded up to now'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o noDefaultCull -d 'Leave the built-in list out'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o o -r -F -d 'Write the report to FILE'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functions apart by line'

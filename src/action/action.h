@@ -17,6 +17,7 @@ struct action_callers;
 /** What a report is made from; the caller owns the parts. */
 struct action_source {
 	const char *path;            /**< of the trace, as given */
+	const char *session;         /**< that is recording it; NULL: none */
 	const struct trace *trace;
 	const struct heap_table *table;
 	const struct heap_filter *filter;

@@ -399,7 +399,10 @@ void report_text_doubts(const struct report *report, FILE *out)
 	const struct heap_window *window = report->source->window;
 	struct report_losses losses = report_losses_sum(dictionary);
 	unsigned lines = 0;
-	if (!dictionary->is_complete) {
+	if (report->source->session) {
+		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", report->source->session);
+		lines++;
+	} else if (!dictionary->is_complete) {
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
 		lines++;

@@ -22,7 +22,7 @@ struct command {
 };
 
 extern const struct command command_record, command_recover, command_info, command_dump, command_report, command_heap, command_symbols,
-	command_start, command_update, command_query, command_sessions, command_flush, command_stop, command_launch,
+	command_start, command_update, command_query, command_sessions, command_flush, command_stop, command_launch, command_top,
 	command_help, command_version;
 
 /** The command with this name in any case, or NULL. */
@@ -56,5 +56,8 @@ int cli_output_close(struct cli_output *output);
 
 /** The path to read: `given`, or the newest trace of this directory (which is said on stderr), or NULL after a message. The caller's (free). */
 char *cli_trace_path(const char *given);
+
+/** The trace of a session that goes on, with all that it has recorded so far written; NULL after a message. The caller's (free). */
+char *cli_session_trace(const char *name);
 
 #endif

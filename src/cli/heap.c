@@ -13,7 +13,7 @@ enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 
 struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
-	const char *path, *output;
+	const char *path, *output, *session;
 	struct { const struct action *action; const struct action_sort *sort; } parts[PART_MAX];
 	unsigned part_count;
 	bool is_inclusive;
@@ -131,6 +131,15 @@ static int set_input(void *context, char *word)
 	return 0;
 }
 
+static int set_session(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct heap_options *options = context;
+	options->session = options_value(words, "session");
+	char *path = options->session ? cli_session_trace(options->session) : NULL;
+	return path ? set_input(context, path) : CLI_FAILED;
+}
+
 static int set_path(void *context, struct words *words, int number)
 {
 	(void)number;
@@ -201,7 +210,7 @@ static const struct option heap_option_table[] = {
 	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
 	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
 	FILTER_OPTIONS, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
-	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"o", set_output, 0},
+	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"session", set_session, 0}, {"o", set_output, 0},
 	{"a", set_tool_action, 0}, {"symbols", set_symbols, 0}, {"quiet", set_nothing, 0}, {"tle", set_nothing, 0}, {"tti", set_nothing, 0},
 };
 
@@ -295,6 +304,7 @@ static int heap_show(struct heap_options *options)
 		return CLI_FAILED;
 	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
 	source.callers_of = &options->callers;
+	source.session = options->session;
 	int status = source_show(options, &source, analysis.index_path);
 	analysis_source_fini(&source);
 	analysis_close(&analysis);
@@ -348,6 +358,7 @@ const struct command command_heap = {
 	"  -noDefaultCull        leave the built-in list out\n"
 	"  -lines                tell functions apart by the line of the call\n"
 	"Output:\n"
+	"  -session NAME         in place of FILE: what this session has recorded up to now\n"
 	"  -format FORMAT        text, csv or json\n"
 	"  -o FILE               write there\n"
 	"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"

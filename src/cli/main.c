@@ -29,6 +29,7 @@ static const struct command *const commands[] = {
 	&command_flush,
 	&command_stop,
 	&command_launch,
+	&command_top,
 	&command_report,
 	&command_recover,
 	&command_info,

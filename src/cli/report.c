@@ -335,11 +335,12 @@ static unsigned terminal_width(void)
 	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
 }
 
-static void view_show(const struct analysis *analysis, const struct heap_filter *filter, struct heap_cull *cull, const struct cli_output *output)
+static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter, struct heap_cull *cull, const struct cli_output *output)
 {
 	struct view view = {.source = analysis_source(analysis, filter, cull), .out = output->file, .width = terminal_width()};
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns}, HEAP_BY_NONE, false);
 	view.source.window = &view.window;
+	view.source.session = session;
 	view.report = (struct report){.source = &view.source, .is_bold = output->is_bold};
 	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
@@ -353,7 +354,7 @@ static void view_show(const struct analysis *analysis, const struct heap_filter 
 }
 
 struct report_options {
-	const char *path;
+	const char *path, *session;
 };
 
 static int set_path(void *context, char *word)
@@ -365,19 +366,29 @@ static int set_path(void *context, char *word)
 	return 0;
 }
 
+static int set_session(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct report_options *options = context;
+	options->session = options_value(words, "session");
+	char *path = options->session ? cli_session_trace(options->session) : NULL;
+	return path ? set_path(context, path) : CLI_FAILED;
+}
+
 static int report_run(int argc, char **argv)
 {
-	struct report_options options = {NULL};
+	static const struct option table[] = {{"session", set_session, 0}};
+	struct report_options options = {NULL, NULL};
 	struct analysis analysis;
 	struct cli_output output;
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	if (options_parse(argc, argv, NULL, 0, &options, set_path) || analysis_open(&analysis, options.path, false))
+	if (options_parse(argc, argv, table, 1, &options, set_path) || analysis_open(&analysis, options.path, false))
 		return CLI_FAILED;
 	heap_filter_init(&filter);
 	heap_cull_use_default(&cull);
 	cli_output_open(&output, true);
-	view_show(&analysis, &filter, &cull, &output);
+	view_show(&analysis, options.session, &filter, &cull, &output);
 	int status = cli_output_close(&output);
 	if (status == CLI_OK)
 		status = analysis_check(analysis.table, analysis.index_path);
@@ -388,11 +399,12 @@ static int report_run(int argc, char **argv)
 }
 
 const struct command command_report = {
-	.name = "report", .usage = "[FILE]", .summary = "the first answer: the peak, who allocates most, what is never freed",
+	.name = "report", .usage = "[FILE | -session NAME]", .summary = "the first answer: the peak, who allocates most, what is never freed",
 	.run = report_run,
 	.help =
 	"Shows on a screen what was live over time, what the peak consists of, who allocated most, what was freed at once, what\n"
 	"grew by realloc, and what was never given back; then what to ask next.\n\n"
+	"  -session NAME   in place of FILE: what this session has recorded up to now\n\n"
 	"Without FILE: the newest xheap.*.xht here.\n\n"
 	"Example:\n  xheap report xheap.jq.4711.xht\n",
 };

@@ -507,19 +507,36 @@ static int sessions_run(int count, char **arguments)
 
 /* ---- flush, stop, launch ---- */
 
+/* Write what there is, and ask. False after a message. */
+static bool flush(const char *name, struct state *state)
+{
+	int socket = connect_to(name);
+	bool is_done = socket >= 0 && ask(socket, &(struct control_message){.kind = CONTROL_FLUSH}) == CLI_OK;
+	if (is_done && !query(socket, state))
+		is_done = cli_fail("the session's logger does not answer") == CLI_OK;
+	if (socket >= 0)
+		close(socket);
+	return is_done;
+}
+
+char *cli_session_trace(const char *name)
+{
+	struct state state = {.name = NULL};
+	bool is_done = flush(name, &state);
+	free(state.targets);
+	return is_done ? strdup(state.path) : NULL;
+}
+
+
 static int flush_run(int count, char **arguments)
 {
-	int status = only_a_name(count, arguments, "flush");
-	int socket = status == CLI_OK ? connect_to(arguments[1]) : -1;
-	if (socket < 0)
-		return CLI_FAILED;
 	struct state state = {.name = NULL};
-	status = ask(socket, &(struct control_message){.kind = CONTROL_FLUSH});
-	if (status == CLI_OK && query(socket, &state))
-		printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
+	int status = only_a_name(count, arguments, "flush");
+	if (status != CLI_OK || !flush(arguments[1], &state))
+		return CLI_FAILED;
+	printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
 	free(state.targets);
-	close(socket);
-	return status;
+	return CLI_OK;
 }
 
 static int stop_run(int count, char **arguments)

@@ -94,6 +94,9 @@ def main():
     xheap("flush", name)
     flushed = info("s.xht")
     expect(sum(flushed["events"].values()) > 100 and not flushed["complete"], "nothing can be read of a session that runs")
+    totals = json.loads(xheap("heap", "-session", name, "-totals", "-format", "json"))["totals"]
+    expect(totals["total_count"] > 50, f"a running session is not answered about: {totals}")
+    expect("live" in xheap("top", name, "-s", "st") and name in xheap("report", "-session", name), "no view of a running session")
     # The target's end is no end of the session.
     end(two)
     for _ in range(50):
@@ -122,7 +125,7 @@ def main():
     end(three)
     # Wrong words.
     for words in (("start",), ("start", "a/b"), ("start", "x", "ls"), ("start", "x", "-p", "no"), ("update", name), ("query",), ("stop", "nobody"),
-                  ("flush", "nobody"), ("launch", name), ("launch", "nobody", "ls"), ("sessions", "x"), ("query", name, "--format", "x"),
+                  ("flush", "nobody"), ("launch", name), ("launch", "nobody", "ls"), ("sessions", "x"), ("top",), ("top", "nobody"), ("top", name, "-s", "x"), ("heap", "-session", "nobody"), ("query", name, "--format", "x"),
                   ("stop", name, "x"), ("start", "x", "--duration", "1s")):
         said = xheap(*words, status=2)
         expect(said.startswith("xheap: "), f"{words}: {said}")

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap top: the heaviest stacks of a session, refreshed in place. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "action/report.h"
+#include "action/rows.h"
+#include "base/text.h"
+#include "cli/analysis.h"
+#include "cli/options.h"
+#include "heap/peak.h"
+
+enum { WIDTH_DEFAULT = 100, HEIGHT_DEFAULT = 24, WIDTH_MIN = 40, HEADER_LINES = 7, CHART_COLUMNS = 60, EIGHTHS = 8, INTERVAL_MS = 2000, FRAMES_MAX = 12,
+       LINE_BYTES = 1024 };
+
+struct top_options {
+	const char *session;
+	const struct action_sort *sort;
+	uint64_t interval_ms, count;  /* count: of refreshes; 0: until told */
+};
+
+static volatile sig_atomic_t is_over;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	is_over = 1;
+}
+
+struct screen {
+	struct termios before;
+	bool is_terminal;
+	unsigned width, height;
+};
+
+/* Keys come one by one and are not shown; the shell's screen comes back at the end. */
+static void screen_begin(struct screen *screen)
+{
+	screen->is_terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &screen->before) == 0;
+	if (!screen->is_terminal)
+		return;
+	struct termios raw = screen->before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs("\033[?1049h\033[?25l", stdout);
+}
+
+static void screen_end(const struct screen *screen)
+{
+	if (!screen->is_terminal)
+		return;
+	fputs("\033[?25h\033[?1049l", stdout);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
+}
+
+static void screen_measure(struct screen *screen)
+{
+	struct winsize size;
+	bool is_known = screen->is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+	screen->width = is_known ? size.ws_col : WIDTH_DEFAULT;
+	screen->height = is_known ? size.ws_row : HEIGHT_DEFAULT;
+	screen->width = screen->width < WIDTH_MIN ? WIDTH_MIN : screen->width < LINE_BYTES - 8 ? screen->width : LINE_BYTES - 8;
+}
+
+/* A line, cut to the width. */
+__attribute__((format(printf, 2, 3)))
+static void line(const struct screen *screen, const char *format, ...)
+{
+	char text[LINE_BYTES];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	/* Nothing is cut in the middle of a character. */
+	size_t columns = 0, at = 0;
+	for (; text[at]; at++) {
+		columns += ((unsigned char)text[at] & 0xc0) != 0x80;
+		if (columns > screen->width)
+			break;
+	}
+	printf("%.*s%s\n", (int)at, text, screen->is_terminal ? "\033[K" : "");
+}
+
+/* What was live over time, in one line. */
+static void chart(const struct screen *screen, const struct action_source *source)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	struct heap_peak peaks[CHART_COLUMNS];
+	char text[CHART_COLUMNS * 4 + 1] = "";
+	uint64_t highest = 1;
+	heap_peaks(peaks, CHART_COLUMNS, source->table, source->filter, (struct heap_range){0, source->table->duration_ns});
+	for (int i = 0; i < CHART_COLUMNS; i++)
+		highest = peaks[i].bytes > highest ? peaks[i].bytes : highest;
+	for (int i = 0; i < CHART_COLUMNS; i++) {
+		unsigned eighths = (unsigned)((unsigned __int128)peaks[i].bytes * EIGHTHS / highest);
+		strcat(text, blocks[eighths || !peaks[i].bytes ? eighths : 1]);
+	}
+	line(screen, "  live over %s, %s at most", text_duration(source->table->duration_ns).data, text_bytes(highest).data);
+	line(screen, "  %s", text);
+}
+
+/* Frames of a row, from the function that asked for memory to its callers. */
+static void row_frames(char *text, size_t size, struct heap_names *names, uint32_t node)
+{
+	size_t at = 0;
+	text[0] = 0;
+	for (unsigned i = 0; node && i < FRAMES_MAX && at + 1 < size; node = heap_names_frame(names, node)->parent, i++) {
+		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+		int length = snprintf(text + at, size - at, "%s%s", i ? " < " : "", name->symbol ? name->symbol : name->text);
+		at += length > 0 ? (size_t)length : 0;
+	}
+	if (!text[0])
+		snprintf(text, size, "[no stack]");
+}
+
+static void show(struct screen *screen, const struct top_options *options, struct action_source *source, const struct heap_window *window)
+{
+	const struct heap_numbers *totals = &window->totals;
+	struct action_rows rows;
+	screen_measure(screen);
+	if (screen->is_terminal)
+		fputs("\033[H", stdout);
+	line(screen, "%s: %s, %s events; by %s; q ends", options->session, text_duration(source->table->duration_ns).data,
+	     text_count(trace_dictionary(source->trace)->event_count).data, options->sort->title);
+	line(screen, "  live %s in %s blocks; peak %s; allocated %s in %s blocks", text_bytes(totals->outstanding_bytes).data,
+	     text_count(totals->outstanding_count).data, text_bytes(totals->peak_bytes).data, text_bytes(totals->total_bytes).data,
+	     text_count(totals->total_count).data);
+	chart(screen, source);
+	line(screen, "%s", "");
+	line(screen, "  %10s %9s %10s %9s  %s", "live", "blocks", "allocated", "blocks", "stack");
+	size_t room = screen->height > HEADER_LINES + 1 ? screen->height - HEADER_LINES : 1;
+	action_rows_make(&rows, source, &action_stacks, window, options->sort, room);
+	for (size_t i = 0; i < rows.shown; i++) {
+		const struct action_row *row = rows.rows[i];
+		char frames[LINE_BYTES];
+		row_frames(frames, sizeof(frames), source->names, row->group);
+		line(screen, "  %10s %9s %10s %9s  %s", text_bytes(row->numbers.outstanding_bytes).data, text_count(row->numbers.outstanding_count).data,
+		     text_bytes(row->numbers.total_bytes).data, text_count(row->numbers.total_count).data, frames);
+	}
+	action_rows_fini(&rows);
+	if (screen->is_terminal)
+		fputs("\033[J", stdout);
+	fflush(stdout);
+}
+
+static int refresh(struct screen *screen, const struct top_options *options)
+{
+	struct analysis analysis;
+	struct heap_filter filter;
+	struct heap_cull cull = {.with_entries = false};
+	struct heap_window window;
+	char *path = cli_session_trace(options->session);
+	if (!path)
+		return CLI_FAILED;
+	int status = analysis_open(&analysis, path, false);
+	free(path);
+	if (status != CLI_OK)
+		return status;
+	heap_filter_init(&filter);
+	heap_cull_use_default(&cull);
+	struct action_source source = analysis_source(&analysis, &filter, &cull);
+	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns}, HEAP_BY_NONE, false);
+	source.window = &window;
+	show(screen, options, &source, &window);
+	heap_window_fini(&window);
+	analysis_source_fini(&source);
+	heap_cull_fini(&cull);
+	heap_filter_fini(&filter);
+	analysis_close(&analysis);
+	return CLI_OK;
+}
+
+/* Wait for the next round; q ends. */
+static void wait_for_key(const struct screen *screen, uint64_t milliseconds)
+{
+	struct pollfd input = {.fd = screen->is_terminal ? STDIN_FILENO : -1, .events = POLLIN};
+	char key;
+	if (poll(&input, 1, (int)milliseconds) > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q'))
+		is_over = 1;
+}
+
+/* ---- the command ---- */
+
+static int set_session(void *context, char *word)
+{
+	struct top_options *options = context;
+	if (options->session)
+		return cli_fail("%s: one session at a time, and %s is named already", word, options->session);
+	options->session = word;
+	return 0;
+}
+
+static int set_sort(void *context, struct words *words, int number)
+{
+	(void)number;
+	const char *word = options_value(words, "s");
+	((struct top_options *)context)->sort = word ? action_sort_find(word) : NULL;
+	return !word ? CLI_FAILED : ((struct top_options *)context)->sort ? 0 : cli_fail("-s: \"%s\" is none of %s", word, action_sort_keys());
+}
+
+static int set_number(void *context, struct words *words, int number)
+{
+	struct top_options *options = context;
+	const char *word = options_value(words, number ? "count" : "interval");
+	uint64_t value;
+	if (!word)
+		return CLI_FAILED;
+	if (!text_parse_count(word, &value) || !value || value > 86400)
+		return cli_fail("-%s: \"%s\" is no number from 1 to 86400", number ? "count" : "interval", word);
+	*(number ? &options->count : &options->interval_ms) = number ? value : value * 1000;
+	return 0;
+}
+
+static int top_run(int argc, char **argv)
+{
+	static const struct option table[] = {{"s", set_sort, 0}, {"interval", set_number, 0}, {"count", set_number, 1}};
+	struct top_options options = {.sort = action_sort_find(NULL), .interval_ms = INTERVAL_MS};
+	const struct sigaction over = {.sa_handler = on_signal};
+	struct screen screen = {.is_terminal = false};
+	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_session))
+		return CLI_FAILED;
+	if (!options.session)
+		return cli_fail("top: the session's name is missing; xheap sessions lists them");
+	sigaction(SIGINT, &over, NULL);
+	sigaction(SIGTERM, &over, NULL);
+	screen_begin(&screen);
+	if (!screen.is_terminal && !options.count)
+		options.count = 1;
+	int status = CLI_OK;
+	for (uint64_t round = 1; status == CLI_OK && !is_over; round++) {
+		status = refresh(&screen, &options);
+		if (options.count && round == options.count)
+			break;
+		if (status == CLI_OK)
+			wait_for_key(&screen, options.interval_ms);
+	}
+	screen_end(&screen);
+	return status;
+}
+
+const struct command command_top = {
+	.name = "top", .usage = "NAME [OPTIONS]", .summary = "the heaviest stacks of a session, refreshed in place", .run = top_run,
+	.help =
+	"What a session has live, over time and by stack, as it records. q or Ctrl-C ends the view, not the session.\n\n"
+	"  -s KEY          sort by so soc outstanding size, count (so); st stc total; sp spc at the peak; src; stt\n"
+	"  -interval N     seconds from one look to the next (2)\n"
+	"  -count N        so many looks; one where the output is no terminal\n\n"
+	"Example:\n  xheap top web\n",
+};
