@@ -269,6 +269,13 @@ int region_open(struct region *region, const char *path, struct diag *diag)
 	return error;
 }
 
+void region_forget_buffers(struct region *region)
+{
+	uint64_t from = region->limits.buffer_offset;
+	if (region->fd >= 0 && from < region->bytes)
+		fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(region->bytes - from));
+}
+
 void region_close(struct region *region)
 {
 	if (region->header)

@@ -33,6 +33,9 @@ struct region {
 /** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on failure. */
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag);
 
+/** Give the memory of all buffers back, though processes have them mapped: they were let go of and read as zeros from now on. */
+void region_forget_buffers(struct region *region);
+
 /** Adopt one that a dead logger left; every offset and limit is checked against the file's size. */
 int region_open(struct region *region, const char *path, struct diag *diag);
 

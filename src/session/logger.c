@@ -247,6 +247,9 @@ static void target_remove(struct logger *logger, struct target *target)
 		if (target->member[i].state)
 			member_release(&target->member[i]);
 	inject_fini(&target->inject);
+	/* Who was let go of keeps the mapping; a thief of memory that would be, after many sessions. */
+	if (target->is_let_go)
+		region_forget_buffers(&target->region);
 	region_close(&target->region);
 	unlink(target->region_path);
 	char info[600];
@@ -1084,6 +1087,8 @@ static void member_detach(struct logger *logger, struct target *target, uint32_t
 	note(logger, text);
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
 	target->is_let_go = target->alive == 0;
+	if (target->is_let_go)
+		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
 }
 
 static void detach_all(struct logger *logger)
