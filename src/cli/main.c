@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
 	&command_recover,
 	&command_info,
 	&command_symbols,
+	&command_merge,
 	&command_dump,
 	&command_heap,
 	&command_help,

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A segment is complete by itself, and its rows are kept apart by the trace that it comes from. So segments are copied as they are, but for
+ * their clock, which becomes that of the trace that began first, and for footers, of which there is one in the end.
+ */
+#include "trace/merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "trace/load.h"
+
+enum { COPY_BYTES = 1 << 20 };
+/* Two traces since one start of the machine agree about when its clock was 0, but for what the wall clock was set by. */
+#define BOOT_SLACK_NS INT64_C(5000000000)
+
+struct part {
+	const char *path;
+	struct load load;
+	bool is_loaded;
+};
+
+struct note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
+
+struct merging {
+	struct part *parts;
+	unsigned count;
+	const struct format_segment *clock; /* of the one that began first */
+	int fd;
+	uint64_t end;
+	struct note *notes;
+	uint32_t note_count;
+	struct bytes buffer;
+};
+
+/* ---- whether they go together ---- */
+
+static int64_t boot_ns(const struct format_segment *clock)
+{
+	return clock->start_realtime_ns - (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
+}
+
+static int part_check(const struct merging *merging, const struct part *part, struct diag *diag)
+{
+	const struct load *load = &part->load, *first = &merging->parts[0].load;
+	if (!load->is_complete || !load->segment_count)
+		return diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", part->path, load->segment_count ? load->cut_reason : "it is empty");
+	if (strcmp(load->clock_name, first->clock_name) != 0)
+		return diag_fail(diag, EINVAL, "%s has the clock %s, %s has %s", part->path, load->clock_name, merging->parts[0].path, first->clock_name);
+	if (strcmp(load->dictionary.host, first->dictionary.host) != 0)
+		return diag_fail(diag, EINVAL, "%s is of another machine than %s: %s", part->path, merging->parts[0].path, load->dictionary.host);
+	int64_t difference_ns = boot_ns(&load->segments[0].head) - boot_ns(&first->segments[0].head);
+	if (difference_ns > BOOT_SLACK_NS || difference_ns < -BOOT_SLACK_NS)
+		return diag_fail(diag, EINVAL, "%s and %s were recorded before and after the machine was started anew", merging->parts[0].path, part->path);
+	for (const struct part *other = merging->parts; other < part; other++)
+		for (uint32_t i = 0; i < load->segment_count; i++)
+			for (uint32_t k = 0; k < other->load.segment_count; k++)
+				if (!memcmp(load->segments[i].head.trace_id, other->load.segments[k].head.trace_id, sizeof(load->trace_id)))
+					return diag_fail(diag, EINVAL, "%s and %s are, or hold, the same trace", other->path, part->path);
+	return 0;
+}
+
+static int parts_load(struct merging *merging, struct diag *diag)
+{
+	int error = 0;
+	for (unsigned i = 0; i < merging->count && !error; i++) {
+		struct part *part = &merging->parts[i];
+		part->load = (struct load){.fd = -1, .keeps_ticks = true};
+		part->is_loaded = true;
+		error = load_file(&part->load, part->path, diag);
+		error = error ? error : part_check(merging, part, diag);
+		if (!error && (!merging->clock || part->load.segments[0].head.start_ticks < merging->clock->start_ticks))
+			merging->clock = &part->load.segments[0].head;
+	}
+	return error;
+}
+
+/* ---- writing ---- */
+
+static int put(struct merging *merging, const void *data, size_t size, struct diag *diag)
+{
+	for (const uint8_t *at = data; size;) {
+		ssize_t written = write(merging->fd, at, size);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return diag_errno(diag, "cannot write the merged trace");
+		at += written;
+		size -= (size_t)written;
+		merging->end += (uint64_t)written;
+	}
+	return 0;
+}
+
+static void block_sign(struct format_block *block, const void *head)
+{
+	uint8_t hashed[offsetof(struct format_block, head_checksum) + FORMAT_HEAD_MAX];
+	memcpy(hashed, block, offsetof(struct format_block, head_checksum));
+	memcpy(hashed + offsetof(struct format_block, head_checksum), head, block->head_bytes);
+	block->head_checksum = XXH3_64bits(hashed, offsetof(struct format_block, head_checksum) + block->head_bytes);
+}
+
+static int put_header(struct merging *merging, struct diag *diag)
+{
+	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header)};
+	if (getrandom(header.trace_id, sizeof(header.trace_id), 0) != (ssize_t)sizeof(header.trace_id))
+		return diag_errno(diag, "no random number");
+	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
+	return put(merging, &header, sizeof(header), diag);
+}
+
+/* A block as it is, but for the head of a segment, which gets the clock of all. */
+static int copy_block(struct merging *merging, int fd, uint64_t offset, const struct format_block *read, uint64_t bytes, struct diag *diag)
+{
+	struct bytes *buffer = &merging->buffer;
+	buffer->size = 0;
+	if (!bytes_reserve(buffer, bytes))
+		return diag_fail(diag, ENOMEM, "no memory to merge traces");
+	if (!load_bytes(fd, buffer->data, bytes, offset))
+		return diag_fail(diag, EIO, "a block at offset %llu is gone", (unsigned long long)offset);
+	if (read->type == FORMAT_SEGMENT) {
+		struct format_block block = *read;
+		struct format_segment head;
+		memcpy(&head, buffer->data + sizeof(block), sizeof(head));
+		head.start_ticks = merging->clock->start_ticks;
+		head.mult = merging->clock->mult;
+		head.shift = merging->clock->shift;
+		head.start_realtime_ns = merging->clock->start_realtime_ns;
+		memcpy(buffer->data + sizeof(block), &head, sizeof(head));
+		block_sign(&block, buffer->data + sizeof(block));
+		memcpy(buffer->data, &block, sizeof(block));
+	}
+	return put(merging, buffer->data, bytes, diag);
+}
+
+/* All blocks of a segment but its footer, which is the last one. */
+static int copy_segment(struct merging *merging, const struct part *part, uint32_t number, struct diag *diag)
+{
+	const struct load *load = &part->load;
+	uint64_t from = load->segments[number].offset, end = number + 1 < load->segment_count ? load->segments[number + 1].offset : load->end;
+	struct note *note = &merging->notes[merging->note_count++];
+	*note = (struct note){.offset = merging->end, .first_ticks = UINT64_MAX};
+	for (uint64_t at = from; at < end;) {
+		struct format_block block;
+		if (end - at < sizeof(block) || !load_bytes(load->fd, &block, sizeof(block), at) || block.magic != FORMAT_BLOCK_MAGIC)
+			return diag_fail(diag, EIO, "%s: the block at offset %llu is gone", part->path, (unsigned long long)at);
+		uint64_t bytes = format_aligned(sizeof(block) + (uint64_t)block.head_bytes + block.payload_bytes);
+		if (bytes > end - at)
+			return diag_fail(diag, EIO, "%s: the block at offset %llu is cut", part->path, (unsigned long long)at);
+		int error = block.type == FORMAT_FOOTER ? 0 : copy_block(merging, load->fd, at, &block, bytes, diag);
+		if (error)
+			return error;
+		at += bytes;
+	}
+	note->bytes = merging->end - note->offset;
+	for (uint32_t i = 0; i < load->block_count; i++) {
+		const struct load_block *block = &load->blocks[i];
+		if (block->segment != number)
+			continue;
+		note->events += block->count;
+		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
+		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
+	}
+	return 0;
+}
+
+static int put_footer(struct merging *merging, struct diag *diag)
+{
+	struct bytes payload = {0};
+	struct format_block block = {.magic = FORMAT_BLOCK_MAGIC, .type = FORMAT_FOOTER, .count = merging->note_count};
+	struct format_tail tail = {.footer_offset = merging->end, .magic = FORMAT_FOOTER_MAGIC};
+	uint64_t unwritten_blocks = 0, unwritten_events = 0;
+	for (uint32_t i = 0; i < merging->note_count; i++) {
+		const struct note *note = &merging->notes[i];
+		bytes_number(&payload, note->offset);
+		bytes_number(&payload, note->bytes);
+		bytes_number(&payload, note->events ? note->first_ticks : 0);
+		bytes_number(&payload, note->last_ticks);
+		bytes_number(&payload, note->events);
+	}
+	for (unsigned i = 0; i < merging->count; i++) {
+		unwritten_blocks += merging->parts[i].load.unwritten_blocks;
+		unwritten_events += merging->parts[i].load.unwritten_events;
+	}
+	bytes_number(&payload, unwritten_blocks);
+	bytes_number(&payload, unwritten_events);
+	bytes_zero(&payload, format_aligned(payload.size) - payload.size);
+	bytes_add(&payload, &tail, sizeof(tail));
+	block.raw_bytes = block.payload_bytes = (uint32_t)payload.size;
+	block.place = merging->end - merging->notes[merging->note_count - 1].offset;
+	block.payload_checksum = payload.has_failed ? 0 : XXH3_64bits(payload.data, payload.size);
+	block_sign(&block, "");
+	int error = payload.has_failed ? diag_fail(diag, ENOMEM, "no memory to merge traces") : put(merging, &block, sizeof(block), diag);
+	error = error ? error : put(merging, payload.data, payload.size, diag);
+	bytes_fini(&payload);
+	return error;
+}
+
+static int write_all(struct merging *merging, struct diag *diag)
+{
+	uint32_t segments = 0;
+	for (unsigned i = 0; i < merging->count; i++)
+		segments += merging->parts[i].load.segment_count;
+	merging->notes = calloc(segments, sizeof(*merging->notes));
+	int error = merging->notes ? put_header(merging, diag) : diag_fail(diag, ENOMEM, "no memory to merge traces");
+	for (unsigned i = 0; i < merging->count; i++)
+		for (uint32_t k = 0; k < merging->parts[i].load.segment_count && !error; k++)
+			error = copy_segment(merging, &merging->parts[i], k, diag);
+	return error ? error : put_footer(merging, diag);
+}
+
+int trace_merge(const char *output, const char *const *paths, unsigned count, struct diag *diag)
+{
+	struct merging merging = {.count = count, .fd = -1, .parts = calloc(count ? count : 1, sizeof(*merging.parts))};
+	char temporary[4200];
+	if (!merging.parts)
+		return diag_fail(diag, ENOMEM, "no memory to merge traces");
+	for (unsigned i = 0; i < count; i++)
+		merging.parts[i].path = paths[i];
+	int error = count ? parts_load(&merging, diag) : diag_fail(diag, EINVAL, "there is nothing to merge");
+	snprintf(temporary, sizeof(temporary), "%.4000s.%d.new", output, (int)getpid());
+	if (!error) {
+		merging.fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		error = merging.fd < 0 ? diag_errno(diag, "cannot write %s", output) : write_all(&merging, diag);
+		if (merging.fd >= 0 && close(merging.fd) && !error)
+			error = diag_errno(diag, "cannot write %s", output);
+		if (!error && rename(temporary, output))
+			error = diag_errno(diag, "cannot write %s", output);
+		if (error && merging.fd >= 0)
+			unlink(temporary);
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (merging.parts[i].is_loaded)
+			load_fini(&merging.parts[i].load);
+	bytes_fini(&merging.buffer);
+	free(merging.notes);
+	free(merging.parts);
+	return error;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Merged traces hold what their parts held, by one clock; what does not go together is refused and leaves nothing."""
+import csv
+import json
+import os
+import subprocess
+import sys
+
+XHEAP = os.environ["XHEAP"]
+failed = 0
+
+
+def xheap(*words, status=0):
+    run = subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == status, f"{words}: status {run.returncode}: {run.stderr}")
+    return run.stdout + run.stderr
+
+
+def expect(condition, text):
+    global failed
+    if not condition:
+        print(text)
+        failed += 1
+
+
+def info(trace):
+    return json.loads(xheap("info", trace, "-format", "json"))
+
+
+def events(trace):
+    """Absolute times, in any order, of what each event is."""
+    started = info(trace)["start_realtime_ns"] if "start_realtime_ns" in info(trace) else None
+    rows = list(csv.DictReader(subprocess.run([XHEAP, "dump", trace, "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True,
+                                              check=True).stdout.splitlines()))
+    return started, rows
+
+
+def what(row):
+    return tuple(row[name] for name in ("pid", "tid", "action", "function", "heap", "address", "previous_address", "size", "usable", "args", "result"))
+
+
+def main():
+    # Two at a time, so that their times overlap.
+    programs = {"a.xht": "import time; [str(i) * 9 for i in range(3000)]; time.sleep(0.3); [str(i) * 5 for i in range(3000)]",
+                "b.xht": "import time; time.sleep(0.1); x = [str(i) * 7 for i in range(9000)]"}
+    running = [subprocess.Popen([XHEAP, "record", "-q", "-o", name, "python3", "-c", program]) for name, program in programs.items()]
+    for process in running:
+        expect(process.wait() == 0, "record failed")
+    expect("2 traces" in xheap("merge", "b.xht", "a.xht", "-o", "both.xht"), "nothing is told")
+    both = info("both.xht")
+    parts = [info(name) for name in programs]
+    expect(both["complete"], "the merged trace is not complete")
+    for kind in both["events"]:
+        expect(both["events"][kind] == sum(part["events"].get(kind, 0) for part in parts), f"{kind}: {both['events']}, of {parts}")
+    expect(len(both["processes"]) == sum(len(part["processes"]) for part in parts), "processes are missing")
+    merged = events("both.xht")[1]
+    expected = [row for name in programs for row in events(name)[1]]
+    expect(sorted(map(what, merged)) == sorted(map(what, expected)), "events differ")
+    expect(all(int(a["time_ns"]) <= int(b["time_ns"]) for a, b in zip(merged, merged[1:])), "events are not in the order of time")
+    # Each part's times moved by one amount, at least one part's by nothing.
+    moved = []
+    for name in programs:
+        rows = events(name)[1]
+        pids = {row["pid"] for row in rows}
+        own = [row for row in merged if row["pid"] in pids]
+        differences = {int(a["time_ns"]) - int(b["time_ns"]) for a, b in zip(own, rows)}
+        expect(max(differences) - min(differences) < 100000, f"{name}: times moved by {min(differences)} to {max(differences)} ns")
+        moved.append(min(differences))
+    expect(min(map(abs, moved)) < 1000 and max(moved) < 2000000000, f"parts moved by {moved} ns")
+    interleaved = [row["pid"] for row in merged]
+    expect(sum(a != b for a, b in zip(interleaved, interleaved[1:])) > 1, "they do not overlap")
+    # Reports add up; so does a merge of merges.
+    totals = [json.loads(xheap("heap", name, "-totals", "-format", "json"))["totals"] for name in ("both.xht", *programs)]
+    for name in ("total_count", "total_bytes", "outstanding_count", "realloc_count"):
+        expect(totals[0][name] == totals[1][name] + totals[2][name], f"{name}: {[total[name] for total in totals]}")
+    xheap("record", "-q", "-o", "c.xht", "ls")
+    xheap("merge", "both.xht", "c.xht", "-o", "three.xht")
+    expect(len(info("three.xht")["processes"]) == len(both["processes"]) + 1, "a merge of merges")
+    # Refused.
+    with open("cut.xht", "wb") as file:
+        file.write(open("c.xht", "rb").read()[:-200])
+    for words, reason in ((("a.xht", "a.xht", "-o", "no.xht"), "same trace"), (("both.xht", "a.xht", "-o", "no.xht"), "same trace"),
+                          (("a.xht", "cut.xht", "-o", "no.xht"), "not complete"), (("a.xht", "-o", "no.xht"), "two traces"),
+                          (("a.xht", "b.xht"), "where to"), (("a.xht", "b.xht", "-o", "a.xht"), "one of those"),
+                          (("a.xht", "nothing.xht", "-o", "no.xht"), "cannot open"), (("a.xht", "b.xht", "-o", "/nowhere/no.xht"), "cannot write"),
+                          (("a.xht", "/etc/passwd", "-o", "no.xht"), "not a trace")):
+        said = xheap("merge", *words, status=2)
+        expect(reason in said, f"{words}: {said}")
+    expect(not os.path.exists("no.xht") and not [name for name in os.listdir(".") if name.endswith(".new")], "something is left behind")
+    return failed > 0
+
+
+sys.exit(main())
