@@ -125,7 +125,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -134,6 +134,11 @@ _xheap() {
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	merge)
+		case $current in
+		-*) _xheap_reply "-o --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	symbols)
 		case $current in
 		-*) _xheap_reply "-threads -again -noCache --help" "$current" ;;
@@ -146,7 +151,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
 	esac
 }
 

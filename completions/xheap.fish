@@ -33,6 +33,8 @@ complete -c xheap -n __fish_use_subcommand -a sessions -d 'List the sessions'
 complete -c xheap -n __fish_use_subcommand -a flush -d 'Write all that a session has recorded so far'
 complete -c xheap -n __fish_use_subcommand -a stop -d 'Let go of a session\'s processes and end its trace'
 complete -c xheap -n __fish_use_subcommand -a launch -d 'Run a command in a session'
+complete -c xheap -n __fish_use_subcommand -a merge -d 'Several traces of one machine as one'
+complete -c xheap -n '__fish_seen_subcommand_from merge' -s o -r -F -d 'Write there'
 complete -c xheap -n __fish_use_subcommand -a top -d 'The heaviest stacks of a session, refreshed'
 complete -c xheap -n '__fish_seen_subcommand_from update query flush stop launch top' -x -a "(xheap sessions 2>/dev/null | string replace -r ':.*' '')"
 complete -c xheap -n '__fish_seen_subcommand_from start update' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Processes'

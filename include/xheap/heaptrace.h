@@ -141,6 +141,15 @@ ULONG WINAPI QueryTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_T
 ULONG WINAPI StopTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties);
 ULONG WINAPI UpdateTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties);
 ULONG WINAPI FlushTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties);
+
+/** Make one of two or more traces of this machine, since it was started. Flags are taken; what they add is in a trace already. */
+ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG cTraceFileNames, DWORD dwExtendedDataFlags);
+#define EVENT_TRACE_MERGE_EXTENDED_DATA_NONE 0x00000000u
+#define EVENT_TRACE_MERGE_EXTENDED_DATA_IMAGEID 0x00000001u
+#define EVENT_TRACE_MERGE_EXTENDED_DATA_BUILDINFO 0x00000002u
+#define EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT 0x000fffffu
+#define EVENT_TRACE_MERGE_EXTENDED_DATA_ALL 0xffffffffu
+
 #define ControlTrace ControlTraceW
 #define QueryTrace QueryTraceW
 #define StopTrace StopTraceW

@@ -499,6 +499,38 @@ API ULONG WINAPI FlushTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVE
 	return ControlTraceW(TraceHandle, InstanceName, Properties, EVENT_TRACE_CONTROL_FLUSH);
 }
 
+API ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG cTraceFileNames, DWORD dwExtendedDataFlags)
+{
+	char path[PATH_BYTES];
+	(void)dwExtendedDataFlags;
+	if (!wszMergedFileName || !wszTraceFileNames || !cTraceFileNames)
+		return ERROR_INVALID_PARAMETER;
+	/* Of one, the documented call adds what a trace here has from the start. */
+	if (cTraceFileNames == 1 || cTraceFileNames > WORDS_MAX - 6)
+		return ERROR_NOT_SUPPORTED;
+	struct words *words = calloc(1, sizeof(*words));
+	if (!words)
+		return ERROR_OUT_OF_MEMORY;
+	ULONG error = ERROR_SUCCESS;
+	add_word(words, "xheap");
+	add_word(words, "merge");
+	add_word(words, "-o");
+	if (!narrow(path, sizeof(path), wszMergedFileName, PATH_BYTES))
+		error = ERROR_BAD_PATHNAME;
+	add_word(words, path);
+	for (ULONG i = 0; i < cTraceFileNames && !error; i++) {
+		if (!wszTraceFileNames[i] || !narrow(path, sizeof(path), wszTraceFileNames[i], PATH_BYTES))
+			error = ERROR_INVALID_PARAMETER;
+		else if (access(path, R_OK) != 0)
+			error = errno == ENOENT ? ERROR_FILE_NOT_FOUND : ERROR_ACCESS_DENIED;
+		add_word(words, path);
+	}
+	error = error ? error : run(words);
+	free(words);
+	/* They are there and can be read: what is left is that they do not go together. */
+	return error == ERROR_GEN_FAILURE ? ERROR_REVISION_MISMATCH : error;
+}
+
 /* ---- suspended processes ---- */
 
 /* It stops at its exec for its tracer; a stop signal, delivered as it is let go of, makes it stay so. */

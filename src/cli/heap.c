@@ -14,6 +14,7 @@ enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
 	const char *path, *output, *session;
+	char *session_path;
 	struct { const struct action *action; const struct action_sort *sort; } parts[PART_MAX];
 	unsigned part_count;
 	bool is_inclusive;
@@ -136,8 +137,9 @@ static int set_session(void *context, struct words *words, int number)
 	(void)number;
 	struct heap_options *options = context;
 	options->session = options_value(words, "session");
-	char *path = options->session ? cli_session_trace(options->session) : NULL;
-	return path ? set_input(context, path) : CLI_FAILED;
+	free(options->session_path);
+	options->session_path = options->session ? cli_session_trace(options->session) : NULL;
+	return options->session_path ? set_input(context, options->session_path) : CLI_FAILED;
 }
 
 static int set_path(void *context, struct words *words, int number)
@@ -322,6 +324,7 @@ static int heap_run(int argc, char **argv)
 	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
 	heap_patterns_fini(&options.callers);
+	free(options.session_path);
 	return status;
 }
 

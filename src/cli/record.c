@@ -545,9 +545,8 @@ int record_launch(struct record *record)
 
 static int record_run(int count, char **arguments)
 {
-	struct record *record = calloc(1, sizeof(*record));
-	if (!record)
-		return EXIT_USAGE;
+	static struct record memory;
+	struct record *record = &memory;
 	session_options_init(&record->session);
 	int error = parse(record, count, arguments);
 	if (error)

@@ -355,6 +355,7 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 
 struct report_options {
 	const char *path, *session;
+	char *session_path;
 };
 
 static int set_path(void *context, char *word)
@@ -371,30 +372,35 @@ static int set_session(void *context, struct words *words, int number)
 	(void)number;
 	struct report_options *options = context;
 	options->session = options_value(words, "session");
-	char *path = options->session ? cli_session_trace(options->session) : NULL;
-	return path ? set_path(context, path) : CLI_FAILED;
+	free(options->session_path);
+	options->session_path = options->session ? cli_session_trace(options->session) : NULL;
+	return options->session_path ? set_path(context, options->session_path) : CLI_FAILED;
 }
 
 static int report_run(int argc, char **argv)
 {
 	static const struct option table[] = {{"session", set_session, 0}};
-	struct report_options options = {NULL, NULL};
+	struct report_options options = {.path = NULL};
 	struct analysis analysis;
 	struct cli_output output;
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	if (options_parse(argc, argv, table, 1, &options, set_path) || analysis_open(&analysis, options.path, false))
-		return CLI_FAILED;
+	int status = options_parse(argc, argv, table, 1, &options, set_path) ? CLI_FAILED : analysis_open(&analysis, options.path, false);
+	if (status != CLI_OK) {
+		free(options.session_path);
+		return status;
+	}
 	heap_filter_init(&filter);
 	heap_cull_use_default(&cull);
 	cli_output_open(&output, true);
 	view_show(&analysis, options.session, &filter, &cull, &output);
-	int status = cli_output_close(&output);
+	status = cli_output_close(&output);
 	if (status == CLI_OK)
 		status = analysis_check(analysis.table, analysis.index_path);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);
+	free(options.session_path);
 	return status;
 }
 

@@ -139,7 +139,8 @@ static int wait_until_begun(struct record *record)
 
 static int start_run(int count, char **arguments)
 {
-	struct record *record = memory_zeroed(1, sizeof(*record));
+	static struct record memory;
+	struct record *record = &memory;
 	char file[128];
 	int status = take_name(count, arguments, "start");
 	session_options_init(&record->session);
@@ -233,6 +234,7 @@ static int update_parse(struct update *update, int count, char **arguments)
 					  : parse_pid_list("--remove-pid", arguments[i], update->removed, &update->removed_count);
 	}
 	rest[kept] = NULL;
+	/* The words stay: options keep parts of them. */
 	if (status == CLI_OK)
 		status = record_parse(&update->record, "update", kept, rest);
 	if (status == CLI_OK && update->record.command[0])
@@ -295,7 +297,8 @@ static int update_do(struct update *update, int socket)
 
 static int update_run(int count, char **arguments)
 {
-	struct update *update = memory_zeroed(1, sizeof(*update));
+	static struct update memory;
+	struct update *update = &memory;
 	int status = take_name(count, arguments, "update");
 	if (status != CLI_OK)
 		return status;
@@ -320,7 +323,6 @@ static int update_run(int count, char **arguments)
 	if (status == CLI_OK)
 		status = update_do(update, socket);
 	close(socket);
-	free(update);
 	return status;
 }
 
@@ -541,7 +543,8 @@ static int flush_run(int count, char **arguments)
 
 static int stop_run(int count, char **arguments)
 {
-	struct record *record = memory_zeroed(1, sizeof(*record));
+	static struct record memory;
+	struct record *record = &memory;
 	struct state state = {.name = NULL};
 	int status = only_a_name(count, arguments, "stop");
 	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
@@ -557,13 +560,13 @@ static int stop_run(int count, char **arguments)
 		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", arguments[1]);
 	record_print_summary(record, 0);
 	status = record->summary.error ? CLI_FAILED : CLI_OK;
-	free(record);
 	return status;
 }
 
 static int launch_run(int count, char **arguments)
 {
-	struct record *record = memory_zeroed(1, sizeof(*record));
+	static struct record memory;
+	struct record *record = &memory;
 	struct state state = {.name = NULL};
 	int status = take_name(count, arguments, "launch"), first = count > 2 && !strcmp(arguments[2], "--") ? 3 : 2;
 	if (status == CLI_OK && first >= count)

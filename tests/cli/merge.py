@@ -29,11 +29,8 @@ def info(trace):
 
 
 def events(trace):
-    """Absolute times, in any order, of what each event is."""
-    started = info(trace)["start_realtime_ns"] if "start_realtime_ns" in info(trace) else None
-    rows = list(csv.DictReader(subprocess.run([XHEAP, "dump", trace, "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True,
-                                              check=True).stdout.splitlines()))
-    return started, rows
+    run = subprocess.run([XHEAP, "dump", trace, "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
+    return list(csv.DictReader(run.stdout.splitlines()))
 
 
 def what(row):
@@ -54,14 +51,14 @@ def main():
     for kind in both["events"]:
         expect(both["events"][kind] == sum(part["events"].get(kind, 0) for part in parts), f"{kind}: {both['events']}, of {parts}")
     expect(len(both["processes"]) == sum(len(part["processes"]) for part in parts), "processes are missing")
-    merged = events("both.xht")[1]
-    expected = [row for name in programs for row in events(name)[1]]
+    merged = events("both.xht")
+    expected = [row for name in programs for row in events(name)]
     expect(sorted(map(what, merged)) == sorted(map(what, expected)), "events differ")
     expect(all(int(a["time_ns"]) <= int(b["time_ns"]) for a, b in zip(merged, merged[1:])), "events are not in the order of time")
     # Each part's times moved by one amount, at least one part's by nothing.
     moved = []
     for name in programs:
-        rows = events(name)[1]
+        rows = events(name)
         pids = {row["pid"] for row in rows}
         own = [row for row in merged if row["pid"] in pids]
         differences = {int(a["time_ns"]) - int(b["time_ns"]) for a, b in zip(own, rows)}

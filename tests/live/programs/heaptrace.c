@@ -128,6 +128,20 @@ int main(int count, char **arguments)
 	/* Its end. */
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+
+	/* Another one, and both as one. */
+	EVENT_TRACE_PROPERTIES *second = make_properties(file);
+	EXPECT_ERROR(StartHeapTrace(&other, second, L"second", &next, 1, NULL, 0), ERROR_SUCCESS);
+	EXPECT_ERROR(StopTrace(other, NULL, second), ERROR_SUCCESS);
+	wchar_t first[NAME_CHARS], merged[NAME_CHARS];
+	swprintf(first, NAME_CHARS, L"%s/api.xht", arguments[1]);
+	swprintf(merged, NAME_CHARS, L"%s/merged.xht", arguments[1]);
+	LPCWSTR files[] = {first, file};
+	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT), ERROR_SUCCESS);
+	files[1] = first;
+	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_REVISION_MISMATCH);
+	files[1] = L"/no/such/file";
+	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_FILE_NOT_FOUND);
 	kill((pid_t)next, SIGKILL);
 	status_of(next);
 	printf("%d failed\n", failed);
