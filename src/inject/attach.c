@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inject/filter.h"
 #include "inject/remote.h"
 #include "os/proc.h"
 
@@ -433,6 +434,8 @@ static struct stand *calls_begin(struct crowd *crowd, struct remote *remote, str
 	}
 	if (!stand->is_group_stop)
 		stand_rewind(stand);
+	if (proc_status_value(stand->tid, "Seccomp") > 0 && filter_check(stand->tid, diag) != 0)
+		return NULL;
 	return remote_begin_running(remote, stand->tid, diag) ? NULL : stand;
 }
 
@@ -480,8 +483,11 @@ int inject_check(pid_t pid, struct diag *diag)
 	close(memory);
 	if (proc_status_value(pid, "TracerPid") > 0)
 		return cannot_trace(pid, EPERM, diag);
-	if (proc_status_value(pid, "Seccomp") > 0)
-		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it", (int)pid);
+	/* What a filter allows can be read once the process is traced, by who may. */
+	int64_t seccomp = proc_status_value(pid, "Seccomp");
+	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
+		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s", (int)pid,
+				 seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
 	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	return 0;

@@ -684,6 +684,18 @@ void inject_fill(struct inject *inject)
 	free(maps);
 }
 
+/* Under seccomp the recorder may not ask for memory: it gets all that it can want, of which only what it touches is taken. */
+static void map_pool(struct inject *inject, struct remote *remote)
+{
+	enum { POOL_BYTES = 128 << 20 };
+	int64_t at = inject->region->header->no_syscalls ? map_private(remote, 0, POOL_BYTES, PROT_READ | PROT_WRITE) : -ENOMEM;
+	if (mapping_failed(at))
+		return;
+	remote_call(remote, SYS_madvise, (uint64_t)at, POOL_BYTES, MADV_DONTDUMP, 0, 0, 0);
+	RECORDER_WRITE(inject, pool, (__typeof__(((struct recorder *)0)->pool))(uintptr_t)at);
+	RECORDER_WRITE(inject, pool_end, (__typeof__(((struct recorder *)0)->pool_end))((uintptr_t)at + POOL_BYTES));
+}
+
 void inject_settle(struct inject *inject, struct remote *remote)
 {
 	struct proc_map *maps = NULL;
@@ -691,6 +703,7 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	if (inject->is_static)
 		add_tables(inject, remote, maps, count);
 	free(maps);
+	map_pool(inject, remote);
 	leave_out_of_cores(inject, remote);
 }
 

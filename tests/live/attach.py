@@ -189,9 +189,11 @@ def killed():
 
 def refused():
     """What cannot be attached to is told, and unharmed."""
-    target = Target("seccomp")
-    expect("seccomp" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
-    target.end()
+    # A filter that would end the process for a call that is needed; as an ordinary user, any filter.
+    for call in (257, 53, 47):
+        target = Target("seccomp", 1, call)
+        expect("seccomp" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
+        target.end()
     target = Target("idle")
     tracer = subprocess.Popen(["gdb", "-q", "-batch", "-ex", "shell sleep 3", "-p", str(target.pid)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if shutil.which("gdb") else None
@@ -206,6 +208,17 @@ def refused():
         said = record("no.xht", *words, status=2)
         expect(what in said, said)
     expect(not os.path.exists("no.xht"), "a trace of nothing is left")
+
+
+def filtered():
+    """A seccomp filter that allows what is needed, as those of containers do, is no hindrance to root."""
+    if os.geteuid() != 0:
+        return "not root: filters cannot be read"
+    target = Target("seccomp", 4, 101)
+    for _ in range(5):
+        record("filtered.xht", "-p", target.pid, "--duration", "100ms")
+        expect(check_counting("filtered.xht")[1] == 4, "not all threads were recorded")
+    target.end()
 
 
 def as_somebody():
@@ -238,7 +251,7 @@ def as_somebody():
 
 def main():
     failed = 0
-    for test in (counting, blocked, children, loading, stopped, several, ending, killed, refused, as_somebody):
+    for test in (counting, blocked, children, loading, stopped, several, ending, killed, refused, filtered, as_somebody):
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
         began = time.monotonic()

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is attached to: attached KIND [THREADS].
+ * What is attached to: attached KIND [THREADS [FILTER]].
  *   count     each thread asks for 1000, 1001, ... bytes, up to 60999 and again, and gives each back: a missing call is seen
  *   blocked   a thread in each of the calls that a stop may interrupt; prints what each returned and after how long
  *   children  forks, the child executes this program as "short", and again, until told to stop
  *   loads     opens and closes libraries and allocates beneath them
  *   idle      does nothing
- *   seccomp   may only do little
+ *   seccomp   may do all but what FILTER says: a system call that would end it
  * It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
@@ -128,10 +128,12 @@ static void *loads(void *argument)
 	return argument;
 }
 
-static void seccomp_begin(void)
+static void seccomp_begin(int forbidden)
 {
-	struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog program = {1, filter};
+	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {4, filter};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
 		exit(2);
@@ -151,7 +153,7 @@ int main(int count, char **arguments)
 	if (!strcmp(kind, "blocked"))
 		blocked_begin();
 	if (!strcmp(kind, "seccomp"))
-		seccomp_begin();
+		seccomp_begin(count > 3 ? atoi(arguments[3]) : -1);
 	for (unsigned i = 0; run && i < thread_count; i++)
 		pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i);
 	char byte;
