@@ -7,41 +7,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 /* ---- the file ---- */
-
-static bool write_whole(int fd, const uint8_t *data, size_t size, uint64_t offset)
-{
-	while (size) {
-		ssize_t written = pwrite(fd, data, size, (off_t)offset);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			errno = written ? errno : EIO;
-			return false;
-		}
-		data += written;
-		size -= (size_t)written;
-		offset += (uint64_t)written;
-	}
-	return true;
-}
-
-/* Bytes that are there, up to `size`. */
-static size_t read_most(int fd, uint8_t *data, size_t size, uint64_t offset)
-{
-	size_t got = 0;
-	while (got < size) {
-		ssize_t part = pread(fd, data + got, size - got, (off_t)(offset + got));
-		if (part < 0 && errno == EINTR)
-			continue;
-		if (part <= 0)
-			break;
-		got += (size_t)part;
-	}
-	return got;
-}
 
 static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t size)
 {
@@ -62,7 +31,7 @@ static void move_to_memory(struct heap_groups *groups)
 		size_t size = groups->end - at < GROUPS_CHUNK_BYTES ? (size_t)(groups->end - at) : GROUPS_CHUNK_BYTES;
 		/* What is kept free at the beginning is not there yet. */
 		memset(copy, 0, size);
-		read_most(from, copy, size, at);
+		file_read(from, copy, size, at);
 		memory_add(groups, copy, size);
 		at += size;
 	}
@@ -82,7 +51,7 @@ static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 {
 	if (bytes->has_failed)
 		memory_exhausted(bytes->size);
-	if (groups->fd >= 0 && !write_whole(groups->fd, bytes->data, bytes->size, groups->end))
+	if (groups->fd >= 0 && !file_write(groups->fd, bytes->data, bytes->size, groups->end))
 		move_to_memory(groups);
 	if (groups->fd < 0)
 		memory_add(groups, bytes->data, bytes->size);
@@ -223,7 +192,7 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 		if (!window->data)
 			window->data = memory_zeroed(GROUPS_CHUNK_BYTES + PACK_SLACK_BYTES, 1);
 		window->offset = offset;
-		window->size = read_most(groups->fd, window->data, window->ahead > size ? window->ahead : size, offset);
+		window->size = file_read(groups->fd, window->data, window->ahead > size ? window->ahead : size, offset);
 		if (window->size < size)
 			return NULL;
 	}

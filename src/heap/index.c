@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 _Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
@@ -29,21 +30,6 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 }
 
 /* ---- reading ---- */
-
-static bool read_whole(int fd, void *to, size_t size, uint64_t offset)
-{
-	for (uint8_t *at = to; size;) {
-		ssize_t got = pread(fd, at, size, (off_t)offset);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += got;
-		size -= (size_t)got;
-		offset += (uint64_t)got;
-	}
-	return true;
-}
 
 /* Somebody else's answers are not ours to give. */
 static bool is_trusted(const struct stat *index, const struct stat *trace)
@@ -82,7 +68,7 @@ static bool sites_are_good(const struct heap_table *table)
 static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
 {
 	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
-	if (!read_whole(fd, tables, tables_bytes(head), head->tables_offset) || XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
+	if (file_read(fd, tables, tables_bytes(head), head->tables_offset) != tables_bytes(head) || XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
 		free(tables);
 		return NULL;
 	}
@@ -115,7 +101,7 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &status) && is_trusted(&status, trace_status) && read_whole(fd, &head, sizeof(head), 0) &&
+	if (!fstat(fd, &status) && is_trusted(&status, trace_status) && file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
 	    head_is_good(&head, of, trace_dictionary(trace), (uint64_t)status.st_size))
 		table = table_read(fd, &head, trace);
 	if (table)
@@ -162,18 +148,10 @@ int heap_index_begin(const char *const *paths, unsigned path_count, unsigned *ch
 
 static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *data, size_t size)
 {
+	uint64_t at = *offset;
 	XXH3_64bits_update(hash, data, size);
-	for (const uint8_t *at = data; size;) {
-		ssize_t written = pwrite(fd, at, size, (off_t)*offset);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		at += written;
-		size -= (size_t)written;
-		*offset += (uint64_t)written;
-	}
-	return true;
+	*offset += size;
+	return file_write(fd, data, size, at);
 }
 
 static bool tables_write(const struct heap_table *table, struct heap_index_head *head)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "trace/load.h"
 
 enum { COPY_BYTES = 1 << 20 };
@@ -85,16 +86,9 @@ static int parts_load(struct merging *merging, struct diag *diag)
 
 static int put(struct merging *merging, const void *data, size_t size, struct diag *diag)
 {
-	for (const uint8_t *at = data; size;) {
-		ssize_t written = write(merging->fd, at, size);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return diag_errno(diag, "cannot write the merged trace");
-		at += written;
-		size -= (size_t)written;
-		merging->end += (uint64_t)written;
-	}
+	if (!file_write(merging->fd, data, size, merging->end))
+		return diag_errno(diag, "cannot write the merged trace");
+	merging->end += size;
 	return 0;
 }
 
