@@ -34,6 +34,8 @@ struct hold {
 	pthread_t thread;
 	bool is_running;              /* thread is set */
 	bool is_cancelled;
+	int attach_error;             /* what is answered about one that runs, */
+	char attach_text[1024];       /* once the result is there to be taken */
 	int postponed;                /* a stop signal of the terminal's that waits for the exec */
 	struct hold_result result;
 };
@@ -267,34 +269,34 @@ static void finish(struct hold *hold, struct hold_result *result)
 	doorbell_ring(holder->doorbell);
 }
 
+static int attach_begin(struct hold *hold, struct hold_result *result, struct inject_pause *pause)
+{
+	char other[128];
+	if (session_of_process(result->pid, other, sizeof(other)))
+		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid, other);
+	int error = make_region(hold, result);
+	if (error)
+		return error;
+	result->inject.find_hooks = hook_cache_find;
+	result->inject.cookie = hold->holder->hooks;
+	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &result->diag);
+	if (error)
+		drop_region(result);
+	return error;
+}
+
 static void attach_one(struct hold *hold, struct hold_result *result)
 {
 	struct inject_pause pause;
-	char text[200], other[128];
-	result->kind = HOLD_FAILED;
-	if (session_of_process(result->pid, other, sizeof(other))) {
-		snprintf(text, sizeof(text), "process %d is recorded already, by %s", (int)result->pid, other);
-		answer(hold, -EEXIST, text);
-		return;
-	}
-	int error = make_region(hold, result);
-	if (error) {
-		answer(hold, error, result->diag.text);
-		return;
-	}
-	result->inject.find_hooks = hook_cache_find;
-	result->inject.cookie = hold->holder->hooks;
-	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, &pause, &result->diag);
-	if (error) {
-		drop_region(result);
-		answer(hold, error, result->diag.text);
+	hold->attach_error = attach_begin(hold, result, &pause);
+	result->kind = hold->attach_error ? HOLD_FAILED : HOLD_INJECTED;
+	if (hold->attach_error) {
+		snprintf(hold->attach_text, sizeof(hold->attach_text), "%s", result->diag.text);
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
-	result->kind = HOLD_INJECTED;
-	snprintf(text, sizeof(text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before", (int)result->pid,
-		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
-	answer(hold, 0, text);
+	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before",
+		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
 }
 
 static void hold_one(struct hold *hold, struct hold_result *result)
@@ -357,6 +359,8 @@ static void *hold_thread(void *argument)
 	pid_t pid = result->pid;
 	/* The result is in the queue before the process runs on and posts mails into its new region. */
 	finish(hold, result);
+	if (hold->request.is_attach)
+		answer(hold, hold->attach_error, hold->attach_text);
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	free(hold);

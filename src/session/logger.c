@@ -727,6 +727,8 @@ static void handle_query(struct logger *logger, int socket)
 	const struct session_options *options = logger->options;
 	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
 	struct drain_totals totals;
+	/* Who was just attached to is there for whoever was told so. */
+	results_check(logger);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
