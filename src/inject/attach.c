@@ -30,6 +30,7 @@
 
 #include "inject/filter.h"
 #include "inject/remote.h"
+#include "recorder/recorder.h"
 #include "os/proc.h"
 
 enum { STOP_LIMIT_NS = 1000000000, ATTEMPTS = 20, BETWEEN_ATTEMPTS_NS = 2000000, SCAN_BYTES_MAX = 1 << 20, SCAN_CHUNK = 1 << 14, SYSCALL_BYTES = 2 };
@@ -321,15 +322,43 @@ static uint64_t stack_end(uint64_t sp, const struct mappings *mappings)
 	return sp + SCAN_CHUNK;
 }
 
-/* Whether the stack from here on says that somebody will come back into a patch. */
-static bool stack_has_patch(const struct stand *stand, int memory, const struct inject_jump *jumps, uint32_t count, const struct mappings *mappings)
+/* Addresses that nobody may come back to: within patches, or code of ours. */
+struct places {
+	const struct inject_jump *jumps; /* by address; NULL: those of inject's memory are meant */
+	uint32_t count;
+	const struct inject *inject;
+};
+
+static bool is_in_places(const struct places *places, uint64_t address)
 {
-	uint64_t words[SCAN_CHUNK / sizeof(uint64_t)], at = stand->registers.rsp & ~7ull;
-	uint64_t lowest = jumps[0].address, highest = jumps[count - 1].address + HOOK_PATCH_BYTES;
+	if (places->jumps)
+		return jump_around(places->jumps, places->count, address) != NULL;
+	for (uint32_t i = 0; i < places->inject->island_count; i++)
+		if (address >= places->inject->island[i].low && address < places->inject->island[i].high)
+			return true;
+	return false;
+}
+
+static void places_bounds(const struct places *places, uint64_t *lowest, uint64_t *highest)
+{
+	*lowest = places->jumps ? places->jumps[0].address : UINT64_MAX;
+	*highest = places->jumps ? places->jumps[places->count - 1].address + HOOK_PATCH_BYTES : 0;
+	for (uint32_t i = 0; !places->jumps && i < places->inject->island_count; i++) {
+		const struct inject_island *island = &places->inject->island[i];
+		*lowest = island->low <= *lowest ? island->low - 1 : *lowest;
+		*highest = island->high > *highest ? island->high : *highest;
+	}
+}
+
+/* Whether the stack from here on says that somebody will come back there. */
+static bool stack_leads_to(const struct stand *stand, int memory, const struct places *places, const struct mappings *mappings)
+{
+	uint64_t words[SCAN_CHUNK / sizeof(uint64_t)], at = stand->registers.rsp & ~7ull, lowest, highest;
+	places_bounds(places, &lowest, &highest);
 	for (uint64_t end = stack_end(at, mappings); at < end; at += sizeof(words)) {
 		ssize_t got = pread(memory, words, end - at < sizeof(words) ? end - at : sizeof(words), (off_t)at);
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*words); i++)
-			if (words[i] > lowest && words[i] < highest && jump_around(jumps, count, words[i]))
+			if (words[i] > lowest && words[i] < highest && is_in_places(places, words[i]))
 				return true;
 		if (got < (ssize_t)sizeof(words))
 			return false; /* the stack's mapping ends here */
@@ -340,8 +369,9 @@ static bool stack_has_patch(const struct stand *stand, int memory, const struct 
 /* Move those that stand in a patch. False: one cannot be moved now. */
 static bool crowd_move(struct crowd *crowd, int memory, const struct inject_jump *jumps, uint32_t count, const struct mappings *mappings)
 {
+	const struct places places = {.jumps = jumps, .count = count};
 	for (uint32_t i = 0; i < crowd->count; i++)
-		if (!crowd->stands[i].is_gone && stack_has_patch(&crowd->stands[i], memory, jumps, count, mappings))
+		if (!crowd->stands[i].is_gone && stack_leads_to(&crowd->stands[i], memory, &places, mappings))
 			return false;
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
@@ -525,6 +555,82 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	return error;
 }
 
+/* ---- detaching ---- */
+
+/* Whether the thread runs on its own stack, all of which from here on is known: the first thread's, or one that ends with the thread's own block. */
+static bool is_on_own_stack(const struct stand *stand, const struct mappings *mappings)
+{
+	uint64_t sp = stand->registers.rsp;
+	for (int i = 0; i < mappings->count; i++) {
+		const struct proc_map *map = &mappings->items[i];
+		if (sp < map->low || sp >= map->high)
+			continue;
+		return map->high - sp <= SCAN_BYTES_MAX &&
+		       (!strcmp(map->path, "[stack]") || (stand->registers.fs_base > sp && stand->registers.fs_base < map->high));
+	}
+	return false;
+}
+
+/* Whether no thread is in code of ours, or will come back to it. Who cannot tell is in it. */
+static bool crowd_is_outside(const struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings)
+{
+	const struct places places = {.inject = inject};
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		const struct stand *stand = &crowd->stands[i];
+		if (!stand->is_gone && (!is_on_own_stack(stand, mappings) || is_in_places(&places, stand->registers.rip) ||
+					stack_leads_to(stand, memory, &places, mappings)))
+			return false;
+	}
+	return true;
+}
+
+/* All stand, and nobody is inside: what was mapped goes. */
+static void crowd_unmap(struct crowd *crowd, const struct inject *inject)
+{
+	struct diag ignored = {""};
+	struct remote remote;
+	struct stand *stand = NULL;
+	for (uint32_t i = 0; i < crowd->count && !stand; i++)
+		if (!crowd->stands[i].is_gone && !crowd->stands[i].signal && !crowd->stands[i].is_group_stop)
+			stand = &crowd->stands[i];
+	if (!stand || (proc_status_value(stand->tid, "Seccomp") > 0 && filter_check(stand->tid, &ignored) != 0))
+		return;
+	stand_rewind(stand);
+	if (remote_begin_running(&remote, stand->tid, &ignored) != 0)
+		return;
+	remote_call(&remote, SYS_munmap, inject->region_address, inject->region->bytes, 0, 0, 0, 0);
+	remote_call(&remote, SYS_munmap, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, 0, 0, 0, 0);
+	if (inject->pool)
+		remote_call(&remote, SYS_munmap, inject->pool, inject->pool_bytes, 0, 0, 0, 0);
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		remote_call(&remote, SYS_munmap, inject->island[i].low, inject->island[i].high - inject->island[i].low, 0, 0, 0, 0);
+	remote_end(&remote);
+}
+
+static void pause_note(struct inject_pause *pause, uint64_t began_ns)
+{
+	uint64_t took_ns = now_ns() - began_ns;
+	pause->all_ns = took_ns > pause->all_ns ? took_ns : pause->all_ns;
+}
+
+/* Threads leave code of ours by themselves, since nobody enters it any more; what they left on their stacks is written over. */
+static void crowd_clear(struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings, uint64_t *began_ns,
+			struct inject_pause *pause)
+{
+	struct diag ignored = {""};
+	for (int attempt = 0; !crowd_is_outside(crowd, memory, inject, mappings); attempt++) {
+		if (attempt == ATTEMPTS)
+			return;
+		pause_note(pause, *began_ns);
+		crowd_go_on(crowd);
+		pause_ns(BETWEEN_ATTEMPTS_NS);
+		*began_ns = now_ns();
+		if (crowd_stop(crowd, &ignored) != 0)
+			return;
+	}
+	crowd_unmap(crowd, inject);
+}
+
 int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
@@ -534,6 +640,8 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 	int memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory < 0)
 		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
+	struct mappings mappings = {NULL, 0};
+	mappings.count = proc_read_maps(pid, &mappings.items);
 	struct urgency before = urgency_begin();
 	int error = crowd_seize(&crowd, diag);
 	uint64_t began_ns = now_ns();
@@ -543,11 +651,13 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 		jumps_write(memory, inject->jump, inject->jump_count, OUT);
 		if (own)
 			jumps_write(memory, own->jump, own->jump_count, OUT);
+		crowd_clear(&crowd, memory, own ? own : inject, &mappings, &began_ns, pause);
 	}
-	pause->all_ns = now_ns() - began_ns;
+	pause_note(pause, began_ns);
 	pause->thread_count = crowd.count;
 	crowd_leave(&crowd);
 	urgency_end(&before);
+	free(mappings.items);
 	close(memory);
 	return error;
 }

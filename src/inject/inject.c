@@ -684,16 +684,20 @@ void inject_fill(struct inject *inject)
 	free(maps);
 }
 
-/* Under seccomp the recorder may not ask for memory: it gets all that it can want, of which only what it touches is taken. */
+/* What the recorder keeps of threads, in memory that goes with it when it is taken out. Under seccomp it may not ask for more, so it gets all
+ * that it can want, of which only what it touches is taken. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
-	enum { POOL_BYTES = 128 << 20 };
-	int64_t at = inject->region->header->no_syscalls ? map_private(remote, 0, POOL_BYTES, PROT_READ | PROT_WRITE) : -ENOMEM;
+	enum { POOL_BYTES = 16 << 20, POOL_BYTES_MOST = 128 << 20 };
+	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
+	int64_t at = inject->is_gathering ? map_private(remote, 0, bytes, PROT_READ | PROT_WRITE) : -ENOMEM;
 	if (mapping_failed(at))
 		return;
-	remote_call(remote, SYS_madvise, (uint64_t)at, POOL_BYTES, MADV_DONTDUMP, 0, 0, 0);
-	RECORDER_WRITE(inject, pool, (__typeof__(((struct recorder *)0)->pool))(uintptr_t)at);
-	RECORDER_WRITE(inject, pool_end, (__typeof__(((struct recorder *)0)->pool_end))((uintptr_t)at + POOL_BYTES));
+	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
+	RECORDER_WRITE(inject, pool, (uint8_t *)(uintptr_t)at);
+	RECORDER_WRITE(inject, pool_end, (uint8_t *)(uintptr_t)at + bytes);
+	inject->pool = (uint64_t)at;
+	inject->pool_bytes = bytes;
 }
 
 void inject_settle(struct inject *inject, struct remote *remote)

@@ -41,6 +41,7 @@ struct inject {
 	int memory;                   /**< /proc/PID/mem, open while we may have to patch */
 	struct region *region;
 	uint64_t text, recorder, wiped, region_address;
+	uint64_t pool, pool_bytes;    /**< 0: none of ours */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
 	struct inject_image *image;
@@ -77,7 +78,7 @@ int inject_check(pid_t pid, struct diag *diag);
  */
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct diag *diag);
 
-/** Take it out again: original bytes back. What is mapped stays, since threads may be in it. `own` of pid, which is inject's process or was forked
+/** Take it out again: original bytes back, and what was mapped goes, unless a thread is in it or may come back to it. `own` of pid, which is inject's process or was forked
  *  from it (own: what was patched there since, else NULL). */
 int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
 

@@ -92,6 +92,8 @@ def counting():
             found, threads = check_counting("count.xht")
             expect(found > 1000 and threads == 8, f"{found} calls of {threads} threads")
             calls += found
+    left = pathlib.Path(f"/proc/{target.pid}/maps").read_text().count("/region.")
+    expect(left <= ROUNDS // 4, f"{left} regions are still mapped after {ROUNDS} rounds")
     target.end()
     return f"{ROUNDS} rounds, all stood for {sorted(pauses)[len(pauses) // 2]} ms (median), {max(pauses)} ms at most"
 
