@@ -100,6 +100,10 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	if (translate_process_id(translate, index) == TRACE_NONE || translate->process[index].has_ended)
 		return;
 	struct translate_process *process = &translate->process[index];
+	const struct region_process *shared = region_process(translate->region, index);
+	/* A child in another pid namespace may have been met before its pid was known as we have it. */
+	if (index > 0 && shared->start_ticks == (uint64_t)process->row.start_ns)
+		process->row.pid = shared->pid;
 	process->row.end = end;
 	process->row.end_status = status;
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
