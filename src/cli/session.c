@@ -267,13 +267,9 @@ static void update_settle(struct update *update, const struct state *state)
 	}
 }
 
-static int update_do(struct update *update, int socket)
+static int update_do(struct update *update, int socket, const struct state *state)
 {
-	struct state state = {.name = NULL};
-	if (!query(socket, &state))
-		return cli_fail("the session's logger does not answer");
-	update_settle(update, &state);
-	free(state.targets);
+	update_settle(update, state);
 	struct record *record = &update->record;
 	memcpy(record->pids, update->added, sizeof(update->added));
 	record->pid_count = update->added_count;
@@ -308,7 +304,6 @@ static int update_run(int count, char **arguments)
 	struct state state = {.name = NULL};
 	if (!query(socket, &state))
 		return cli_fail("the session's logger does not answer");
-	free(state.targets);
 	/* What is not said stays. */
 	struct session_options *options = &update->record.session;
 	session_options_init(options);
@@ -321,7 +316,8 @@ static int update_run(int count, char **arguments)
 	update->has_options = options->stack_kinds != before.stack_kinds || options->on_full_wait != before.on_full_wait ||
 			      options->wait_limit_ms != before.wait_limit_ms;
 	if (status == CLI_OK)
-		status = update_do(update, socket);
+		status = update_do(update, socket, &state);
+	free(state.targets);
 	close(socket);
 	return status;
 }

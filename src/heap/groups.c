@@ -89,7 +89,7 @@ static void group_times(struct heap_group *group, const struct heap_allocation *
 		const struct heap_allocation *row = &allocations[i];
 		bool is_earlier = row->flags & HEAP_EARLIER;
 		int64_t first_ns = is_earlier ? INT64_MIN : row->birth_ns, last_ns = is_earlier ? INT64_MAX : row->birth_ns;
-			group->first_ns = first_ns < group->first_ns ? first_ns : group->first_ns;
+		group->first_ns = first_ns < group->first_ns ? first_ns : group->first_ns;
 		group->last_ns = last_ns > group->last_ns ? last_ns : group->last_ns;
 		if (row->end == HEAP_END_OPEN)
 			group->open_count++;

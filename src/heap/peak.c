@@ -40,7 +40,7 @@ struct pass {
 	uint32_t *shared;
 	struct slice *slices;
 	uint64_t base_bytes;         /* live at the range's start */
-	/* Of a pass that collects: slices from `first` up to `last` that are candidates have places in changes. */
+	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have places in changes. */
 	uint32_t first, last;
 	const uint64_t *starts;      /* by slice - first: of the next candidate's when it is none */
 	uint64_t *filled;            /* shared by all threads */
@@ -72,30 +72,21 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
 }
 
-static void pass_sum(void *context)
+static void row_sum(struct pass *pass, const struct heap_allocation *row)
 {
-	struct pass *pass = context;
 	struct heap_range range = pass->slicing->range;
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
-	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation *row = &rows->allocations[i];
-			if (is_base(row, range))
-				pass->base_bytes += row->size_bytes;
-			if (begins_within(row, range)) {
-				struct slice *slice = &pass->slices[slice_of(pass->slicing, row->birth_ns)];
-				slice->began_bytes += row->size_bytes;
-				slice->events++;
-			}
-			if (ends_within(row, range)) {
-				struct slice *slice = &pass->slices[slice_of(pass->slicing, row->end_ns)];
-				slice->ended_bytes += row->size_bytes;
-				slice->events++;
-			}
-		}
-	heap_scan_end(&scan);
+	if (is_base(row, range))
+		pass->base_bytes += row->size_bytes;
+	if (begins_within(row, range)) {
+		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->birth_ns)];
+		slice->began_bytes += row->size_bytes;
+		slice->events++;
+	}
+	if (ends_within(row, range)) {
+		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->end_ns)];
+		slice->ended_bytes += row->size_bytes;
+		slice->events++;
+	}
 }
 
 static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
@@ -111,21 +102,23 @@ static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 		pass->changes[place] = (struct change){time_ns, bytes};
 }
 
-static void pass_collect(void *context)
+static void row_collect(struct pass *pass, const struct heap_allocation *row)
+{
+	if (begins_within(row, pass->slicing->range))
+		change_put(pass, row->birth_ns, row->size_bytes);
+	if (ends_within(row, pass->slicing->range))
+		change_put(pass, row->end_ns, 0 - (uint64_t)row->size_bytes);
+}
+
+static void pass_run(void *context)
 {
 	struct pass *pass = context;
-	struct heap_range range = pass->slicing->range;
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation *row = &rows->allocations[i];
-			if (begins_within(row, range))
-				change_put(pass, row->birth_ns, row->size_bytes);
-			if (ends_within(row, range))
-				change_put(pass, row->end_ns, 0 - (uint64_t)row->size_bytes);
-		}
+		for heap_rows_each (rows, i)
+			(pass->changes ? row_collect : row_sum)(pass, &rows->allocations[i]);
 	heap_scan_end(&scan);
 }
 
@@ -141,7 +134,7 @@ static void slices_sum(struct slice *slices, uint64_t *base_bytes, const struct 
 		passes[i].shared = &shared;
 		passes[i].slices = i ? memory_zeroed(like->slicing->count, sizeof(*slices)) : slices;
 	}
-	heap_scan_threads(pass_sum, passes, sizeof(*passes), width);
+	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
 	for (unsigned i = 0; i < width; i++) {
 		*base_bytes += passes[i].base_bytes;
 		for (uint32_t k = 0; i && k < like->slicing->count; k++) {
@@ -238,7 +231,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 		passes[i].filled = filled;
 		passes[i].changes = changes;
 	}
-	heap_scan_threads(pass_collect, passes, sizeof(*passes), width);
+	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
 	for (uint32_t slice = first; slice < last; slice++)
 		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
 			slice_search(search, slice, &changes[starts[slice - first]], starts[slice - first + 1] - starts[slice - first]);

@@ -413,6 +413,13 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 
 /* ---- lifetimes ---- */
 
+/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
+enum { GATHERED_MAX = 15 };
+struct gathered {
+	int64_t values[GATHERED_MAX];
+	uint64_t count;
+};
+
 struct collecting {
 	const struct heap_window *window;
 	const struct heap_table *table;
@@ -426,12 +433,6 @@ struct collecting {
 	uint32_t *shared;
 };
 
-/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
-struct gathered {
-	int64_t values[15];
-	uint64_t count;
-};
-enum { GATHERED_MAX = 15 };
 
 static void gathered_put(struct collecting *collecting, uint32_t list)
 {

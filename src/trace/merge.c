@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "trace/load.h"
 
-enum { COPY_BYTES = 1 << 20 };
 /* Two traces since one start of the machine agree about when its clock was 0, but for what the wall clock was set by. */
 #define BOOT_SLACK_NS INT64_C(5000000000)
 
