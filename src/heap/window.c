@@ -433,7 +433,6 @@ struct collecting {
 	uint32_t *shared;
 };
 
-
 static void gathered_put(struct collecting *collecting, uint32_t list)
 {
 	struct gathered *gathered = &collecting->gathered[list];

@@ -133,4 +133,14 @@ def main():
     return failed > 0
 
 
-sys.exit(main())
+def stop_what_is_left():
+    """What main raised must not leave a logger behind: a session without targets waits for ever."""
+    for name in re.findall(rf"^(test{os.getpid()}\w*):", xheap("sessions"), re.MULTILINE):
+        xheap("stop", name)
+
+
+try:
+    status = main()
+finally:
+    stop_what_is_left()
+sys.exit(status)
