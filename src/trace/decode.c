@@ -203,7 +203,22 @@ static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how,
 	return true;
 }
 
-static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope, uint32_t cut_bits)
+/* `end` as the encoder has it. */
+static void read_time(struct columns_decoder *decoder, uint32_t i, uint64_t *end, uint32_t cut_bits)
+{
+	struct columns *columns = &decoder->columns;
+	struct reading *streams = decoder->streams;
+	bool is_free = columns->kind[i] == EVENT_FREE;
+	uint32_t lane = stream_lane(decoder->node[i]);
+	uint64_t duration = reading_number(&streams[STREAM_DURATION + lane]);
+	uint64_t time = i ? *end + (uint64_t)unzigzag(reading_number(&streams[STREAM_GAP + lane])) + stream_before(is_free, duration)
+			  : reading_number(&streams[STREAM_TIME]);
+	columns->duration[i] = duration << cut_bits;
+	columns->time[i] = time << cut_bits;
+	*end = time + stream_after(is_free, duration);
+}
+
+static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
@@ -245,9 +260,6 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *
 		model_free(&decoder->model, &looked_at, columns->address[i]);
 	else
 		model_allocate(&decoder->model, &looked_at, i, class, how);
-	columns->duration[i] = reading_number(&streams[STREAM_DURATION]) << cut_bits;
-	columns->time[i] = i ? columns->time[i - 1] + ((uint64_t)unzigzag(reading_number(&streams[STREAM_TIME])) << cut_bits)
-			     : reading_number(&streams[STREAM_TIME]) << cut_bits;
 	return true;
 }
 
@@ -270,9 +282,12 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	if (count && (!cut_bits || *cut_bits >= 64))
 		return "times of an impossible resolution";
 	uint32_t expected = 0;
-	for (uint32_t i = 0; i < count; i++)
-		if (!decode_event(decoder, i, &expected, scope, *cut_bits))
+	uint64_t end = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!decode_event(decoder, i, &expected, scope))
 			return "an event that refers to what is not there";
+		read_time(decoder, i, &end, *cut_bits);
+	}
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (decoder->streams[i].has_failed)
 			return "a column that ends too early";

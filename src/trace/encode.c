@@ -144,8 +144,23 @@ static uint8_t encode_address(struct columns_encoder *encoder, const struct writ
 	return how;
 }
 
+/* `end`: when the call before it ended, in ticks less the cut bits; of this one afterwards. */
+static void encode_time(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i, uint64_t *end,
+			uint32_t cut_bits)
+{
+	uint64_t time = events->time[i] >> cut_bits, duration = events->duration[i] >> cut_bits;
+	bool is_free = events->kind[i] == EVENT_FREE;
+	uint32_t lane = stream_lane(node);
+	if (i == 0)
+		bytes_number(&encoder->streams[STREAM_TIME], time);
+	else
+		bytes_number(&encoder->streams[STREAM_GAP + lane], zigzag((int64_t)(time - stream_before(is_free, duration) - *end)));
+	bytes_number(&encoder->streams[STREAM_DURATION + lane], duration);
+	*end = time + stream_after(is_free, duration);
+}
+
 static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t i,
-			 uint32_t *expected, uint32_t cut_bits)
+			 uint32_t *expected)
 {
 	struct bytes *streams = encoder->streams;
 	uint32_t node = nodes[i], j = model_last(&encoder->model, node, i);
@@ -176,7 +191,6 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 		control |= CONTROL_REST;
 		add_rest(encoder, events, i, rest);
 	}
-	bytes_number(&streams[STREAM_DURATION], events->duration[i] >> cut_bits);
 	bytes_add(&streams[STREAM_CONTROL], &control, 1);
 }
 
@@ -184,7 +198,7 @@ int columns_encode(struct columns_encoder *encoder, const struct writer_events *
 		   uint32_t cut_bits)
 {
 	uint8_t cut_byte = (uint8_t)cut_bits;
-	uint64_t before = 0;
+	uint64_t end = 0;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		encoder->streams[i].size = 0;
 	encoder->descriptor_count = 0;
@@ -193,10 +207,8 @@ int columns_encode(struct columns_encoder *encoder, const struct writer_events *
 	uint32_t expected = 0;
 	bytes_add(&encoder->streams[STREAM_TIME], &cut_byte, 1);
 	for (uint32_t i = 0; i < events->count; i++) {
-		uint64_t time = events->time[i] >> cut_bits;
-		encode_event(encoder, events, nodes, i, &expected, cut_bits);
-		bytes_number(&encoder->streams[STREAM_TIME], i ? zigzag((int64_t)(time - before)) : time);
-		before = time;
+		encode_event(encoder, events, nodes, i, &expected);
+		encode_time(encoder, events, nodes[i], i, &end, cut_bits);
 	}
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (encoder->streams[i].has_failed)

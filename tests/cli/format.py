@@ -181,8 +181,9 @@ class Trace:
         process, thread, first, last = struct.unpack_from("<IIQQ", head)
         streams = events_streams(payload)
         empty = Reading(b"")
-        stack, which, size_of, usable_of, time_of, duration_of, rest = (streams.get(i, empty) for i in (3, 4, 5, 6, 8, 9, 10))
-        places = Places(streams.get(7, empty), streams.get(11, empty))
+        stack, which, size_of, usable_of, time_of, rest = (streams.get(i, empty) for i in (3, 4, 5, 6, 8, 9))
+        gaps, durations = ([streams.get(first + lane, empty) for lane in range(4)] for first in (11, 15))
+        places = Places(streams.get(7, empty), streams.get(10, empty))
         descriptors, table = [], streams[1]
         while not table.is_over():
             kind, flags = table.bytes(2)
@@ -207,8 +208,12 @@ class Trace:
             kind, flags, entry, heap = descriptors[number]
             is_free, how = KINDS[kind] == "Free", control >> 4 & 3
             address = places.read(how, is_free, cells.get(cell, 0))
-            duration = duration_of.number() << cut
-            time = rows[-1]["time"] + (time_of.signed() << cut) if rows else time_of.number() << cut
+            lane = (node * 0x9e3779b1 & 0xffffffff) >> 30
+            ticks = durations[lane].number()
+            begin = end + gaps[lane].signed() if rows else None
+            point = time_of.number() if begin is None else begin if is_free else begin + ticks
+            end = point + ticks if is_free else point
+            time, duration = point << cut, ticks << cut
             row = {"node": node, "descriptor": number, "size": size, "usable": cells.get(cell, 0), "address": address, "time": time,
                    "duration": duration, "previous": 0}
             for name in ("argument", "argument2", "result"):
