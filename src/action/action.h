@@ -18,6 +18,7 @@ struct action_callers;
 struct action_source {
 	const char *path;            /**< of the trace, as given */
 	const char *session;         /**< that is recording it; NULL: none */
+	bool is_colored;             /**< texts for people go to a terminal */
 	const struct trace *trace;
 	const struct heap_table *table;
 	const struct heap_filter *filter;

@@ -360,26 +360,19 @@ static void report_csv(const struct report *report, FILE *out)
 
 /* ---- text ---- */
 
-static void text_heading(const struct report *report, FILE *out, const char *text)
-{
-	fprintf(out, report->is_bold ? "\033[1m%s\033[0m\n" : "%s\n", text);
-}
-
-static unsigned text_doubt(FILE *out, const char *name, uint64_t count, const char *meaning)
+static void text_doubt(FILE *out, const char *name, uint64_t count, const char *meaning)
 {
 	if (count)
 		fprintf(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
-	return count > 0;
 }
 
-static unsigned text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
+static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
 {
 	if (count)
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
-	return count > 0;
 }
 
-static unsigned text_without_symbols(const struct report *report, FILE *out)
+static void text_without_symbols(const struct report *report, FILE *out)
 {
 	enum { NAMES_MAX = 5 };
 	size_t without;
@@ -390,36 +383,45 @@ static unsigned text_without_symbols(const struct report *report, FILE *out)
 		fprintf(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
 		putc('\n', out);
-	return without > 0;
 }
 
-void report_text_doubts(const struct report *report, FILE *out)
+static void text_doubts(const struct report *report, FILE *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_window *window = report->source->window;
 	struct report_losses losses = report_losses_sum(dictionary);
-	unsigned lines = 0;
-	if (report->source->session) {
+	if (report->source->session)
 		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", report->source->session);
-		lines++;
-	} else if (!dictionary->is_complete) {
+	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
-		lines++;
-	}
-	lines += text_doubt(out, "lost events", losses.events, "");
-	lines += text_doubt(out, "lost stacks", losses.stacks, "");
+	text_doubt(out, "lost events", losses.events, "");
+	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
-	lines += text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
-	lines += text_doubt(out, "unknown frees", report->source->table->unknown_frees,
+	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    is_attached(trace_dictionary(report->source->trace)) ? " (of blocks from before the recording)"
 										 : " (of addresses that were not live)");
-	lines += text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
-	lines += text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
-	lines += text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
-	lines += text_without_symbols(report, out);
-	if (!lines)
+	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
+	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
+	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
+	text_without_symbols(report, out);
+}
+
+void report_text_doubts(const struct report *report, FILE *out)
+{
+	char *lines = NULL;
+	size_t size;
+	FILE *to = open_memstream(&lines, &size);
+	if (!to)
+		memory_exhausted(0);
+	text_doubts(report, to);
+	fclose(to);
+	if (size)
+		style_lines(out, report->source->is_colored, STYLE_DOUBT, lines);
+	else
 		fputs("  nothing was lost, cut short or contradictory\n", out);
+	free(lines);
 }
 
 static void text_total(struct grid *grid, const char *name, uint64_t count, const char *size, const char *remark)
@@ -506,7 +508,9 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 static void text_columns(struct grid *grid, const struct report_part *part)
 {
 	static const char *const first[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary"};
+	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"}; /* that sort by these */
 	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
+	_Static_assert(sizeof(keys) == sizeof(first), "each column has a key");
 	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 3];
 	unsigned count = FIRST_COUNT;
 	memcpy(titles, first, sizeof(first));
@@ -519,6 +523,8 @@ static void text_columns(struct grid *grid, const struct report_part *part)
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
+	for (unsigned i = 0; i < FIRST_COUNT; i++)
+		grid->styles[i] = strcmp(keys[i], part->sort->key) ? STYLE_PLAIN : STYLE_KEY;
 }
 
 static void text_part(const struct report *report, const struct report_part *part, FILE *out)
@@ -530,10 +536,11 @@ static void text_part(const struct report *report, const struct report_part *par
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "", heap_by_name(part->window->by),
 		 part->sort->title);
 	putc('\n', out);
-	text_heading(report, out, heading);
+	style_lines(out, report->source->is_colored, STYLE_HEADING, heading);
 	if (cut)
 		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
 			text_count(part->rows.count).data, text_count(cut).data);
+	grid.is_colored = report->source->is_colored;
 	text_columns(&grid, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -556,7 +563,8 @@ static void report_text(const struct report *report, FILE *out)
 	char heading[160];
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s", text_count(dictionary->event_count).data,
 		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data);
-	fprintf(out, report->is_bold ? "\033[1m%s\033[0m%s\n" : "%s%s\n", report->source->path, heading);
+	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), report->source->path,
+		style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_doubts(report, out);
 	if (report->has_range)
 		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,

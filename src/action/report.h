@@ -31,7 +31,6 @@ struct report {
 	const struct report_filter *filters;
 	size_t filter_count;
 	bool has_range;              /**< a range was asked for */
-	bool is_bold;                /**< headings stand out (a terminal) */
 };
 
 /** Write it. CSV holds exactly one action; the caller has seen to that. */

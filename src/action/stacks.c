@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/style.h"
 #include "base/text.h"
 
 static void stacks_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
@@ -32,13 +33,14 @@ static void stack_line(struct action_source *source, uint32_t node, FILE *out)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
 	fprintf(out, "        %s", heap_names_name(source->names, frame->name)->text);
+	fputs(style_begin(source->is_colored, STYLE_QUIET), out);
 	if (frame->is_inlined)
 		fputs(" [inlined]", out);
 	if (frame->file)
 		fprintf(out, "  %s", text_file_name(frame->file));
 	if (frame->line)
 		fprintf(out, ":%" PRIu32, frame->line);
-	putc('\n', out);
+	fprintf(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));
 }
 
 char *action_stack_lines(struct action_source *source, uint32_t node)

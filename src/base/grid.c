@@ -64,7 +64,8 @@ static void grid_print_row(const struct grid *grid, const char *const *cells, co
 		if (grid->is_right[i])
 			pending += fill;
 		if (cells[i] && *cells[i]) {
-			fprintf(out, "%*s%s", pending, "", cells[i]);
+			fprintf(out, "%*s%s%s%s", pending, "", style_begin(grid->is_colored, grid->styles[i]), cells[i],
+				style_end(grid->is_colored, grid->styles[i]));
 			pending = 0;
 		}
 		pending += (grid->is_right[i] ? 0 : fill) + 2;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/style.h"
 
 /** Zero it to begin. */
 struct grid {
@@ -17,6 +18,8 @@ struct grid {
 	unsigned columns;
 	unsigned filled;              /**< cells of the last row */
 	bool is_right[32];            /**< columns aligned to the right */
+	bool is_colored;              /**< rows are for a terminal */
+	enum style styles[32];        /**< of columns, where it is */
 };
 
 /** The columns' titles; a '>' before one aligns it to the right. */

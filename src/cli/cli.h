@@ -45,7 +45,7 @@ int cli_fail(const char *format, ...);
 struct cli_output {
 	FILE *file;
 	int pager;                   /**< process id, or 0 */
-	bool is_bold;                /**< headings can stand out */
+	bool is_colored;             /**< base/style.h's styles are understood */
 };
 
 /** Begin; wants_pager: this output is for reading. */

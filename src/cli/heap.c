@@ -235,7 +235,7 @@ static int report_show(const struct heap_options *options, struct report *report
 	struct cli_output output;
 	if (!options->output) {
 		cli_output_open(&output, options->format == REPORT_TEXT);
-		report->is_bold = output.is_bold;
+		report->source->is_colored = output.is_colored;
 		report_write(report, (enum report_format)options->format, output.file);
 		return cli_output_close(&output);
 	}

@@ -23,7 +23,7 @@ int cli_fail(const char *format, ...)
 }
 
 /*
- * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps what is bold, and leaves
+ * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps colours, and leaves
  * the text on the screen; where there is no less, the text is just printed.
  */
 static void pager_run(const int *pipe_ends)
@@ -38,8 +38,8 @@ static void pager_run(const int *pipe_ends)
 	_exit(127);
 }
 
-/* Whether what shows the text understands bold: the terminal does, less only if it is told to. */
-static bool output_can_be_bold(void)
+/* Whether what shows the text understands styles: the terminal does, less only if it is told to. */
+static bool output_takes_color(void)
 {
 	const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR"), *less = getenv("LESS");
 	bool is_plain = (no_color && *no_color) || !terminal || !strcmp(terminal, "dumb");
@@ -52,7 +52,7 @@ void cli_output_open(struct cli_output *output, bool wants_pager)
 	*output = (struct cli_output){.file = stdout};
 	if (isatty(STDOUT_FILENO) != 1)
 		return;
-	output->is_bold = output_can_be_bold();
+	output->is_colored = output_takes_color();
 	if (!wants_pager || pipe(ends))
 		return;
 	fflush(NULL);

@@ -13,6 +13,7 @@
 
 #include "action/report.h"
 #include "base/memory.h"
+#include "base/style.h"
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/options.h"
@@ -33,7 +34,8 @@ struct view {
 
 static void heading(const struct view *view, const char *text)
 {
-	fprintf(view->out, view->report.is_bold ? "\n\033[1m%s\033[0m\n" : "\n%s\n", text);
+	putc('\n', view->out);
+	style_lines(view->out, view->source.is_colored, STYLE_HEADING, text);
 }
 
 /* ---- the chart ---- */
@@ -57,13 +59,14 @@ static void chart_print(const struct view *view)
 	heading(view, "Live over time");
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
 		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? text_bytes(highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
+		fputs(style_begin(view->source.is_colored, STYLE_CHART), view->out);
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
 			/* What is live at all is to be seen. */
 			filled += !filled && most[i].bytes;
 			chart_cell(view, filled <= floor ? 0 : filled - floor > EIGHTHS ? EIGHTHS : (unsigned)(filled - floor));
 		}
-		putc('\n', view->out);
+		fprintf(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
 	}
 	fprintf(view->out, "  %10s  0%*s\n", "", CHART_COLUMNS - 1, text_duration(view->source.table->duration_ns).data);
 }
@@ -317,7 +320,8 @@ static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
-	fprintf(view->out, view->report.is_bold ? "\033[1m%s\033[0m  %s\n" : "%s  %s\n", view->source.path, command);
+	fprintf(view->out, "%s%s%s  %s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
+		style_end(view->source.is_colored, STYLE_HEADING), command);
 	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
 		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", dictionary->thread_count,
 		dictionary->thread_count == 1 ? "" : "s", text_count(dictionary->event_count).data);
@@ -341,7 +345,8 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns}, HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
-	view.report = (struct report){.source = &view.source, .is_bold = output->is_bold};
+	view.source.is_colored = output->is_colored;
+	view.report = (struct report){.source = &view.source};
 	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
 	chart_print(&view);

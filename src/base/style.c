@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/style.h"
+
+#include <string.h>
+
+/* Only the eight colours that every palette has, and none that a light or a dark background hides. */
+static const char *const codes[STYLE_COUNT] = {
+	[STYLE_PLAIN] = "", [STYLE_HEADING] = "\033[1m", [STYLE_DOUBT] = "\033[33m", [STYLE_KEY] = "\033[1;36m", [STYLE_QUIET] = "\033[2m",
+	[STYLE_CHART] = "\033[36m",
+};
+
+const char *style_begin(bool is_colored, enum style style)
+{
+	return is_colored ? codes[style] : "";
+}
+
+const char *style_end(bool is_colored, enum style style)
+{
+	return is_colored && style != STYLE_PLAIN ? "\033[0m" : "";
+}
+
+void style_lines(FILE *out, bool is_colored, enum style style, const char *lines)
+{
+	while (*lines) {
+		int length = (int)strcspn(lines, "\n");
+		fprintf(out, "%s%.*s%s\n", style_begin(is_colored, style), length, lines, style_end(is_colored, style));
+		lines += length;
+		lines += *lines == '\n';
+	}
+}
