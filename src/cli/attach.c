@@ -46,33 +46,25 @@ int record_start_logger(struct record *record)
 	return record->logger_pid < 0 ? cli_fail("cannot start the logger: %s", strerror(errno)) : CLI_OK;
 }
 
-/* All of them, or none. CLI_OK, or CLI_FAILED after a message. */
+void record_hear(void *cookie, enum controller_word word, const char *text)
+{
+	struct record_listener *listener = cookie;
+	bool is_quiet = listener->record->is_quiet;
+	if (word == CONTROLLER_REFUSED) {
+		cli_fail("%s", text);
+		listener->refusals++;
+	} else if (!is_quiet) {
+		fprintf(stderr, word == CONTROLLER_ATTACHED ? "xheap: recording %s\n" : "xheap: %s\n", text);
+	}
+}
+
 int record_attach_all(struct record *record)
 {
-	struct control_message message;
-	int status = CLI_OK;
-	for (unsigned i = 0; i < record->pid_count; i++)
-		tell(record, CONTROL_ATTACH, record->pids[i]);
-	for (unsigned answered = 0; answered < record->pid_count;) {
-		int got = control_receive(record->control, &message, -1);
-		if (got < 0)
-			return status == CLI_OK ? cli_fail("cannot record: the logger has died") : status;
-		if (got == 0)
-			continue;
-		if (message.kind != CONTROL_LAUNCHED) {
-			record_take(record, &message);
-			continue;
-		}
-		answered++;
-		if (message.value)
-			status = cli_fail("%s", message.text);
-		else if (!record->is_quiet)
-			fprintf(stderr, "xheap: recording %s\n", message.text);
-		/* The trace could not even be begun. */
-		if (message.value && !message.pid)
-			return status;
-	}
-	return status;
+	struct record_listener listener = {record, 0};
+	const struct controller_ear ear = {record_hear, &listener};
+	struct diag diag = {""};
+	int error = controller_attach(record->control, record->pids, record->pid_count, &ear, &diag);
+	return listener.refusals ? CLI_FAILED : error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 static uint64_t now_ms(void)

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "session/control.h"
+#include "session/controller.h"
 #include "session/options.h"
 
-enum { RECORD_PIDS_MAX = 256 };
+enum { RECORD_PIDS_MAX = CONTROLLER_PIDS_MAX };
 
 struct record {
 	struct session_options session;
@@ -36,6 +36,10 @@ int record_check_output(const struct record *record);
 
 /** Start the logger; record->control is its socket. CLI_OK, or CLI_FAILED after a message. */
 int record_start_logger(struct record *record);
+
+/** Prints what a logger says; `cookie` of an ear. */
+struct record_listener { const struct record *record; unsigned refusals; };
+void record_hear(void *cookie, enum controller_word word, const char *text);
 
 /** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */
 int record_attach_all(struct record *record);

@@ -3,14 +3,11 @@
  * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the session's logger by
  * the name, tells it one thing, and prints the answer.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/grid.h"
@@ -21,25 +18,19 @@
 #include "cli/record.h"
 #include "inject/inject.h"
 #include "recorder/recorder.h"
-#include "session/control.h"
+#include "session/controller.h"
 #include "session/directory.h"
-
-enum { ANSWER_MS = 10000, TARGETS_MAX = 100000 };
 
 /* ---- talking ---- */
 
-/* What a logger answers to CONTROL_QUERY. */
-struct state {
-	char *name;
-	bool is_alive;
-	pid_t logger_pid;
-	struct control_state session;
-	char path[sizeof(((struct control_message *)0)->text)];
-	struct control_message *targets;
-	size_t target_count, target_capacity;
-	int error;
-	char reason[256];
-};
+static void hear(void *cookie, enum controller_word word, const char *text)
+{
+	(void)cookie;
+	if (word == CONTROLLER_NOTE)
+		fprintf(stderr, "xheap: %s\n", text);
+}
+
+static const struct controller_ear ear = {hear, NULL};
 
 static int connect_to(const char *name)
 {
@@ -48,57 +39,17 @@ static int connect_to(const char *name)
 	return socket >= 0 ? socket : (cli_fail("%s", diag.text), -1);
 }
 
-/* The next message that is no note; notes are printed. False: none came. */
-static bool receive(int socket, struct control_message *message)
-{
-	for (;;) {
-		if (control_receive(socket, message, ANSWER_MS) <= 0)
-			return false;
-		if (message->kind != CONTROL_NOTE)
-			return true;
-		fprintf(stderr, "xheap: %s\n", message->text);
-	}
-}
-
-/* Tell it something that it answers by CONTROL_DONE. CLI_OK, or CLI_FAILED after a message. */
+/* CLI_OK, or CLI_FAILED after a message. */
 static int ask(int socket, const struct control_message *message)
 {
-	struct control_message answer;
-	if (!control_send(socket, message))
-		return cli_fail("the session's logger is gone");
-	do
-		if (!receive(socket, &answer))
-			return cli_fail("the session's logger does not answer");
-	while (answer.kind != CONTROL_DONE);
-	return answer.value ? cli_fail("%s", answer.text[0] ? answer.text : strerror((int)-answer.value)) : CLI_OK;
+	struct diag diag = {""};
+	return controller_ask(socket, message, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-static bool query(int socket, struct state *state)
+static int query(int socket, struct controller_state *state)
 {
-	struct control_message message = {.kind = CONTROL_QUERY};
-	if (!control_send(socket, &message))
-		return false;
-	while (receive(socket, &message)) {
-		switch (message.kind) {
-		case CONTROL_STATE:
-			state->is_alive = true;
-			state->logger_pid = message.pid;
-			state->session = message.state;
-			memcpy(state->path, message.text, sizeof(state->path));
-			break;
-		case CONTROL_TARGET:
-			memory_grow(state->targets, state->target_count, state->target_capacity);
-			state->targets[state->target_count++] = message;
-			break;
-		case CONTROL_DONE:
-			state->error = (int)message.value;
-			snprintf(state->reason, sizeof(state->reason), "%.250s", message.text);
-			return state->is_alive;
-		default:
-			break;
-		}
-	}
-	return false;
+	struct diag diag = {""};
+	return controller_query(socket, state, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 /* ---- start ---- */
@@ -125,16 +76,6 @@ static int check_pids(const struct record *record)
 		if (inject_check(record->pids[i], &diag))
 			return cli_fail("%s", diag.text);
 	return CLI_OK;
-}
-
-/* The logger has begun when it answers. */
-static int wait_until_begun(struct record *record)
-{
-	struct control_message message = {.kind = CONTROL_FLUSH};
-	control_send(record->control, &message);
-	if (!receive(record->control, &message))
-		return cli_fail("the session's logger has died");
-	return message.value ? cli_fail("%s", message.text) : CLI_OK;
 }
 
 static int start_run(int count, char **arguments)
@@ -173,7 +114,8 @@ static int start_run(int count, char **arguments)
 		status = record_start_logger(record);
 	if (status != CLI_OK)
 		return status;
-	status = wait_until_begun(record);
+	/* The logger has begun when it answers. */
+	status = ask(record->control, &(struct control_message){.kind = CONTROL_FLUSH});
 	bool has_begun = status == CLI_OK;
 	if (has_begun && record->pid_count)
 		status = record_attach_all(record);
@@ -193,11 +135,8 @@ static int start_run(int count, char **arguments)
 /* ---- update ---- */
 
 struct update {
-	const char *name;
 	struct record record;         /* -p: the set as it shall be */
-	pid_t added[RECORD_PIDS_MAX], removed[RECORD_PIDS_MAX];
-	unsigned added_count, removed_count;
-	bool has_options;
+	struct controller_update change;
 };
 
 static int parse_pid_list(const char *option, const char *text, pid_t *pids, unsigned *count)
@@ -205,7 +144,7 @@ static int parse_pid_list(const char *option, const char *text, pid_t *pids, uns
 	for (const char *at = text;;) {
 		char *end;
 		long pid = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX || *count == RECORD_PIDS_MAX)
+		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX || *count == CONTROLLER_PIDS_MAX)
 			return cli_fail("update: %s %s: not a process's number, or several with commas between them", option, text);
 		pids[(*count)++] = (pid_t)pid;
 		if (!*end)
@@ -230,8 +169,8 @@ static int update_parse(struct update *update, int count, char **arguments)
 		if (++i == count)
 			status = cli_fail("update: %s: a value is missing; see xheap help update", arguments[i - 1]);
 		else
-			status = is_added ? parse_pid_list("--add-pid", arguments[i], update->added, &update->added_count)
-					  : parse_pid_list("--remove-pid", arguments[i], update->removed, &update->removed_count);
+			status = is_added ? parse_pid_list("--add-pid", arguments[i], update->change.added, &update->change.added_count)
+					  : parse_pid_list("--remove-pid", arguments[i], update->change.removed, &update->change.removed_count);
 	}
 	rest[kept] = NULL;
 	/* The words stay: options keep parts of them. */
@@ -242,53 +181,23 @@ static int update_parse(struct update *update, int count, char **arguments)
 	return status;
 }
 
-static bool is_among(const pid_t *pids, unsigned count, pid_t pid)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* -p replaces the set: what is not in it goes, what is not there comes. */
-static void update_settle(struct update *update, const struct state *state)
+static int update_do(struct update *update, int socket, const struct controller_state *state)
 {
-	if (!update->record.has_pids)
-		return;
-	for (size_t i = 0; i < state->target_count; i++)
-		if (!is_among(update->record.pids, update->record.pid_count, state->targets[i].pid) && update->removed_count < RECORD_PIDS_MAX)
-			update->removed[update->removed_count++] = state->targets[i].pid;
-	for (unsigned i = 0; i < update->record.pid_count; i++) {
-		bool is_there = false;
-		for (size_t k = 0; k < state->target_count; k++)
-			is_there |= state->targets[k].pid == update->record.pids[i];
-		if (!is_there && update->added_count < RECORD_PIDS_MAX)
-			update->added[update->added_count++] = update->record.pids[i];
+	struct controller_update *change = &update->change;
+	const struct record *record = &update->record;
+	struct diag diag = {""};
+	int error = record->has_pids ? controller_update_set(change, state, record->pids, record->pid_count, &diag) : 0;
+	for (unsigned i = 0; i < change->added_count && !error; i++)
+		error = inject_check(change->added[i], &diag);
+	if (!error) {
+		struct record_listener listener = {record, 0};
+		const struct controller_ear listening = {record_hear, &listener};
+		error = controller_update(socket, change, &listening, &diag);
+		if (listener.refusals)
+			return CLI_FAILED;
 	}
-}
-
-static int update_do(struct update *update, int socket, const struct state *state)
-{
-	update_settle(update, state);
-	struct record *record = &update->record;
-	memcpy(record->pids, update->added, sizeof(update->added));
-	record->pid_count = update->added_count;
-	record->control = socket;
-	int status = check_pids(record);
-	if (status == CLI_OK && record->pid_count)
-		status = record_attach_all(record);
-	/* All or nothing: those that came go again. */
-	for (unsigned i = 0; status != CLI_OK && i < record->pid_count; i++) {
-		struct control_message answer, message = {.kind = CONTROL_DETACH, .pid = record->pids[i]};
-		control_send(socket, &message);
-		receive(socket, &answer);
-	}
-	for (unsigned i = 0; status == CLI_OK && i < update->removed_count; i++)
-		status = ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = update->removed[i]});
-	if (status == CLI_OK && update->has_options)
-		status = ask(socket, &(struct control_message){.kind = CONTROL_OPTIONS, .state = {
-			.options = session_options_word(&record->session), .wait_limit_ms = record->session.wait_limit_ms}});
-	return status;
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 static int update_run(int count, char **arguments)
@@ -301,9 +210,9 @@ static int update_run(int count, char **arguments)
 	int socket = connect_to(arguments[1]);
 	if (socket < 0)
 		return CLI_FAILED;
-	struct state state = {.name = NULL};
-	if (!query(socket, &state))
-		return cli_fail("the session's logger does not answer");
+	struct controller_state state;
+	if (query(socket, &state) != CLI_OK)
+		return CLI_FAILED;
 	/* What is not said stays. */
 	struct session_options *options = &update->record.session;
 	session_options_init(options);
@@ -313,11 +222,13 @@ static int update_run(int count, char **arguments)
 	options->wait_limit_ms = state.session.wait_limit_ms;
 	const struct session_options before = *options;
 	status = update_parse(update, count, arguments);
-	update->has_options = options->stack_kinds != before.stack_kinds || options->on_full_wait != before.on_full_wait ||
-			      options->wait_limit_ms != before.wait_limit_ms;
+	update->change.has_options = options->stack_kinds != before.stack_kinds || options->on_full_wait != before.on_full_wait ||
+				     options->wait_limit_ms != before.wait_limit_ms;
+	update->change.options = session_options_word(options);
+	update->change.wait_limit_ms = options->wait_limit_ms;
 	if (status == CLI_OK)
 		status = update_do(update, socket, &state);
-	free(state.targets);
+	controller_state_fini(&state);
 	close(socket);
 	return status;
 }
@@ -340,11 +251,11 @@ static void json_target(struct json *json, const struct control_message *target)
 	json_end_object(json);
 }
 
-static void json_state(struct json *json, const struct state *state)
+static void json_state(struct json *json, const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
 	json_begin_object(json, NULL);
-	json_text(json, "name", state->name);
+	json_text(json, "name", name);
 	json_bool(json, "alive", state->is_alive);
 	if (state->is_alive) {
 		json_count(json, "logger_pid", (uint64_t)state->logger_pid);
@@ -373,10 +284,10 @@ static void json_state(struct json *json, const struct state *state)
 	json_end_object(json);
 }
 
-static void text_state(const struct state *state)
+static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
-	printf("%s: records into %s\n", state->name, state->path);
+	printf("%s: records into %s\n", name, state->path);
 	printf("  %s events, %s lost, %s stacks truncated, %s written\n", text_count(session->events).data, text_count(session->lost).data,
 	       text_count(session->truncated).data, text_bytes(session->size_bytes).data);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
@@ -388,7 +299,7 @@ static void text_state(const struct state *state)
 	if (state->error)
 		printf("  ended recording: %s\n", state->reason);
 	if (!state->target_count) {
-		printf("  no targets: xheap update %s --add-pid PID, or xheap launch %s -- COMMAND\n", state->name, state->name);
+		printf("  no targets: xheap update %s --add-pid PID, or xheap launch %s -- COMMAND\n", name, name);
 		return;
 	}
 	puts("");
@@ -436,36 +347,36 @@ static int query_run(int count, char **arguments)
 		status = take_format(count, arguments, 2, "query", &is_json);
 	if (status != CLI_OK)
 		return status;
-	struct state state = {.name = arguments[1]};
+	struct controller_state state;
 	int socket = connect_to(arguments[1]);
 	if (socket < 0)
 		return CLI_FAILED;
-	if (!query(socket, &state)) {
-		status = cli_fail("the session's logger does not answer");
-	} else if (is_json) {
+	status = query(socket, &state);
+	if (status == CLI_OK && is_json) {
 		struct json json = {.out = stdout, .line_depth = 2};
-		json_state(&json, &state);
+		json_state(&json, arguments[1], &state);
 		json_end(&json);
-	} else {
-		text_state(&state);
+	} else if (status == CLI_OK) {
+		text_state(arguments[1], &state);
 	}
-	free(state.targets);
+	controller_state_fini(&state);
 	close(socket);
 	return status;
 }
 
-struct listing { struct state *states; size_t count, capacity; };
+struct listed { char *name; struct controller_state state; };
+struct listing { struct listed *items; size_t count, capacity; };
 
 static void listing_add(void *cookie, const char *name)
 {
 	struct listing *listing = cookie;
-	memory_grow(listing->states, listing->count, listing->capacity);
-	struct state *state = &listing->states[listing->count++];
-	*state = (struct state){.name = strdup(name)};
+	memory_grow(listing->items, listing->count, listing->capacity);
+	struct listed *listed = &listing->items[listing->count++];
+	*listed = (struct listed){.name = strdup(name)};
 	int socket = session_connect(name, &(struct diag){""});
 	if (socket < 0)
 		return;
-	query(socket, state);
+	controller_query(socket, &listed->state, &ear, &(struct diag){""});
 	close(socket);
 }
 
@@ -484,70 +395,72 @@ static int sessions_run(int count, char **arguments)
 		puts("no sessions; xheap start NAME -p PID begins one");
 	}
 	for (size_t i = 0; i < listing.count; i++) {
-		const struct state *state = &listing.states[i];
+		const char *name = listing.items[i].name;
+		struct controller_state *state = &listing.items[i].state;
 		if (is_json)
-			json_state(&json, state);
+			json_state(&json, name, state);
 		else if (state->is_alive)
-			printf("%s: %zu target%s, %s events, %s lost, %s\n", state->name, state->target_count, state->target_count == 1 ? "" : "s",
+			printf("%s: %zu target%s, %s events, %s lost, %s\n", name, state->target_count, state->target_count == 1 ? "" : "s",
 			       text_count(state->session.events).data, text_count(state->session.lost).data, state->path);
 		else
-			printf("%s: its logger is gone; xheap recover saves what it recorded\n", state->name);
-		free(state->targets);
-		free(state->name);
+			printf("%s: its logger is gone; xheap recover saves what it recorded\n", name);
+		controller_state_fini(state);
+		free(listing.items[i].name);
 	}
 	if (is_json) {
 		json_end_array(&json);
 		json_end(&json);
 	}
-	free(listing.states);
+	free(listing.items);
 	return CLI_OK;
 }
 
 /* ---- flush, stop, launch ---- */
 
-/* Write what there is, and ask. False after a message. */
-static bool flush(const char *name, struct state *state)
+/* Write what there is, and ask. CLI_OK, or CLI_FAILED after a message. */
+static int flush(const char *name, struct controller_state *state)
 {
 	int socket = connect_to(name);
-	bool is_done = socket >= 0 && ask(socket, &(struct control_message){.kind = CONTROL_FLUSH}) == CLI_OK;
-	if (is_done && !query(socket, state))
-		is_done = cli_fail("the session's logger does not answer") == CLI_OK;
-	if (socket >= 0)
-		close(socket);
-	return is_done;
+	if (socket < 0)
+		return CLI_FAILED;
+	int status = ask(socket, &(struct control_message){.kind = CONTROL_FLUSH});
+	if (status == CLI_OK)
+		status = query(socket, state);
+	close(socket);
+	return status;
 }
 
 char *cli_session_trace(const char *name)
 {
-	struct state state = {.name = NULL};
-	bool is_done = flush(name, &state);
-	free(state.targets);
-	return is_done ? strdup(state.path) : NULL;
+	struct controller_state state = {.is_alive = false};
+	char *path = flush(name, &state) == CLI_OK ? strdup(state.path) : NULL;
+	controller_state_fini(&state);
+	return path;
 }
-
 
 static int flush_run(int count, char **arguments)
 {
-	struct state state = {.name = NULL};
+	struct controller_state state = {.is_alive = false};
 	int status = only_a_name(count, arguments, "flush");
-	if (status != CLI_OK || !flush(arguments[1], &state))
-		return CLI_FAILED;
-	printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
-	free(state.targets);
-	return CLI_OK;
+	if (status == CLI_OK)
+		status = flush(arguments[1], &state);
+	if (status == CLI_OK)
+		printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
+	controller_state_fini(&state);
+	return status;
 }
 
 static int stop_run(int count, char **arguments)
 {
 	static struct record memory;
 	struct record *record = &memory;
-	struct state state = {.name = NULL};
+	struct controller_state state;
 	int status = only_a_name(count, arguments, "stop");
 	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
-	if (record->control < 0 || !query(record->control, &state))
+	if (record->control < 0 || query(record->control, &state) != CLI_OK)
 		return CLI_FAILED;
-	free(state.targets);
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
+	controller_state_fini(&state);
 	record->output = record->trace_path;
 	session_options_init(&record->session);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
@@ -563,15 +476,15 @@ static int launch_run(int count, char **arguments)
 {
 	static struct record memory;
 	struct record *record = &memory;
-	struct state state = {.name = NULL};
+	struct controller_state state;
 	int status = take_name(count, arguments, "launch"), first = count > 2 && !strcmp(arguments[2], "--") ? 3 : 2;
 	if (status == CLI_OK && first >= count)
 		status = cli_fail("launch: no command: xheap launch NAME [--] COMMAND [ARG...]");
 	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
-	if (record->control < 0 || !query(record->control, &state))
+	if (record->control < 0 || query(record->control, &state) != CLI_OK)
 		return CLI_FAILED;
-	free(state.targets);
 	record->logger_pid = state.logger_pid;
+	controller_state_fini(&state);
 	record->command = arguments + first;
 	session_options_init(&record->session);
 	return record_launch(record);

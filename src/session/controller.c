@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/controller.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. */
+enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000 };
+
+static void tell_ear(const struct controller_ear *ear, enum controller_word word, const char *text)
+{
+	if (ear && text[0])
+		ear->hear(ear->cookie, word, text);
+}
+
+static int send_message(int socket, const struct control_message *message, struct diag *diag)
+{
+	return control_send(socket, message) ? 0 : diag_fail(diag, EPIPE, "the session's logger is gone");
+}
+
+/* The error of an answer. */
+static int done(const struct control_message *answer, struct diag *diag)
+{
+	int error = answer->value < 0 && answer->value > -4096 ? (int)-answer->value : answer->value ? EIO : 0;
+	return error ? diag_fail(diag, error, "%s", answer->text[0] ? answer->text : strerrordesc_np(error)) : 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* The next message that is no note. The program's signals may interrupt the wait. */
+static int receive(int socket, struct control_message *message, int timeout_ms, const struct controller_ear *ear, struct diag *diag)
+{
+	int64_t end_ms = now_ms() + timeout_ms;
+	for (int64_t left_ms = timeout_ms; left_ms >= 0; left_ms = end_ms - now_ms()) {
+		int got = control_receive(socket, message, (int)left_ms);
+		if (got < 0)
+			return diag_fail(diag, EPIPE, "the session's logger is gone");
+		/* The trace could not even be begun. */
+		if (got > 0 && message->kind == CONTROL_LAUNCHED && message->value && !message->pid)
+			return done(message, diag);
+		if (got > 0 && message->kind != CONTROL_NOTE)
+			return 0;
+		if (got > 0)
+			tell_ear(ear, CONTROLLER_NOTE, message->text);
+	}
+	return diag_fail(diag, ETIMEDOUT, "the session's logger does not answer");
+}
+
+int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear, struct diag *diag)
+{
+	struct control_message answer = {.kind = CONTROL_NOTE};
+	int error = send_message(socket, message, diag);
+	while (!error && answer.kind != CONTROL_DONE)
+		error = receive(socket, &answer, ANSWER_MS, ear, diag);
+	return error ? error : done(&answer, diag);
+}
+
+/* ---- the state ---- */
+
+static int state_add_target(struct controller_state *state, const struct control_message *target, struct diag *diag)
+{
+	enum { FIRST = 16, TARGETS_MAX = 1 << 20 };
+	if (state->target_count == state->target_capacity) {
+		size_t capacity = state->target_capacity ? state->target_capacity * 2 : FIRST;
+		struct control_message *targets = capacity <= TARGETS_MAX ? realloc(state->targets, capacity * sizeof(*targets)) : NULL;
+		if (!targets)
+			return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->target_count);
+		state->targets = targets;
+		state->target_capacity = capacity;
+	}
+	state->targets[state->target_count++] = *target;
+	return 0;
+}
+
+static int state_take(struct controller_state *state, const struct control_message *message, struct diag *diag)
+{
+	switch (message->kind) {
+	case CONTROL_STATE:
+		state->is_alive = true;
+		state->logger_pid = message->pid;
+		state->session = message->state;
+		memcpy(state->path, message->text, sizeof(state->path));
+		return 0;
+	case CONTROL_TARGET:
+		return state_add_target(state, message, diag);
+	case CONTROL_DONE:
+		state->error = (int)message->value;
+		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
+		return state->is_alive ? 0 : diag_fail(diag, EPROTO, "the session's logger says nothing about it");
+	default:
+		return 0;
+	}
+}
+
+int controller_query(int socket, struct controller_state *state, const struct controller_ear *ear, struct diag *diag)
+{
+	struct control_message message = {.kind = CONTROL_QUERY};
+	*state = (struct controller_state){.is_alive = false};
+	int error = send_message(socket, &message, diag);
+	while (!error && message.kind != CONTROL_DONE) {
+		error = receive(socket, &message, ANSWER_MS, ear, diag);
+		if (!error)
+			error = state_take(state, &message, diag);
+	}
+	return error;
+}
+
+void controller_state_fini(struct controller_state *state)
+{
+	free(state->targets);
+	*state = (struct controller_state){.is_alive = false};
+}
+
+/* ---- changing it ---- */
+
+/* Every one that was asked for is answered. */
+int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+{
+	struct control_message message;
+	int error = 0, refused = 0;
+	for (unsigned i = 0; i < count && !error; i++)
+		error = send_message(socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[i]}, diag);
+	for (unsigned answered = 0; answered < count && !error;) {
+		error = receive(socket, &message, ATTACH_MS, ear, diag);
+		if (error || message.kind != CONTROL_LAUNCHED)
+			continue;
+		answered++;
+		tell_ear(ear, message.value ? CONTROLLER_REFUSED : CONTROLLER_ATTACHED, message.text);
+		if (message.value && !refused)
+			refused = done(&message, diag);
+	}
+	return refused ? refused : error;
+}
+
+static int detach_all(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+{
+	int error = 0;
+	for (unsigned i = 0; i < count && !error; i++)
+		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = pids[i]}, ear, diag);
+	return error;
+}
+
+static bool is_among(const pid_t *pids, unsigned count, pid_t pid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+static bool is_target(const struct controller_state *state, pid_t pid)
+{
+	for (size_t i = 0; i < state->target_count; i++)
+		if (state->targets[i].pid == pid)
+			return true;
+	return false;
+}
+
+int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids, unsigned count,
+			  struct diag *diag)
+{
+	for (size_t i = 0; i < state->target_count; i++) {
+		if (is_among(pids, count, state->targets[i].pid))
+			continue;
+		if (update->removed_count == CONTROLLER_PIDS_MAX)
+			return diag_fail(diag, E2BIG, "more than %d processes to let go of at once", CONTROLLER_PIDS_MAX);
+		update->removed[update->removed_count++] = state->targets[i].pid;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (is_target(state, pids[i]) || is_among(update->added, update->added_count, pids[i]))
+			continue;
+		if (update->added_count == CONTROLLER_PIDS_MAX)
+			return diag_fail(diag, E2BIG, "more than %d processes to record at once", CONTROLLER_PIDS_MAX);
+		update->added[update->added_count++] = pids[i];
+	}
+	return 0;
+}
+
+int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear, struct diag *diag)
+{
+	int error = controller_attach(socket, update->added, update->added_count, ear, diag);
+	/* Those that came go again. */
+	for (unsigned i = 0; error && i < update->added_count; i++)
+		detach_all(socket, &update->added[i], 1, ear, &(struct diag){""});
+	if (!error)
+		error = detach_all(socket, update->removed, update->removed_count, ear, diag);
+	if (!error && update->has_options)
+		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_OPTIONS, .state = {
+			.options = update->options, .wait_limit_ms = update->wait_limit_ms}}, ear, diag);
+	return error;
+}
+
+int controller_stop(int socket, struct control_summary *summary, const struct controller_ear *ear, struct diag *diag)
+{
+	struct control_message message = {.kind = CONTROL_STOP};
+	int error = send_message(socket, &message, diag);
+	while (!error && message.kind != CONTROL_SUMMARY)
+		error = receive(socket, &message, STOP_MS, ear, diag);
+	if (error)
+		return error;
+	*summary = message.summary;
+	return message.summary.error ? diag_fail(diag, EIO, "%s", message.text[0] ? message.text : "recording ended early") : 0;
+}
