@@ -575,7 +575,7 @@ enum { SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
 
 struct dump_options {
 	struct filter_options filter; /* first: its options are given this */
-	const char *path;
+	struct input input;
 	int format, subject;
 };
 
@@ -598,11 +598,7 @@ static int set_format(void *context, struct words *words, int number)
 
 static int set_path(void *context, char *word)
 {
-	struct dump_options *options = context;
-	if (options->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
-	options->path = word;
-	return 0;
+	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
 static void write_allocations(struct dump *dump, const struct heap_table *table)
@@ -669,7 +665,7 @@ static int dump_file(struct dump_options *options)
 {
 	struct diag diag = {""};
 	struct trace *trace;
-	char *path = cli_trace_path(options->path);
+	char *path = cli_trace_path(options->input.path);
 	if (!path)
 		return CLI_FAILED;
 	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;

@@ -13,8 +13,8 @@ enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 
 struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
-	const char *path, *output, *session;
-	char *session_path;
+	struct input input;
+	const char *output;
 	struct { const struct action *action; const struct action_sort *sort; } parts[PART_MAX];
 	unsigned part_count;
 	bool is_inclusive;
@@ -125,21 +125,13 @@ static int set_output(void *context, struct words *words, int number)
 
 static int set_input(void *context, char *word)
 {
-	struct heap_options *options = context;
-	if (options->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
-	options->path = word;
-	return 0;
+	return input_take_path(&((struct heap_options *)context)->input, word);
 }
 
 static int set_session(void *context, struct words *words, int number)
 {
 	(void)number;
-	struct heap_options *options = context;
-	options->session = options_value(words, "session");
-	free(options->session_path);
-	options->session_path = options->session ? cli_session_trace(options->session) : NULL;
-	return options->session_path ? set_input(context, options->session_path) : CLI_FAILED;
+	return input_take_session(&((struct heap_options *)context)->input, words);
 }
 
 static int set_path(void *context, struct words *words, int number)
@@ -302,11 +294,11 @@ static int parts_settle(struct heap_options *options)
 static int heap_show(struct heap_options *options)
 {
 	struct analysis analysis;
-	if (analysis_open(&analysis, options->path, options->with_lines))
+	if (analysis_open(&analysis, options->input.path, options->with_lines))
 		return CLI_FAILED;
 	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
 	source.callers_of = &options->callers;
-	source.session = options->session;
+	source.session = options->input.session;
 	int status = source_show(options, &source, analysis.index_path);
 	analysis_source_fini(&source);
 	analysis_close(&analysis);
@@ -324,7 +316,7 @@ static int heap_run(int argc, char **argv)
 	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
 	heap_patterns_fini(&options.callers);
-	free(options.session_path);
+	input_fini(&options.input);
 	return status;
 }
 

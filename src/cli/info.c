@@ -21,7 +21,7 @@ struct info {
 };
 
 struct info_options {
-	const char *path;
+	struct input input;
 	int format;
 };
 
@@ -263,11 +263,7 @@ static int set_format(void *context, struct words *words, int number)
 
 static int set_path(void *context, char *word)
 {
-	struct info_options *options = context;
-	if (options->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
-	options->path = word;
-	return 0;
+	return input_take_path(&((struct info_options *)context)->input, word);
 }
 
 static int info_read(struct info *info, const struct trace *trace, struct diag *diag)
@@ -316,7 +312,7 @@ static int info_run(int argc, char **argv)
 	struct info_options options = {0};
 	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
 		return CLI_FAILED;
-	char *path = cli_trace_path(options.path);
+	char *path = cli_trace_path(options.input.path);
 	int status = path ? info_show(&options, path) : CLI_FAILED;
 	free(path);
 	return status;

@@ -33,4 +33,18 @@ const char *options_peek(const struct words *words);
 /** Two times follow. 0, or CLI_FAILED after a message. */
 int options_range(struct words *words, int64_t *from_ns, int64_t *to_ns);
 
+/** What a command reads. Zero it. */
+struct input {
+	const char *path;            /**< NULL: not named */
+	const char *session;         /**< whose trace it is; NULL: none */
+	char *session_path;          /**< that trace */
+};
+
+/** Take a FILE: one at a time. 0, or CLI_FAILED after a message. */
+int input_take_path(struct input *input, char *word);
+
+/** Take the session that follows as a word in place of a FILE. 0, or CLI_FAILED after a message. */
+int input_take_session(struct input *input, struct words *words);
+void input_fini(struct input *input);
+
 #endif

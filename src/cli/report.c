@@ -359,53 +359,44 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 }
 
 struct report_options {
-	const char *path, *session;
-	char *session_path;
+	struct input input;
 };
 
 static int set_path(void *context, char *word)
 {
-	struct report_options *options = context;
-	if (options->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
-	options->path = word;
-	return 0;
+	return input_take_path(&((struct report_options *)context)->input, word);
 }
 
 static int set_session(void *context, struct words *words, int number)
 {
 	(void)number;
-	struct report_options *options = context;
-	options->session = options_value(words, "session");
-	free(options->session_path);
-	options->session_path = options->session ? cli_session_trace(options->session) : NULL;
-	return options->session_path ? set_path(context, options->session_path) : CLI_FAILED;
+	return input_take_session(&((struct report_options *)context)->input, words);
 }
 
 static int report_run(int argc, char **argv)
 {
 	static const struct option table[] = {{"session", set_session, 0}};
-	struct report_options options = {.path = NULL};
+	struct report_options options = {.input = {NULL}};
 	struct analysis analysis;
 	struct cli_output output;
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	int status = options_parse(argc, argv, table, 1, &options, set_path) ? CLI_FAILED : analysis_open(&analysis, options.path, false);
+	int status = options_parse(argc, argv, table, 1, &options, set_path) ? CLI_FAILED : analysis_open(&analysis, options.input.path, false);
 	if (status != CLI_OK) {
-		free(options.session_path);
+		input_fini(&options.input);
 		return status;
 	}
 	heap_filter_init(&filter);
 	heap_cull_use_default(&cull);
 	cli_output_open(&output, true);
-	view_show(&analysis, options.session, &filter, &cull, &output);
+	view_show(&analysis, options.input.session, &filter, &cull, &output);
 	status = cli_output_close(&output);
 	if (status == CLI_OK)
 		status = analysis_check(analysis.table, analysis.index_path);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);
-	free(options.session_path);
+	input_fini(&options.input);
 	return status;
 }
 

@@ -52,7 +52,7 @@ struct work {
 };
 
 struct symbols_options {
-	const char *path;
+	struct input input;
 	uint64_t threads;
 	bool is_again, without_cache;
 };
@@ -389,11 +389,7 @@ static int set_no_cache(void *context, struct words *words, int number)
 
 static int set_path(void *context, char *word)
 {
-	struct symbols_options *options = context;
-	if (options->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, options->path);
-	options->path = word;
-	return 0;
+	return input_take_path(&((struct symbols_options *)context)->input, word);
 }
 
 static int symbols_add(const struct symbols_options *options, const char *path, const struct trace_dictionary *dictionary)
@@ -434,7 +430,7 @@ static int symbols_run(int argc, char **argv)
 	struct trace *trace;
 	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
 		return CLI_FAILED;
-	char *path = cli_trace_path(options.path);
+	char *path = cli_trace_path(options.input.path);
 	if (!path)
 		return CLI_FAILED;
 	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
