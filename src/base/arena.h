@@ -13,7 +13,7 @@ struct arena {
 	char *next, *end;
 };
 
-/** Zeroed memory for `count` objects of `size` bytes, aligned for any of them. Ends the program when there is none. */
+/** Zeroed memory for `count` objects of `size` bytes, aligned for any of them. There always is some (base/memory.h). */
 void *arena_alloc(struct arena *arena, size_t size, size_t count);
 
 /** A copy of the text. */

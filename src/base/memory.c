@@ -1,15 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/memory.h"
 
+#include <setjmp.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+/* The way out of what a thread tries. */
+struct attempt {
+	jmp_buf place;
+	struct attempt *outer;
+};
+
+static _Thread_local struct attempt *innermost;
+static void (*end_program)(size_t size_bytes);
+
+void memory_set_end(void (*end)(size_t size_bytes))
+{
+	end_program = end;
+}
 
 void memory_exhausted(size_t size_bytes)
 {
-	fprintf(stderr, "xheap: out of memory: %zu bytes were needed\n", size_bytes);
-	exit(2);
+	if (innermost)
+		longjmp(innermost->place, 1);
+	if (end_program)
+		end_program(size_bytes);
+	__builtin_trap();
+}
+
+bool memory_try(void (*work)(void *context), void *context)
+{
+	struct attempt attempt = {.outer = innermost};
+	innermost = &attempt;
+	bool is_done = !setjmp(attempt.place);
+	if (is_done)
+		work(context);
+	innermost = attempt.outer;
+	return is_done;
 }
 
 void *memory_resize(void *old, size_t count, size_t size)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Memory of the analysing side. A command that has none left can do nothing useful, so these end the program with a
- * message and status 2 instead of returning NULL. The recorder and the logger do not use them.
+ * Memory of the analysing side. Who has none left can do nothing useful, so these never return NULL: the work is given up, up to the
+ * memory_try() around it, or the program's own end. The recorder and the logger do not use them.
  */
 #ifndef XHEAP_BASE_MEMORY_H
 #define XHEAP_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** realloc() of count * size bytes, checked. */
@@ -17,8 +18,14 @@ void *memory_zeroed(size_t count, size_t size);
 /** A capacity for at least `needed` elements: doubling, from 16. */
 size_t memory_capacity(size_t capacity, size_t needed);
 
-/** Say that there is no memory and end the program with status 2. */
+/** Give up what this thread does: there is no memory. */
 _Noreturn void memory_exhausted(size_t size_bytes);
+
+/** Run work(context). False when it was given up in its middle for want of memory; what it had taken until then stays taken. */
+bool memory_try(void (*work)(void *context), void *context);
+
+/** What ends the program when there is no memory and no memory_try() around; it does not return. Set once, by main(). */
+void memory_set_end(void (*end)(size_t size_bytes));
 
 /** Make room for one more element of the array `items` that holds `count` of `capacity`. */
 #define memory_grow(items, count, capacity)                                                   \

@@ -15,8 +15,10 @@
  *     recorder/        what runs in targets
  *     symbols/         names of code
  */
+#include "base/memory.h"
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -80,8 +82,14 @@ static bool asks_as_documented(int argc, char **argv)
 	return false;
 }
 
+static void end_without_memory(size_t size_bytes)
+{
+	exit(cli_fail("out of memory: %zu bytes were needed", size_bytes));
+}
+
 int main(int argc, char **argv)
 {
+	memory_set_end(end_without_memory);
 	const char *name = argc > 1 ? argv[1] : NULL;
 	if (!name) {
 		command_print_list(stderr);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/scan.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
@@ -97,29 +97,33 @@ struct job {
 	pthread_t thread;
 	void (*work)(void *context);
 	void *context;
-	bool has_started;
+	bool has_started, is_done;
 };
 
 static void *job_run(void *argument)
 {
-	const struct job *job = argument;
-	job->work(job->context);
+	struct job *job = argument;
+	job->is_done = memory_try(job->work, job->context);
 	return NULL;
 }
 
-/* Where no thread can be had, the work is done here. */
+/* Where no thread can be had, the work is done here. All have ended when one is given up: the contexts are the caller's. */
 void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count)
 {
 	struct job jobs[THREADS_MAX];
-	for (unsigned i = 1; i < count && i < THREADS_MAX; i++) {
+	bool is_done = true;
+	for (unsigned i = 0; i < count && i < THREADS_MAX; i++) {
 		jobs[i] = (struct job){.work = work, .context = (char *)contexts + i * size};
-		jobs[i].has_started = !pthread_create(&jobs[i].thread, NULL, job_run, &jobs[i]);
+		jobs[i].has_started = i && thread_begin(&jobs[i].thread, job_run, &jobs[i]);
 	}
-	work(contexts);
-	for (unsigned i = 1; i < count && i < THREADS_MAX; i++) {
+	for (unsigned i = 0; i < count && i < THREADS_MAX; i++)
+		if (!jobs[i].has_started)
+			job_run(&jobs[i]);
+	for (unsigned i = 0; i < count && i < THREADS_MAX; i++) {
 		if (jobs[i].has_started)
 			pthread_join(jobs[i].thread, NULL);
-		else
-			work(jobs[i].context);
+		is_done &= jobs[i].is_done;
 	}
+	if (!is_done)
+		memory_exhausted(0);
 }

@@ -15,12 +15,13 @@
  */
 #include "heap/stream.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 
 struct lane {
 	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
@@ -37,6 +38,7 @@ enum { DECODERS_MAX = 4, LANES_AHEAD_MAX = 64 /* a decoded block takes some mega
 /* What a lane needs while one of its blocks is open. */
 struct reader {
 	struct trace_cursor *cursor;
+	enum heap_order order;
 	struct trace_block block;
 	struct heap_place *places, *scratch;
 	size_t capacity;
@@ -58,7 +60,6 @@ struct decoders {
 	pthread_cond_t has_work, has_result;
 	struct reader *first, **last;
 	bool is_ending;
-	enum heap_order order;
 };
 
 struct heap_stream {
@@ -155,6 +156,7 @@ static struct reader *reader_take(struct heap_stream *stream)
 		return reader;
 	}
 	reader = memory_zeroed(1, sizeof(*reader));
+	reader->order = stream->order;
 	reader->cursor = trace_cursor_new(stream->trace);
 	if (!reader->cursor)
 		memory_exhausted(0);
@@ -220,7 +222,7 @@ static struct heap_place *places_sort(struct heap_place *places, struct heap_pla
 	return places;
 }
 
-static void reader_make_places(struct reader *reader, enum heap_order order)
+static void reader_make_places(struct reader *reader)
 {
 	const struct trace_block *block = &reader->block;
 	size_t most = (size_t)block->count * 2;
@@ -231,7 +233,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	}
 	uint32_t filled = 0;
 	for (uint32_t row = 0; row < block->count; row++)
-		filled += order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
+		filled += reader->order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
 						     : event_places(block, row, &reader->places[filled]);
 	reader->place_count = filled;
 	for (uint32_t i = 1; i < filled; i++) {
@@ -248,12 +250,13 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 
 /* ---- decoding ---- */
 
-static void reader_decode(struct reader *reader, enum heap_order order)
+static void reader_decode(void *context)
 {
+	struct reader *reader = context;
 	reader->diag = (struct diag){""};
 	reader->error = trace_cursor_read(reader->cursor, reader->block_number, &reader->block, &reader->diag);
 	if (!reader->error)
-		reader_make_places(reader, order);
+		reader_make_places(reader);
 }
 
 static void *decoder_run(void *argument)
@@ -270,7 +273,8 @@ static void *decoder_run(void *argument)
 		if (!decoders->first)
 			decoders->last = &decoders->first;
 		pthread_mutex_unlock(&decoders->lock);
-		reader_decode(reader, decoders->order);
+		if (!memory_try(reader_decode, reader))
+			reader->error = diag_fail(&reader->diag, ENOMEM, "no memory for a block of events");
 		pthread_mutex_lock(&decoders->lock);
 		reader->is_done = true;
 		pthread_cond_signal(&decoders->has_result);
@@ -288,13 +292,12 @@ static void decoders_begin(struct decoders *decoders, const struct heap_stream *
 	uint32_t block_count = 0;
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		block_count += stream->lanes[i].block_count;
-	decoders->order = stream->order;
 	decoders->last = &decoders->first;
 	pthread_mutex_init(&decoders->lock, NULL);
 	pthread_cond_init(&decoders->has_work, NULL);
 	pthread_cond_init(&decoders->has_result, NULL);
 	while (block_count >= BLOCKS_MIN && decoders->count < most &&
-	       !pthread_create(&decoders->threads[decoders->count], NULL, decoder_run, decoders))
+	       thread_begin(&decoders->threads[decoders->count], decoder_run, decoders))
 		decoders->count++;
 }
 
@@ -355,7 +358,7 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 		if (!lane->reader)
 			lane->reader = reader_take(stream);
 		lane->reader->block_number = *lane->blocks;
-		reader_decode(lane->reader, stream->order);
+		reader_decode(lane->reader);
 	}
 	if (lane->reader->error)
 		return diag_fail(diag, lane->reader->error, "%s", lane->reader->diag.text);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/thread.h"
+#include "heap/scan.h"
+
+static void take_too_much(void *context)
+{
+	int *steps = context;
+	++*steps;
+	memory_resize(NULL, SIZE_MAX / 16, 8);
+	++*steps;
+}
+
+static void take_little(void *context)
+{
+	struct arena arena = {0};
+	*(int *)context += *(char *)arena_alloc(&arena, 1, 100) + 1;
+	arena_fini(&arena);
+}
+
+static void what_has_no_memory_is_given_up(void **state)
+{
+	(void)state;
+	int steps = 0;
+	assert_false(memory_try(take_too_much, &steps));
+	assert_int_equal(steps, 1);
+	assert_true(memory_try(take_little, &steps));
+	assert_int_equal(steps, 2);
+}
+
+static void try_within(void *context)
+{
+	int *steps = context;
+	if (!memory_try(take_too_much, steps))
+		*steps += 10;
+	take_too_much(steps);
+}
+
+static void the_innermost_attempt_is_given_up(void **state)
+{
+	(void)state;
+	int steps = 0;
+	assert_false(memory_try(try_within, &steps));
+	assert_int_equal(steps, 12);
+}
+
+struct share { int steps; bool is_greedy; };
+
+static void share_work(void *context)
+{
+	struct share *share = context;
+	(share->is_greedy ? take_too_much : take_little)(&share->steps);
+}
+
+static void work_in_threads(void *context)
+{
+	heap_scan_threads(share_work, context, sizeof(struct share), 3);
+}
+
+/* The contexts are on this stack, so all of them have to have ended. */
+static void a_thread_without_memory_gives_up_the_work_of_all(void **state)
+{
+	(void)state;
+	for (int greedy = 0; greedy < 3; greedy++) {
+		struct share shares[3] = {{0, greedy == 0}, {0, greedy == 1}, {0, greedy == 2}};
+		assert_false(memory_try(work_in_threads, shares));
+		assert_int_equal(shares[0].steps + shares[1].steps + shares[2].steps, 3);
+	}
+	struct share shares[3] = {{0, false}};
+	assert_true(memory_try(work_in_threads, shares));
+}
+
+static void *signals_of_thread(void *context)
+{
+	sigset_t *blocked = context;
+	pthread_sigmask(SIG_SETMASK, NULL, blocked);
+	return NULL;
+}
+
+static void threads_take_no_signals(void **state)
+{
+	(void)state;
+	sigset_t blocked, own;
+	pthread_t thread;
+	assert_true(thread_begin(&thread, signals_of_thread, &blocked));
+	pthread_join(thread, NULL);
+	pthread_sigmask(SIG_SETMASK, NULL, &own);
+	assert_true(sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGCHLD));
+	assert_false(sigismember(&own, SIGTERM));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_has_no_memory_is_given_up),
+		cmocka_unit_test(the_innermost_attempt_is_given_up),
+		cmocka_unit_test(a_thread_without_memory_gives_up_the_work_of_all),
+		cmocka_unit_test(threads_take_no_signals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
