@@ -38,6 +38,25 @@ int report_format_find(const char *name)
 	return -1;
 }
 
+void report_make(struct report *report, uint64_t top)
+{
+	struct action_source *source = report->source;
+	for (unsigned i = 0; i < report->part_count; i++) {
+		struct report_part *part = &report->parts[i];
+		if (part->action->is_by_heap && !report->by_heap.is_by_heap)
+			heap_window_make(&report->by_heap, source->table, source->filter, source->window->range, source->window->by, true);
+		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
+		action_rows_make(&part->rows, source, part->action, part->window, part->sort, top);
+	}
+}
+
+void report_fini(struct report *report)
+{
+	for (unsigned i = 0; i < report->part_count; i++)
+		action_rows_fini(&report->parts[i].rows);
+	heap_window_fini(&report->by_heap);
+}
+
 /* ---- losses ---- */
 
 static const char *const kind_words[] = {

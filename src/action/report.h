@@ -31,7 +31,12 @@ struct report {
 	const struct report_filter *filters;
 	size_t filter_count;
 	bool has_range;              /**< a range was asked for */
+	struct heap_window by_heap;  /**< made by report_make(), for actions by heap */
 };
+
+/** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. */
+void report_make(struct report *report, uint64_t top);
+void report_fini(struct report *report);
 
 /** Write it. CSV holds exactly one action; the caller has seen to that. */
 void report_write(const struct report *report, enum report_format format, FILE *out);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "heap/nearest.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {
@@ -277,61 +278,17 @@ static int resolve_moments(const struct moments *moments, const char *option, co
 	return range->from_ns > range->to_ns ? cli_fail("-%s: it ends before it begins", option) : 0;
 }
 
-static size_t edit_distance(const char *a, const char *b)
-{
-	enum { LENGTH_MAX = 64 };
-	size_t row[LENGTH_MAX + 1], length_b = strnlen(b, LENGTH_MAX);
-	for (size_t j = 0; j <= length_b; j++)
-		row[j] = j;
-	for (size_t i = 0; i < LENGTH_MAX && a[i]; i++) {
-		size_t diagonal = row[0];
-		row[0] = i + 1;
-		for (size_t j = 0; j < length_b; j++) {
-			size_t change = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
-			diagonal = row[j + 1];
-			size_t least = row[j] < diagonal ? row[j] + 1 : diagonal + 1;
-			row[j + 1] = least < change ? least : change;
-		}
-	}
-	return row[length_b];
-}
-
-/* The name in the trace that is most like what was typed; NULL when nothing is. */
-static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
-{
-	const char *wanted = pattern->symbol ? pattern->symbol : pattern->image;
-	const char *nearest = NULL;
-	size_t least = strlen(wanted) / 2 + 1;
-	for (uint32_t i = 0; i < heap_names_count(names); i++) {
-		const struct heap_name *name = heap_names_name(names, i);
-		char plain[256];
-		const char *other = pattern->symbol ? name->symbol : name->image;
-		if (!other)
-			continue;
-		heap_plain_symbol(other, plain, sizeof(plain));
-		size_t distance = edit_distance(wanted, pattern->symbol ? plain : other);
-		if (distance >= least)
-			continue;
-		least = distance;
-		nearest = pattern->symbol ? name->text : name->image;
-	}
-	return nearest;
-}
-
 /* Tell of patterns that match no frame of the trace. True when none of them does. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
 {
-	size_t without, missing = 0;
+	size_t missing = 0;
+	char text[1024];
 	for (size_t i = 0; i < patterns->count; i++) {
 		const struct heap_pattern *pattern = &patterns->items[i];
 		if (pattern->hits)
 			continue;
-		const char *nearest = nearest_name(names, pattern);
-		heap_names_without_symbols(names, &without);
-		fprintf(stderr, "xheap: -%s: \"%s\" matches no frame of the trace%s%s%s", option, pattern->text, nearest ? "; the nearest is " : "",
-			nearest ? nearest : "", without ? "" : "\n");
-		if (without)
-			fprintf(stderr, " (%zu image%s without symbols)\n", without, without == 1 ? " is" : "s are");
+		heap_pattern_missing(pattern, names, text, sizeof(text));
+		fprintf(stderr, "xheap: -%s: %s\n", option, text);
 		missing++;
 	}
 	return patterns->count && missing == patterns->count;

@@ -210,18 +210,6 @@ static const struct option heap_option_table[] = {
 
 /* ---- the report ---- */
 
-static void parts_make(struct report_part *parts, const struct heap_options *options, struct action_source *source, struct heap_window *by_heap)
-{
-	for (unsigned i = 0; i < options->part_count; i++) {
-		const struct action *action = options->parts[i].action;
-		if (action->is_by_heap && !by_heap->is_by_heap)
-			heap_window_make(by_heap, source->table, source->filter, source->window->range, options->by, true);
-		parts[i] = (struct report_part){.action = action, .sort = options->parts[i].sort,
-						.window = action->is_by_heap ? by_heap : source->window};
-		action_rows_make(&parts[i].rows, source, action, parts[i].window, parts[i].sort, options->top);
-	}
-}
-
 static int report_show(const struct heap_options *options, struct report *report)
 {
 	struct cli_output output;
@@ -243,16 +231,15 @@ static int report_show(const struct heap_options *options, struct report *report
 static int parts_show(const struct heap_options *options, struct action_source *source, const char *index_path)
 {
 	struct report_part parts[PART_MAX];
-	struct heap_window by_heap = {.is_by_heap = false};
 	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
-	parts_make(parts, options, source, &by_heap);
+	for (unsigned i = 0; i < options->part_count; i++)
+		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
+	report_make(&report, options->top);
 	int status = analysis_check(source->table, index_path);
 	if (status == CLI_OK)
 		status = report_show(options, &report);
-	for (unsigned i = 0; i < options->part_count; i++)
-		action_rows_fini(&parts[i].rows);
-	heap_window_fini(&by_heap);
+	report_fini(&report);
 	return status;
 }
 
