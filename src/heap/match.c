@@ -79,6 +79,14 @@ struct moment {
 
 struct site_note { uint32_t entry, site; };
 
+/* How much is live, as it changes in order of time, and the most that was. */
+struct level {
+	int64_t time_ns;              /* of the last change */
+	uint64_t live_bytes;
+	struct heap_peak peak;        /* of the times before */
+	bool has_gone_back;           /* something changed at an earlier time than the change before it: the peak is none */
+};
+
 /* A row that lived when its group was written. */
 struct survivor {
 	struct heap_allocation allocation;
@@ -122,6 +130,7 @@ struct matching {
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
 	const struct trace_gap **gaps;
+	struct level level;
 };
 
 /* One point, unpacked. */
@@ -132,6 +141,26 @@ struct point {
 	const struct trace_block *block;
 	uint32_t row;
 };
+
+/* ---- the peak ---- */
+
+/* All that changes at one time is taken together. */
+static void level_settle(struct level *level)
+{
+	if (level->live_bytes > level->peak.bytes)
+		level->peak = (struct heap_peak){level->time_ns, level->live_bytes};
+}
+
+/* bytes: more than before; less are less than none. */
+static void level_change(struct level *level, int64_t time_ns, uint64_t bytes)
+{
+	if (time_ns != level->time_ns) {
+		level->has_gone_back |= time_ns < level->time_ns;
+		level_settle(level);
+		level->time_ns = time_ns;
+	}
+	level->live_bytes += bytes;
+}
 
 /* ---- rows ---- */
 
@@ -258,6 +287,8 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	matching->last_taken[point->thread] = HEAP_NONE;
 	table->processes[point->process].live_count++;
 	table->processes[point->process].live_bytes += row->size_bytes;
+	/* What was there before the trace was live all the time. */
+	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : point->time_ns, row->size_bytes);
 	return id;
 }
 
@@ -271,6 +302,7 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	row->end = (uint8_t)end;
 	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
 	row->end_site = site;
+	level_change(&matching->level, row->end_ns, 0 - (uint64_t)row->size_bytes);
 	if (end != HEAP_END_EXIT) {
 		process->live_count--;
 		process->live_bytes -= row->size_bytes;
@@ -714,6 +746,19 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 
 /* ---- finishing ---- */
 
+/* As a rule it is known; contradictions tell of earlier times. */
+static void matching_find_peak(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	struct heap_filter all;
+	level_settle(&matching->level);
+	table->peak = matching->level.peak;
+	if (!matching->level.has_gone_back)
+		return;
+	heap_filter_init(&all);
+	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
+}
+
 static void matching_finish(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
@@ -727,9 +772,7 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t group = 0; group < table->groups.count; group++)
 		survivors_write(matching, group);
 	groups_finish(&table->groups);
-	struct heap_filter all;
-	heap_filter_init(&all);
-	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
+	matching_find_peak(matching);
 }
 
 static void matching_fini(struct matching *matching)
