@@ -51,6 +51,7 @@ def tools(path, extra):
     return [
         xheap("xheap", "every event, both times, stacks on all", path, extra),
         xheap("xheap-allocs", "stacks on allocations only", path, ["--stackwalk", "HeapAlloc+HeapRealloc", *extra], is_slow=True),
+        xheap("xheap-sample", "one byte in 512K asked for", path, ["--sample", "512K", *extra], is_slow=True),
         xheap("xheap-no-stacks", "every event, both times, no stacks", path, ["--stackwalk", "none", *extra], is_slow=True),
         Tool("heaptrack", "as it comes: stacks on allocations only, no times", heaptrack_wrap, found=lambda: shutil.which("heaptrack")),
         Tool("heaptrack-null", "its part in the process only: output to /dev/null", lambda out, command: list(command),

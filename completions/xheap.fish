@@ -13,7 +13,7 @@ function __xheap_before_command
     for word in $words[3..-1]
         if test $is_value = 1
             set is_value 0
-        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file
+        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file
             set is_value 1
         else if not string match -q -- '-*' $word
             return 1
@@ -63,11 +63,12 @@ complete -c xheap -n __xheap_before_command -l wait-limit -x -d 'Wait no longer 
 complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Bytes of a buffer'
 complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Buffers that a process begins with'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Most buffers of a process'
+complete -c xheap -n __xheap_before_command -l sample -x -d 'Record one block for so many bytes asked for'
 complete -c xheap -n __xheap_before_command -l max-file -x -d 'End recording when the trace has this size'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare every remembered stack with a full walk'
 complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Show the options'
-complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --max-file)'
+complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file)'
 
 complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
 complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Do not remove the session\'s directory'

@@ -2,6 +2,7 @@
 #include "action/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,11 +23,46 @@ static const struct {
 };
 enum { NUMBER_COUNT = sizeof(numbers) / sizeof(*numbers) };
 
-static uint64_t number_at(const struct heap_numbers *from, int i)
+/* What a sample has beside them: standard errors, and of which sort keys they are. */
+static const struct {
+	const char *name, *key;
+	size_t variance, number;
+} errors[] = {
+#define ERROR(part, unit, key) {#part "_" #unit "_error", key, offsetof(struct heap_numbers, part##_variance.unit), offsetof(struct heap_numbers, part##_##unit)}
+	ERROR(total, count, "stc"), ERROR(total, bytes, "st"), ERROR(outstanding, count, "soc"), ERROR(outstanding, bytes, "so"),
+	ERROR(peak, count, "spc"), ERROR(peak, bytes, "sp"),
+};
+enum { ERROR_COUNT = sizeof(errors) / sizeof(*errors) };
+
+static uint64_t number_at(const struct heap_numbers *from, size_t offset)
 {
 	uint64_t number;
-	memcpy(&number, (const char *)from + numbers[i].offset, sizeof(number));
+	memcpy(&number, (const char *)from + offset, sizeof(number));
 	return number;
+}
+
+static double error_at(const struct heap_numbers *from, int i)
+{
+	double variance;
+	memcpy(&variance, (const char *)from + errors[i].variance, sizeof(variance));
+	return sqrt(variance);
+}
+
+static bool is_sample(const struct report *report)
+{
+	return report->source->table->sample_bytes > 0;
+}
+
+/* What only whole traces tell: how a block's end follows its beginning. */
+static bool is_told(const struct report *report, size_t offset)
+{
+	return !is_sample(report) || offset != offsetof(struct heap_numbers, temporary_count);
+}
+
+/* What other blocks than the recorded ones would have to be known for. */
+static unsigned extra_count(const struct report *report, const struct action *action)
+{
+	return is_sample(report) ? 0 : action->extra_count;
 }
 
 int report_format_find(const char *name)
@@ -162,10 +198,16 @@ static const char *symbols_word(const struct report *report, size_t without)
 
 /* ---- JSON ---- */
 
-static void json_numbers(struct json *json, const struct heap_numbers *from)
+static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {
 	for (int i = 0; i < NUMBER_COUNT; i++)
-		json_count(json, numbers[i].name, number_at(from, i));
+		if (is_told(report, numbers[i].offset))
+			json_count(json, numbers[i].name, number_at(from, numbers[i].offset));
+	if (!is_sample(report))
+		return;
+	json_count(json, "recorded_count", from->recorded_count);
+	for (int i = 0; i < ERROR_COUNT; i++)
+		json_count(json, errors[i].name, (uint64_t)error_at(from, i));
 }
 
 static void json_doubts(struct json *json, const struct report *report)
@@ -175,9 +217,13 @@ static void json_doubts(struct json *json, const struct report *report)
 	const struct heap_window *window = report->source->window;
 	size_t without;
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	if (is_sample(report))
+		json_count(json, "sample_bytes", table->sample_bytes);
 	json_count(json, "lost_events", report_losses_sum(dictionary).events);
 	report_json_gaps(json, dictionary);
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
+	if (is_sample(report))
+		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
 	json_count(json, "unknown_frees", table->unknown_frees);
 	json_count(json, "order_conflicts", table->order_conflicts);
 	json_count(json, "failed", dictionary->failed_count);
@@ -204,7 +250,7 @@ static void json_totals(struct json *json, const struct report *report)
 	json_time(json, "to_us", window->range.to_ns);
 	json_end_object(json);
 	json_begin_object(json, "totals");
-	json_numbers(json, &window->totals);
+	json_numbers(json, report, &window->totals);
 	json_time(json, "peak_at_us", window->peak_at_ns);
 	json_end_object(json);
 }
@@ -255,8 +301,8 @@ static void json_row(struct json *json, const struct report *report, const struc
 		json_text(json, heap_by_name(part->window->by), by);
 	if (action->parent)
 		json_count(json, "depth", row->depth);
-	json_numbers(json, &row->numbers);
-	for (unsigned i = 0; i < action->extra_count; i++)
+	json_numbers(json, report, &row->numbers);
+	for (unsigned i = 0; i < extra_count(report, action); i++)
 		json_extra(json, &action->extra[i], row->extra[i]);
 	if (row->numbers.total_count && !action->is_inclusive)
 		json_lifetimes(json, row);
@@ -308,10 +354,30 @@ static void report_json(const struct report *report, FILE *out)
 
 /* ---- CSV ---- */
 
-static void csv_numbers(FILE *out, const struct heap_numbers *from)
+static void csv_numbers(FILE *out, const struct report *report, const struct heap_numbers *from)
+{
+	for (int i = 0; i < NUMBER_COUNT; i++) {
+		if (i)
+			putc(',', out);
+		if (is_told(report, numbers[i].offset))
+			fprintf(out, "%" PRIu64, number_at(from, numbers[i].offset));
+	}
+	if (!is_sample(report))
+		return;
+	fprintf(out, ",%" PRIu64, from->recorded_count);
+	for (int i = 0; i < ERROR_COUNT; i++)
+		fprintf(out, ",%.0f", error_at(from, i));
+}
+
+static void csv_number_names(FILE *out, const struct report *report)
 {
 	for (int i = 0; i < NUMBER_COUNT; i++)
-		fprintf(out, i ? ",%" PRIu64 : "%" PRIu64, number_at(from, i));
+		fprintf(out, i ? ",%s" : "%s", numbers[i].name);
+	if (!is_sample(report))
+		return;
+	fputs(",recorded_count", out);
+	for (int i = 0; i < ERROR_COUNT; i++)
+		fprintf(out, ",%s", errors[i].name);
 }
 
 static void csv_details(const struct action_row *row, FILE *out)
@@ -335,8 +401,8 @@ static void csv_extra(const struct action_extra *extra, uint64_t value, FILE *ou
 static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
 {
 	const struct action *action = part->action;
-	csv_numbers(out, &row->numbers);
-	for (unsigned i = 0; i < action->extra_count; i++)
+	csv_numbers(out, report, &row->numbers);
+	for (unsigned i = 0; i < extra_count(report, action); i++)
 		csv_extra(&action->extra[i], row->extra[i], out);
 	if (!action->is_inclusive)
 		csv_details(row, out);
@@ -356,15 +422,14 @@ static void csv_row(const struct report *report, const struct report_part *part,
 static void report_csv(const struct report *report, FILE *out)
 {
 	const struct report_part *part = &report->parts[0];
-	for (int i = 0; i < NUMBER_COUNT; i++)
-		fprintf(out, i ? ",%s" : "%s", numbers[i].name);
+	csv_number_names(out, report);
 	if (!part->action->groups) {
 		fputs(",peak_at_us\n", out);
-		csv_numbers(out, &report->source->window->totals);
+		csv_numbers(out, report, &report->source->window->totals);
 		fprintf(out, ",%s\n", text_microseconds(report->source->window->peak_at_ns).data);
 		return;
 	}
-	for (unsigned i = 0; i < part->action->extra_count; i++)
+	for (unsigned i = 0; i < extra_count(report, part->action); i++)
 		fprintf(out, ",%s", part->action->extra[i].name);
 	if (!part->action->is_inclusive)
 		fputs(",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes", out);
@@ -414,9 +479,13 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+	if (is_sample(report))
+		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
+			text_bytes(report->source->table->sample_bytes).data);
 	text_doubt(out, "lost events", losses.events, "");
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
+	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    is_attached(trace_dictionary(report->source->trace)) ? " (of blocks from before the recording)"
@@ -443,39 +512,75 @@ void report_text_doubts(const struct report *report, FILE *out)
 	free(lines);
 }
 
-static void text_total(struct grid *grid, const char *name, uint64_t count, const char *size, const char *remark)
+struct text report_count(const struct action_source *source, uint64_t count)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "", text_count(count).data);
+	return text;
+}
+
+struct text report_bytes(const struct action_source *source, uint64_t bytes)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "", text_bytes(bytes).data);
+	return text;
+}
+
+/* The standard error of the number that rows are sorted by, of the number itself; "" where it is none. */
+static struct text report_error(const struct heap_numbers *from, const char *key)
+{
+	struct text text = {""};
+	for (int i = 0; i < ERROR_COUNT; i++)
+		if (!strcmp(errors[i].key, key) && number_at(from, errors[i].number))
+			snprintf(text.data, sizeof(text.data), "%.1f %%", 100 * error_at(from, i) / (double)number_at(from, errors[i].number));
+	return text;
+}
+
+struct text_total { const char *name; uint64_t count; struct text size; const char *key, *remark; };
+
+static void text_total(struct grid *grid, const struct report *report, const struct text_total *total)
 {
 	grid_row(grid);
-	grid_cell(grid, name);
-	grid_cell(grid, text_count(count).data);
-	grid_cell(grid, size);
-	grid_cell(grid, remark);
+	grid_cell(grid, total->name);
+	grid_cell(grid, report_count(report->source, total->count).data);
+	grid_cell(grid, total->size.data);
+	if (is_sample(report))
+		grid_cell(grid, report_error(&report->source->window->totals, total->key).data);
+	grid_cell(grid, total->remark);
 }
 
 static void text_totals(const struct report *report, FILE *out)
 {
-	static const char *const titles[] = {"", ">blocks", ">size", ""};
+	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {"", ">blocks", ">size", ">error", ""};
 	const struct heap_window *window = report->source->window;
 	const struct heap_numbers *totals = &window->totals;
 	struct grid grid = {0};
 	char moved[64], at[64];
-	snprintf(moved, sizeof(moved), "%s moved", text_count(totals->realloc_moved_count).data);
+	snprintf(moved, sizeof(moved), "%s moved", report_count(report->source, totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
-	grid_columns(&grid, 4, titles);
-	text_total(&grid, "total", totals->total_count, text_bytes(totals->total_bytes).data, "");
-	text_total(&grid, "outstanding", totals->outstanding_count, text_bytes(totals->outstanding_bytes).data, "not freed");
-	text_total(&grid, "peak", totals->peak_count, text_bytes(totals->peak_bytes).data, at);
-	text_total(&grid, "realloc", totals->realloc_count, "", moved);
-	text_total(&grid, "temporary", totals->temporary_count, "", "freed by the thread's next event");
+	const struct text_total rows[] = {
+		{"total", totals->total_count, report_bytes(report->source, totals->total_bytes), "st", ""},
+		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes), "so", "not freed"},
+		{"peak", totals->peak_count, report_bytes(report->source, totals->peak_bytes), "sp", at},
+		{"realloc", totals->realloc_count, {""}, "", moved},
+		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
+	};
+	unsigned count = sizeof(rows) / sizeof(*rows) - !is_told(report, offsetof(struct heap_numbers, temporary_count));
+	if (is_sample(report))
+		grid_columns(&grid, 5, sample_titles);
+	else
+		grid_columns(&grid, 4, titles);
+	for (unsigned i = 0; i < count; i++)
+		text_total(&grid, report, &rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
 
 /* "5.7 MiB in 1,234", the unit of every group of columns. */
-static void text_sized(struct grid *grid, uint64_t count, uint64_t bytes)
+static void text_sized(struct grid *grid, const struct report *report, uint64_t count, uint64_t bytes)
 {
-	grid_cell(grid, text_bytes(bytes).data);
-	grid_cell(grid, text_count(count).data);
+	grid_cell(grid, report_bytes(report->source, bytes).data);
+	grid_cell(grid, report_count(report->source, count).data);
 }
 
 static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
@@ -501,12 +606,14 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	const struct action *action = part->action;
 	const struct heap_numbers *from = &row->numbers;
 	grid_row(grid);
-	text_sized(grid, from->outstanding_count, from->outstanding_bytes);
-	text_sized(grid, from->total_count, from->total_bytes);
-	text_sized(grid, from->peak_count, from->peak_bytes);
-	grid_cell(grid, text_count(from->realloc_count).data);
-	grid_cell(grid, text_count(from->temporary_count).data);
-	for (unsigned i = 0; i < action->extra_count; i++)
+	text_sized(grid, report, from->outstanding_count, from->outstanding_bytes);
+	text_sized(grid, report, from->total_count, from->total_bytes);
+	text_sized(grid, report, from->peak_count, from->peak_bytes);
+	grid_cell(grid, report_count(report->source, from->realloc_count).data);
+	grid_cell(grid, is_sample(report) ? "-" : text_count(from->temporary_count).data);
+	if (is_sample(report))
+		grid_cell(grid, report_error(from, part->sort->key).data);
+	for (unsigned i = 0; i < extra_count(report, action); i++)
 		text_extra(grid, &action->extra[i], row->extra[i]);
 	if (!action->is_inclusive)
 		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
@@ -524,16 +631,18 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	free(lines);
 }
 
-static void text_columns(struct grid *grid, const struct report_part *part)
+static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
 	static const char *const first[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary"};
 	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"}; /* that sort by these */
 	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
 	_Static_assert(sizeof(keys) == sizeof(first), "each column has a key");
-	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 3];
+	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 4];
 	unsigned count = FIRST_COUNT;
 	memcpy(titles, first, sizeof(first));
-	for (unsigned i = 0; i < part->action->extra_count; i++)
+	if (is_sample(report))
+		titles[count++] = ">error";
+	for (unsigned i = 0; i < extra_count(report, part->action); i++)
 		titles[count++] = part->action->extra[i].title;
 	if (!part->action->is_inclusive)
 		titles[count++] = ">median life";
@@ -560,7 +669,7 @@ static void text_part(const struct report *report, const struct report_part *par
 		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
 			text_count(part->rows.count).data, text_count(cut).data);
 	grid.is_colored = report->source->is_colored;
-	text_columns(&grid, part);
+	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
 	grid_print(&grid, out, 2);

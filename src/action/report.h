@@ -4,6 +4,7 @@
 #define XHEAP_ACTION_REPORT_H
 
 #include "action/rows.h"
+#include "base/text.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 
@@ -40,6 +41,10 @@ void report_fini(struct report *report);
 
 /** Write it. CSV holds exactly one action; the caller has seen to that. */
 void report_write(const struct report *report, enum report_format format, FILE *out);
+
+/** As text_count() and text_bytes(), with a mark where the number is an estimate: of a sample. */
+struct text report_count(const struct action_source *source, uint64_t count);
+struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
 /** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
 void report_text_doubts(const struct report *report, FILE *out);

@@ -231,6 +231,9 @@ static int report_show(const struct heap_options *options, struct report *report
 static int parts_show(const struct heap_options *options, struct action_source *source, const char *index_path)
 {
 	struct report_part parts[PART_MAX];
+	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
+		if (options->parts[i].action == &action_chains || (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
+			return cli_fail("%s is a sample: %s needs every event", source->path, options->parts[i].action == &action_chains ? "-chains" : "stt");
 	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
 	for (unsigned i = 0; i < options->part_count; i++)

@@ -30,6 +30,7 @@
 #include "session/logger.h"
 
 enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
+static const uint64_t SAMPLE_BYTES_MAX = 1ull << 40;
 
 /* ---- options ---- */
 
@@ -96,6 +97,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('b', "buffer-size", required_argument, "SIZE", "bytes of a buffer, 64K to 1M (default 64K)") \
 	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with (default 32)") \
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
+	X('S', "sample", required_argument, "BYTES", "record one block for so many bytes asked for, and estimate the rest") \
 	X('F', "max-file", required_argument, "SIZE", "end recording when the trace has this size") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
 	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
@@ -167,6 +169,8 @@ static int take_option(struct record *record, int letter)
 	case 'M': return parse_number("max-buffers", optarg, 2, 65536, &session->buffer_max);
 	case 'F': return text_parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536 ? 0 :
 			 usage_error("--max-file", optarg, "not a size of at least 64K");
+	case 'S': return text_parse_size(optarg, &session->sample_bytes) && session->sample_bytes && session->sample_bytes <= SAMPLE_BYTES_MAX ? 0 :
+			 usage_error("--sample", optarg, "not a size from 1 byte to 1024G, such as 512K");
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
 	default: return EXIT_USAGE;
@@ -401,6 +405,8 @@ void record_print_summary(const struct record *record, int logger_status)
 		return;
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated\n", summary->events,
 		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
+	if (record->session.sample_bytes)
+		fprintf(stderr, "xheap: a sample, of one byte in %s asked for: reports estimate the rest\n", text_bytes(record->session.sample_bytes).data);
 	if (summary->untraced_processes || summary->untraced_calls)
 		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
 			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);

@@ -38,6 +38,11 @@ static void heading(const struct view *view, const char *text)
 	style_lines(view->out, view->source.is_colored, STYLE_HEADING, text);
 }
 
+static bool is_sample(const struct view *view)
+{
+	return view->source.table->sample_bytes > 0;
+}
+
 /* ---- the chart ---- */
 
 /* What a cell of the chart shows: `eighths` of it are filled. */
@@ -58,7 +63,7 @@ static void chart_print(const struct view *view)
 		return;
 	heading(view, "Live over time");
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
-		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? text_bytes(highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
+		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
 		fputs(style_begin(view->source.is_colored, STYLE_CHART), view->out);
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
@@ -145,6 +150,10 @@ static void resident_print(const struct view *view)
 	const struct trace_sample *sample = largest_sample(dictionary);
 	if (!sample)
 		return;
+	if (is_sample(view)) {
+		fprintf(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data, text_duration(sample->time_ns).data);
+		return;
+	}
 	struct split split = split_make(view->source.table, sample->process, sample->time_ns);
 	uint64_t resident = sample->resident_bytes, heap = split.page_bytes < resident ? split.page_bytes : resident;
 	uint64_t used = split.live_bytes + split.rounding_bytes < heap ? split.live_bytes + split.rounding_bytes : heap;
@@ -163,20 +172,25 @@ static unsigned percent(uint64_t part, uint64_t whole)
 static void summary_print(const struct view *view)
 {
 	const struct heap_numbers *totals = &view->window.totals;
-	uint64_t rounding = rounding_at_peak(view);
-	fprintf(view->out, "\n  peak         %s in %s blocks at %s, and %s more that the allocator rounded up (%u %%)\n", text_bytes(totals->peak_bytes).data,
-		text_count(totals->peak_count).data, text_duration(view->window.peak_at_ns).data, text_bytes(rounding).data,
-		percent(rounding, totals->peak_bytes));
+	fprintf(view->out, "\n  peak         %s in %s blocks at %s", report_bytes(&view->source, totals->peak_bytes).data, report_count(&view->source, totals->peak_count).data,
+		text_duration(view->window.peak_at_ns).data);
+	if (!is_sample(view)) {
+		uint64_t rounding = rounding_at_peak(view);
+		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%)", text_bytes(rounding).data, percent(rounding, totals->peak_bytes));
+	}
+	putc('\n', view->out);
 	resident_print(view);
-	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n", text_bytes(totals->outstanding_bytes).data,
-		text_count(totals->outstanding_count).data);
-	fprintf(view->out, "  allocated    %s in %s blocks", text_bytes(totals->total_bytes).data, text_count(totals->total_count).data);
+	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n", report_bytes(&view->source, totals->outstanding_bytes).data,
+		report_count(&view->source, totals->outstanding_count).data);
+	fprintf(view->out, "  allocated    %s in %s blocks", report_bytes(&view->source, totals->total_bytes).data, report_count(&view->source, totals->total_count).data);
 	if (view->source.table->duration_ns > 0)
 		fprintf(view->out, ", %s a second",
-			text_count((uint64_t)((unsigned __int128)totals->total_count * 1000000000 / (uint64_t)view->source.table->duration_ns)).data);
-	fprintf(view->out, "; %s of them temporary (%u %%), %s by realloc, of which %s moved\n", text_count(totals->temporary_count).data,
-		percent(totals->temporary_count, totals->total_count), text_count(totals->realloc_count).data,
-		text_count(totals->realloc_moved_count).data);
+			report_count(&view->source, (uint64_t)((unsigned __int128)totals->total_count * 1000000000 / (uint64_t)view->source.table->duration_ns)).data);
+	if (!is_sample(view))
+		fprintf(view->out, "; %s of them temporary (%u %%)", text_count(totals->temporary_count).data,
+			percent(totals->temporary_count, totals->total_count));
+	fprintf(view->out, ", %s by realloc, of which %s moved\n", report_count(&view->source, totals->realloc_count).data,
+		report_count(&view->source, totals->realloc_moved_count).data);
 }
 
 /* ---- tables ---- */
@@ -228,23 +242,23 @@ static uint64_t growth_number(const struct action_row *row)
 }
 
 /* "1 block", "2 blocks" */
-static struct text blocks(uint64_t count)
+static struct text blocks(const struct view *view, uint64_t count)
 {
 	struct text text;
-	snprintf(text.data, sizeof(text.data), "%.38s block%s", text_count(count).data, count == 1 ? "" : "s");
+	snprintf(text.data, sizeof(text.data), "%.38s block%s", report_count(&view->source, count).data, count == 1 ? "" : "s");
 	return text;
 }
 
 static void peak_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s", text_bytes(row->numbers.peak_bytes).data,
-		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes), blocks(row->numbers.peak_count).data);
+	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.peak_bytes).data,
+		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes), blocks(view, row->numbers.peak_count).data);
 }
 
 static void total_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)", text_bytes(row->numbers.total_bytes).data,
-		percent(row->numbers.total_bytes, view->window.totals.total_bytes), blocks(row->numbers.total_count).data,
+	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)", report_bytes(&view->source, row->numbers.total_bytes).data,
+		percent(row->numbers.total_bytes, view->window.totals.total_bytes), blocks(view, row->numbers.total_count).data,
 		text_duration(row->lifetime_median).data);
 }
 
@@ -257,13 +271,13 @@ static void temporary_print(const struct view *view, const struct action_row *ro
 static void chain_print(const struct view *view, const struct action_row *row)
 {
 	fprintf(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times", text_bytes(row->extra[CHAINS_COPIED]).data,
-		blocks(row->extra[CHAINS_COUNT]).data, text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
+		blocks(view, row->extra[CHAINS_COUNT]).data, text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
 }
 
 static void outstanding_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s", text_bytes(row->numbers.outstanding_bytes).data,
-		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(row->numbers.outstanding_count).data);
+	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.outstanding_bytes).data,
+		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(view, row->numbers.outstanding_count).data);
 }
 
 static const struct part parts[] = {
@@ -278,6 +292,8 @@ enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 static void part_print(struct view *view, const struct part *part)
 {
 	struct action_rows rows;
+	if (part->action == &action_chains && is_sample(view))
+		return;
 	action_rows_make(&rows, &view->source, part->action, &view->window, action_sort_find(part->sort), ROWS_MAX);
 	for (size_t shown = 0; shown < ROWS_MAX; shown++) {
 		size_t most = shown;

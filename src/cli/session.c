@@ -178,6 +178,8 @@ static int update_parse(struct update *update, int count, char **arguments)
 		status = record_parse(&update->record, "update", kept, rest);
 	if (status == CLI_OK && update->record.command[0])
 		status = cli_fail("update: %s: not expected here; see xheap help update", update->record.command[0]);
+	if (status == CLI_OK && update->record.session.sample_bytes)
+		status = cli_fail("update: --sample: whether a session takes a sample is said when it starts");
 	return status;
 }
 

@@ -106,7 +106,7 @@ static void chart(const struct screen *screen, const struct action_source *sourc
 		unsigned eighths = (unsigned)((unsigned __int128)peaks[i].bytes * EIGHTHS / highest);
 		strcat(text, blocks[eighths || !peaks[i].bytes ? eighths : 1]);
 	}
-	line(screen, "  live over %s, %s at most", text_duration(source->table->duration_ns).data, text_bytes(highest).data);
+	line(screen, "  live over %s, %s at most", text_duration(source->table->duration_ns).data, report_bytes(source, highest).data);
 	line(screen, "  %s", text);
 }
 
@@ -133,9 +133,9 @@ static void show(struct screen *screen, const struct top_options *options, struc
 		fputs("\033[H", stdout);
 	line(screen, "%s: %s, %s events; by %s; q ends", options->session, text_duration(source->table->duration_ns).data,
 	     text_count(trace_dictionary(source->trace)->event_count).data, options->sort->title);
-	line(screen, "  live %s in %s blocks; peak %s; allocated %s in %s blocks", text_bytes(totals->outstanding_bytes).data,
-	     text_count(totals->outstanding_count).data, text_bytes(totals->peak_bytes).data, text_bytes(totals->total_bytes).data,
-	     text_count(totals->total_count).data);
+	line(screen, "  live %s in %s blocks; peak %s; allocated %s in %s blocks", report_bytes(source, totals->outstanding_bytes).data,
+	     report_count(source, totals->outstanding_count).data, report_bytes(source, totals->peak_bytes).data, report_bytes(source, totals->total_bytes).data,
+	     report_count(source, totals->total_count).data);
 	chart(screen, source);
 	line(screen, "%s", "");
 	line(screen, "  %10s %9s %10s %9s  %s", "live", "blocks", "allocated", "blocks", "stack");
@@ -145,8 +145,8 @@ static void show(struct screen *screen, const struct top_options *options, struc
 		const struct action_row *row = rows.rows[i];
 		char frames[LINE_BYTES];
 		row_frames(frames, sizeof(frames), source->names, row->group);
-		line(screen, "  %10s %9s %10s %9s  %s", text_bytes(row->numbers.outstanding_bytes).data, text_count(row->numbers.outstanding_count).data,
-		     text_bytes(row->numbers.total_bytes).data, text_count(row->numbers.total_count).data, frames);
+		line(screen, "  %10s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data, report_count(source, row->numbers.outstanding_count).data,
+		     report_bytes(source, row->numbers.total_bytes).data, report_count(source, row->numbers.total_count).data, frames);
 	}
 	action_rows_fini(&rows);
 	if (screen->is_terminal)

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "heap/sample.h"
 
 _Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
 
@@ -74,7 +75,8 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	}
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	*table = (struct heap_table){.trace = trace, .dictionary = trace_dictionary(trace), .count = head->count, .site_count = head->site_count,
-				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak};
+				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak,
+				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace))};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	table->groups.items = memory_resize(NULL, head->group_count, sizeof(*table->groups.items));

@@ -34,6 +34,7 @@
 #include "base/memory.h"
 #include "heap/live.h"
 #include "heap/peak.h"
+#include "heap/sample.h"
 #include "heap/stream.h"
 
 enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, GROUP_WORDS = PACK_ROWS / 64,
@@ -285,10 +286,11 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
 		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
 	matching->last_taken[point->thread] = HEAP_NONE;
-	table->processes[point->process].live_count++;
-	table->processes[point->process].live_bytes += row->size_bytes;
+	struct heap_weight weight = heap_weigh(table, row);
+	table->processes[point->process].live_count += weight.count;
+	table->processes[point->process].live_bytes += weight.bytes;
 	/* What was there before the trace was live all the time. */
-	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : point->time_ns, row->size_bytes);
+	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : point->time_ns, weight.bytes);
 	return id;
 }
 
@@ -302,10 +304,11 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	row->end = (uint8_t)end;
 	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
 	row->end_site = site;
-	level_change(&matching->level, row->end_ns, 0 - (uint64_t)row->size_bytes);
+	struct heap_weight weight = heap_weigh(matching->table, row);
+	level_change(&matching->level, row->end_ns, 0 - weight.bytes);
 	if (end != HEAP_END_EXIT) {
-		process->live_count--;
-		process->live_bytes -= row->size_bytes;
+		process->live_count -= weight.count;
+		process->live_bytes -= weight.bytes;
 	}
 	if (id >= matching->written) {
 		matching->ring_details[id % RING_ROWS].end_thread = thread;
@@ -512,14 +515,17 @@ static void point_end(struct matching *matching, const struct point *point)
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
 	matching->last_made[point->thread] = HEAP_NONE;
 	if (!row) {
-		if (!copy_end(matching, point))
+		/* What a realloc took need not be in a sample. */
+		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
+		if (!copy_end(matching, point) && !may_be_missing)
 			stray_add(matching, point, end);
 		return;
 	}
 	bool is_older;
 	uint32_t id = point_choose(matching, cell, point, &is_older);
 	int64_t time_ns = is_older ? row->birth_ns : point->time_ns;
-	if (id == made && end == HEAP_END_FREE)
+	/* The thread's very next event is hardly ever in a sample. */
+	if (id == made && end == HEAP_END_FREE && !matching->table->sample_bytes)
 		live_row(matching, id)->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
 		matching->last_taken[point->thread] = id;
@@ -721,6 +727,7 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = table->dictionary->duration_ns;
+	table->sample_bytes = heap_sample_bytes(table->dictionary);
 	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
 	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
 	matching->last_made = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_made));

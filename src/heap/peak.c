@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "heap/sample.h"
 #include "heap/scan.h"
 
 enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
@@ -75,16 +76,17 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 static void row_sum(struct pass *pass, const struct heap_allocation *row)
 {
 	struct heap_range range = pass->slicing->range;
+	uint64_t bytes = heap_weigh(pass->table, row).bytes;
 	if (is_base(row, range))
-		pass->base_bytes += row->size_bytes;
+		pass->base_bytes += bytes;
 	if (begins_within(row, range)) {
 		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->birth_ns)];
-		slice->began_bytes += row->size_bytes;
+		slice->began_bytes += bytes;
 		slice->events++;
 	}
 	if (ends_within(row, range)) {
 		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->end_ns)];
-		slice->ended_bytes += row->size_bytes;
+		slice->ended_bytes += bytes;
 		slice->events++;
 	}
 }
@@ -104,10 +106,11 @@ static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 
 static void row_collect(struct pass *pass, const struct heap_allocation *row)
 {
+	uint64_t bytes = heap_weigh(pass->table, row).bytes;
 	if (begins_within(row, pass->slicing->range))
-		change_put(pass, row->birth_ns, row->size_bytes);
+		change_put(pass, row->birth_ns, bytes);
 	if (ends_within(row, pass->slicing->range))
-		change_put(pass, row->end_ns, 0 - (uint64_t)row->size_bytes);
+		change_put(pass, row->end_ns, 0 - bytes);
 }
 
 static void pass_run(void *context)

@@ -43,6 +43,7 @@ struct heap_table {
 	struct heap_process *processes;
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;         /**< latest time of any point */
+	uint64_t sample_bytes;       /**< the trace is a sample (heap/sample.h); 0: of every event */
 	struct heap_peak peak;       /**< of all allocations and all the time, from T = 0 on */
 };
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "heap/peak.h"
+#include "heap/sample.h"
 #include "heap/scan.h"
 
 static bool is_in_range(const struct heap_allocation *allocation, struct heap_range range)
@@ -29,6 +30,12 @@ static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns
 	return has_begun && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
 }
 
+static void variance_add(struct heap_variance *to, const struct heap_variance *from)
+{
+	to->count += from->count;
+	to->bytes += from->bytes;
+}
+
 void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
 {
 	to->total_count += from->total_count;
@@ -41,20 +48,36 @@ void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
 	to->open_count += from->open_count;
 	to->peak_count += from->peak_count;
 	to->peak_bytes += from->peak_bytes;
+	to->recorded_count += from->recorded_count;
+	variance_add(&to->total_variance, &from->total_variance);
+	variance_add(&to->outstanding_variance, &from->outstanding_variance);
+	variance_add(&to->peak_variance, &from->peak_variance);
 }
 
-static void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, struct heap_range range)
+static void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, const struct heap_weight *weight)
 {
-	numbers->total_count++;
-	numbers->total_bytes += allocation->size_bytes;
-	if (is_outstanding(allocation, range)) {
-		numbers->outstanding_count++;
-		numbers->outstanding_bytes += allocation->size_bytes;
-	}
-	numbers->realloc_count += !!(allocation->flags & HEAP_REALLOC);
-	numbers->realloc_moved_count += !!(allocation->flags & HEAP_MOVED);
+	*count += weight->count;
+	*bytes += weight->bytes;
+	if (__builtin_expect(weight->count_variance > 0, 0))
+		variance_add(variance, &(struct heap_variance){weight->count_variance, weight->bytes_variance});
+}
+
+static void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, const struct heap_weight *weight,
+			  struct heap_range range)
+{
+	weight_add(&numbers->total_count, &numbers->total_bytes, &numbers->total_variance, weight);
+	if (is_outstanding(allocation, range))
+		weight_add(&numbers->outstanding_count, &numbers->outstanding_bytes, &numbers->outstanding_variance, weight);
+	numbers->recorded_count++;
+	numbers->realloc_count += allocation->flags & HEAP_REALLOC ? weight->count : 0;
+	numbers->realloc_moved_count += allocation->flags & HEAP_MOVED ? weight->count : 0;
 	numbers->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
-	numbers->open_count += !heap_end_is_given_back(allocation->end);
+	numbers->open_count += heap_end_is_given_back(allocation->end) ? 0 : weight->count;
+}
+
+static void peak_count(struct heap_numbers *numbers, const struct heap_weight *weight)
+{
+	weight_add(&numbers->peak_count, &numbers->peak_bytes, &numbers->peak_variance, weight);
 }
 
 /* ---- splitting ---- */
@@ -254,13 +277,14 @@ bool heap_window_is_outstanding(const struct heap_window *window, const struct h
 	return is_outstanding(allocation, window->range);
 }
 
-static void uncertain_count(struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation)
+static void uncertain_count(struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
+			    const struct heap_weight *weight)
 {
 	const struct heap_process *process = &table->processes[table->dictionary->threads[allocation->thread].process];
 	if (heap_end_is_given_back(allocation->end) || process->last_loss_ns <= allocation->birth_ns)
 		return;
-	window->uncertain_count++;
-	window->uncertain_bytes += allocation->size_bytes;
+	window->uncertain_count += weight->count;
+	window->uncertain_bytes += weight->bytes;
 }
 
 /* One thread's part of the window. */
@@ -305,21 +329,20 @@ static void part_count(struct part *part, const struct heap_allocation *allocati
 	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = heap_window_has(window, allocation);
 	if (!is_at_peak && !is_row)
 		return;
+	struct heap_weight weight = heap_weigh(part->table, allocation);
 	uint32_t cell = cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
 	struct heap_numbers *numbers = &window->numbers[cell];
 	if (is_at_peak) {
-		numbers->peak_count++;
-		numbers->peak_bytes += allocation->size_bytes;
-		window->totals.peak_count++;
-		window->totals.peak_bytes += allocation->size_bytes;
+		peak_count(numbers, &weight);
+		peak_count(&window->totals, &weight);
 	}
 	if (is_row) {
-		numbers_count(numbers, allocation, window->range);
+		numbers_count(numbers, allocation, &weight, window->range);
 		use_add(part, cell, allocation->thread);
 	}
 	if (is_in_range(allocation, window->range)) {
-		numbers_count(&window->totals, allocation, window->range);
-		uncertain_count(window, part->table, allocation);
+		numbers_count(&window->totals, allocation, &weight, window->range);
+		uncertain_count(window, part->table, allocation, &weight);
 	}
 }
 
@@ -485,7 +508,7 @@ static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct hea
 	lifetimes->starts = memory_zeroed((size_t)count + 1, sizeof(*lifetimes->starts));
 	for (uint32_t cell = 0; cell < window->cell_count; cell++)
 		if (list_of[cell] != HEAP_NONE)
-			lifetimes->starts[list_of[cell] + 1] += window->numbers[cell].total_count;
+			lifetimes->starts[list_of[cell] + 1] += window->numbers[cell].recorded_count;
 	for (uint32_t i = 0; i < count; i++)
 		lifetimes->starts[i + 1] += lifetimes->starts[i];
 	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));

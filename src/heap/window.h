@@ -13,12 +13,19 @@
 enum heap_by { HEAP_BY_NONE, HEAP_BY_PROCESS, HEAP_BY_THREAD, HEAP_BY_HEAP, HEAP_BY_SIZE, HEAP_BY_LIFETIME, HEAP_BY_TIME, HEAP_BY_CLASS };
 enum { HEAP_TIME_PARTS = 20 };      /* of the range, for HEAP_BY_TIME */
 
+/** How far sums of a sample may be off: the square of the standard error. 0 where nothing is estimated. */
+struct heap_variance {
+	double count, bytes;
+};
+
 struct heap_numbers {
 	uint64_t total_count, total_bytes;
 	uint64_t outstanding_count, outstanding_bytes;
 	uint64_t realloc_count, realloc_moved_count, temporary_count;
 	uint64_t open_count;         /**< never given back in the whole trace */
 	uint64_t peak_count, peak_bytes; /**< live at the moment of the whole's peak */
+	uint64_t recorded_count;     /**< blocks that total_count stands for: the same but in a sample */
+	struct heap_variance total_variance, outstanding_variance, peak_variance;
 };
 
 /** What is added up apart: a site, and which process, thread, ... it is split by. Places in the trace's lists for those that have one,
@@ -58,7 +65,7 @@ struct heap_lifetimes {
 	uint64_t *starts;
 };
 
-/** Collect the lifetimes of the allocations that the window counts: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
+/** Collect the lifetimes of the allocations that the window counts, of a sample the recorded ones: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
 void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
 			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count);
 void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);

@@ -258,6 +258,20 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 	return true;
 }
 
+/* The recorder's function for a target; 0: the stub does all. */
+static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, uint64_t fallback)
+{
+	const char *name = stub_hook_name(target, fallback);
+	char sampled[64];
+	if (!name)
+		return 0;
+	if (target->function < FUNCTION_COUNT && inject->region->header->sample_bytes) {
+		snprintf(sampled, sizeof(sampled), "sampled_%s", name + strlen("hook_"));
+		name = sampled;
+	}
+	return inject->text + recorder_symbol(name);
+}
+
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
@@ -287,7 +301,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	stub.context.allocator_base = image->base;
 	stub.context.heap_key = image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN) << RECORDER_HEAP_KEY_KIND;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
-	stub.hook = stub_hook_name(target, stub.context.fallback) ? inject->text + recorder_symbol(stub_hook_name(target, stub.context.fallback)) : 0;
+	stub.hook = hook_address(inject, target, stub.context.fallback);
 	stub.region_address = inject->region_address;
 	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {

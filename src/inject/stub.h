@@ -23,7 +23,7 @@ struct stub {
 	int16_t offsets[HOOK_DISPLACED_MAX]; /**< out: from context.original, of the moved instruction that began at displaced byte i, or -1 */
 };
 
-/** The recorder's function for a target; NULL: the stub does all. */
+/** The recorder's function for a target, "hook_" and a name; one of "sampled_" is for sessions that sample. NULL: the stub does all. */
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback);
 
 /** Write the stub (at most STUB_BYTES_MAX) to code and set context.original and entry_at; its size or a negative errno. */

@@ -12,6 +12,7 @@
  * that will never return (longjmp, cancellation): it is discarded.
  */
 #include "recorder/capture.h"
+#include "recorder/sample.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
@@ -127,7 +128,7 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
 	uint32_t options = LOAD(&recorder->region->options);
-	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK)) != OPTION_ENABLED))
+	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK | OPTION_SAMPLE)) != OPTION_ENABLED))
 		return options & OPTION_ENABLED ? CALL_IS_SPECIAL : CALL_PASSES;
 	struct thread *thread = thread_current(recorder);
 	if (UNLIKELY(!thread))
@@ -145,7 +146,7 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 	return CALL_IS_PLAIN;
 }
 
-/* The other ways to begin: under a guard, without the processor's clock, in the test mode. False: pass the call through. */
+/* The other ways to begin: under a guard, without the processor's clock, for a sample, in the test mode. False: pass the call through. */
 __attribute__((noinline))
 static int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
 {
@@ -609,12 +610,52 @@ uint64_t allocate(struct call call, struct request request, const struct hook_co
 	return result;
 }
 
+/* The block is one of the sample: its end is to be recorded. */
+static void sample_keep(const struct hook_context *context, uint64_t address)
+{
+	if (address && !sample_add(context->recorder, address))
+		__atomic_fetch_add(&context->recorder->region->sample_unwatched, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A call that has begun, of a session that samples. A resize is recorded as what is to be known of it: where the new block is of the
+ * sample, as it was; else, where the old one is, as a resize to nothing, which gives that one back.
+ */
+static uint64_t allocate_sampled(const struct call *call, const struct request *request, const struct hook_context *context, uint64_t function)
+{
+	int is_sampled = sample_takes(call->thread, request->size);
+	int was_sampled = request->previous && sample_drop(context->recorder, request->previous);
+	uint64_t result;
+	if (is_sampled) {
+		result = allocate(*call, *request, context, function, 1);
+		sample_keep(context, result);
+	} else {
+		uint16_t heap = was_sampled ? heap_of(call->thread, context, request->previous) : 0;
+		result = ((heap_call *)function)(request->a, request->b, request->c, 0);
+		if (UNLIKELY(!call_is_ours(call)))
+			return result;
+		if (!was_sampled || (!result && is_failure(request))) {
+			call_end(call);
+		} else {
+			struct event event = event_of(request, 0, 0);
+			event.heap = heap;
+			leave_with_block(*call, context, event, request->stack_option, 1);
+		}
+	}
+	/* The old block is still there. */
+	if (was_sampled && !result && is_failure(request))
+		sample_keep(context, request->previous);
+	return result;
+}
+
 __attribute__((noinline))
 static uint64_t allocate_special(struct request *request, const struct hook_context *context, uint64_t frame, uint64_t function)
 {
 	struct call call;
 	if (!enter_special(&call, context, frame))
 		return ((heap_call *)function)(request->a, request->b, request->c, 0);
+	if (call.options & OPTION_SAMPLE)
+		return allocate_sampled(&call, request, context, function);
 	return allocate(call, *request, context, function, 1);
 }
 
@@ -702,16 +743,23 @@ HOOK hook_posix_memalign(PARAMETERS)
 		call = whole_call(&call);
 	if (how == CALL_PASSES || (how == CALL_IS_SPECIAL && !enter_special(&call, context, FRAME)))
 		return original(a, b, c, 0);
+	int is_sampling = call.options & OPTION_SAMPLE, is_taken = !is_sampling || sample_takes(call.thread, c);
 	call_announce(&call, context, c);
 	uint64_t result = original(a, b, c, 0);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
+	if (!is_taken) {
+		call_end(&call);
+		return result;
+	}
 	struct request request = {.size = c, .argument = b, .argument2 = a, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC};
 	int has_failed = (uint32_t)result != 0;
 	struct event event = event_of(&request, has_failed ? 0 : *(const uint64_t *)a, has_failed);
 	if (has_failed)
 		event.error = (uint32_t)result;
 	leave_with_block(call, context, event, OPTION_STACK_ALLOC, 1);
+	if (is_sampling)
+		sample_keep(context, event.address);
 	return result;
 }
 
@@ -786,6 +834,12 @@ static uint64_t give_back_special(struct request *request, const struct hook_con
 	struct call call;
 	if (!enter_special(&call, context, frame))
 		return ((heap_call *)context->original)(request->a, request->b, request->c, 0);
+	if ((call.options & OPTION_SAMPLE) && !sample_drop(context->recorder, request->a)) {
+		uint64_t result = ((heap_call *)context->original)(request->a, request->b, request->c, 0);
+		if (call_is_ours(&call))
+			call_end(&call);
+		return result;
+	}
 	return give_back(call, *request, context, 1);
 }
 
@@ -829,3 +883,62 @@ HOOK hook_delete_sized_aligned(PARAMETERS)
 {
 	return GIVE_BACK(RECORD_ARGUMENT, .c = c, .size = b, .argument = c);
 }
+
+/* ---- hooks of a session that samples ---- */
+
+/* Whose call it is, where nothing is to be found out and nothing is under way; else NULL. */
+static inline __attribute__((always_inline))
+struct thread *thread_at_hand(struct recorder *recorder)
+{
+	uint64_t fs_base = thread_pointer();
+	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
+	struct thread *thread = place->thread;
+	int is_known = place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset);
+	return LIKELY(is_known) && LIKELY(!thread->guard) ? thread : 0;
+}
+
+/*
+ * What these hooks do of a call that is not recorded, as nearly all are not; the rest is for the usual hook. The guard stands for what the
+ * allocator calls of itself, which is not to be counted again.
+ */
+#define SAMPLED_ALLOC(name, size, previous) \
+	HOOK sampled_##name(PARAMETERS) \
+	{ \
+		struct recorder *recorder = context->recorder; \
+		struct thread *thread = thread_at_hand(recorder); \
+		uint64_t length = sample_length(size); \
+		if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
+			return hook_##name(a, b, c, d, context); \
+		thread->sample_left -= length; \
+		thread->guard = FRAME; \
+		__asm__ volatile("" ::: "memory"); \
+		uint64_t result = ((heap_call *)context->original)(a, b, c, 0); \
+		__asm__ volatile("" ::: "memory"); \
+		/* It is ours or discarded, for whoever set another since has cleared it; in a child forked meanwhile it is nobody's. */ \
+		thread->guard = 0; \
+		return result; \
+	}
+
+#define SAMPLED_FREE(name) \
+	HOOK sampled_##name(PARAMETERS) \
+	{ \
+		if (UNLIKELY(sample_may_hold(context->recorder, a))) \
+			return hook_##name(a, b, c, d, context); \
+		return ((heap_call *)context->original)(a, b, c, 0); \
+	}
+
+SAMPLED_ALLOC(malloc, a, 0)
+SAMPLED_ALLOC(calloc, product(a, b), 0)
+SAMPLED_ALLOC(aligned, b, 0)
+SAMPLED_ALLOC(new_aligned, a, 0)
+SAMPLED_ALLOC(realloc, b, a)
+SAMPLED_ALLOC(realloc_extended, b, a)
+SAMPLED_ALLOC(reallocarray, product(b, c), a)
+SAMPLED_ALLOC(posix_memalign, c, 0)
+SAMPLED_ALLOC(new_throwing, a, 0)
+SAMPLED_ALLOC(new_aligned_throwing, a, 0)
+SAMPLED_FREE(free)
+SAMPLED_FREE(free_sized)
+SAMPLED_FREE(free_aligned_sized)
+SAMPLED_FREE(delete_aligned)
+SAMPLED_FREE(delete_sized_aligned)

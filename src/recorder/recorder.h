@@ -37,6 +37,8 @@ enum {
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_PLAIN_BYTES = 544,     /**< the largest record that is written the fast way */
 	RECORDER_HEAP_KEY_KIND = 60,
+	RECORDER_SAMPLE_BITS = 15,
+	RECORDER_SAMPLE_PLACES = 8,     /**< a cache line's */
 	RECORDER_ISLAND_BYTES = 128 * 1024
 };
 
@@ -149,6 +151,8 @@ struct thread {
 	struct memo *memo;            /**< outermost first; memo[-1] is a sentinel */
 	uint32_t *id;                 /**< of the same frames */
 	struct fresh *fresh;
+	uint64_t sample_left;         /**< bytes to the next chosen one */
+	uint64_t random;
 };
 
 struct thread_place {
@@ -201,6 +205,10 @@ struct recorder {
 	uint64_t calls_untraced;
 
 	struct row_slot row[RECORDER_ROW_COUNT];
+
+	/* Recorded blocks that live, where the session samples, by address; a forked child has its own copy. */
+	uint8_t sample_count[1 << RECORDER_SAMPLE_BITS]; /**< addresses in each bucket */
+	uint64_t sample[1 << RECORDER_SAMPLE_BITS][RECORDER_SAMPLE_PLACES];
 };
 
 enum {

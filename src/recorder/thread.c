@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/thread.h"
 
+#include "recorder/sample.h"
 #include "recorder/stream.h"
 
 enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
@@ -273,6 +274,8 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	thread->memo_count = 0;
 	thread->extra_count = 0;
 	heap_cache_clear(thread);
+	if (recorder->region->sample_bytes)
+		sample_begin(thread, clock_of(recorder->region, LOAD(&recorder->region->options)) ^ fs_base ^ (uint64_t)tid << 32);
 	if (thread->side)
 		thread->side->busy = 0;
 	if (!thread_take_slot(recorder, thread, tid)) {

@@ -105,6 +105,7 @@ enum region_option {
 	OPTION_STACK_FREE = 1u << 5,
 	OPTION_CHECK = 1u << 6,           /**< compare every remembered stack with a full walk */
 	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp), or no good: ticks come from the kernel or from coarse_ticks */
+	OPTION_SAMPLE = 1u << 8,          /**< record blocks by the bytes asked for: sample_bytes */
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
 
@@ -168,7 +169,9 @@ struct region_header {
 	uint32_t loader_generation;   /**< +1 for each change of images */
 	uint32_t ticks_per_ms;
 	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
-	uint32_t reserved2[6];
+	uint64_t sample_bytes;        /**< mean distance of chosen bytes; never changes */
+	uint64_t sample_unwatched;    /**< recorded blocks whose end could not be watched for */
+	uint32_t reserved2[2];
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
 };

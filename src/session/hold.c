@@ -217,6 +217,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	if (error)
 		return error;
 	result->region.header->session_pid = (uint32_t)getpid();
+	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
 }

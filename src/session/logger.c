@@ -1002,6 +1002,8 @@ static void options_write(struct logger *logger)
 	ADD("until-exit", "%s", options->until_exit ? "yes" : "no");
 	if (options->is_attached)
 		ADD("attached", "%s", "yes");
+	if (options->sample_bytes)
+		ADD("sample", "%llu", (unsigned long long)options->sample_bytes);
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
 	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
 		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");
@@ -1116,7 +1118,8 @@ static void logger_end(struct logger *logger)
 	drain_totals(logger->drain, &totals);
 	struct trace_statistics statistics = {.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
 					      .buffers_written = totals.buffers_written, .buffer_size = logger->options->buffer_size,
-					      .peak_buffers = totals.peak_buffers, .suppressed = totals.suppressed};
+					      .peak_buffers = totals.peak_buffers, .suppressed = totals.suppressed,
+					      .unwatched = totals.unwatched};
 	drain_free(logger->drain);
 	int error = writer_flush(logger->writer, &logger->diag);
 	statistics.logger_cpu_ns = cpu_ns();

@@ -22,5 +22,5 @@ uint32_t session_options_word(const struct session_options *options)
 {
 	return OPTION_ENABLED | options->stack_kinds | options->stack_depth << OPTION_DEPTH_SHIFT |
 	       (options->with_duration ? OPTION_DURATION : 0) | (options->on_full_wait ? OPTION_WAIT : 0) |
-	       (options->check_stacks ? OPTION_CHECK : 0);
+	       (options->check_stacks ? OPTION_CHECK : 0) | (options->sample_bytes ? OPTION_SAMPLE : 0);
 }

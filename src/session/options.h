@@ -16,6 +16,7 @@ struct session_options {
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
 	uint64_t max_file_bytes;      /**< 0: none */
+	uint64_t sample_bytes;        /**< record blocks by the bytes asked for, one in so many; 0: all */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
 	bool is_attached;             /**< to processes that run; ends with its controller */
 };

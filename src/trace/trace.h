@@ -129,6 +129,7 @@ struct trace_statistics {
 	uint64_t recorder_ns;            /**< estimate of the time spent in hooks; 0 when not known */
 	uint64_t buffers_written, buffer_size, peak_buffers;
 	uint64_t suppressed;             /**< calls nested in the allocator, not events */
+	uint64_t unwatched;              /**< blocks of a sample whose end was not watched for: too many were live */
 };
 
 /** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */

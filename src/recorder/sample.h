@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Sampling by bytes: of all bytes asked for, each is chosen with the same small probability, and a block is recorded if one of its bytes
+ * is. The bytes between two chosen ones are a Poisson process's, so a thread only counts down to the next. A block of `size` bytes is
+ * recorded with probability 1 - exp(-size / sample_bytes): by that, readers weigh it. Of what gives blocks back, only that is recorded
+ * which gives back a recorded one: those that live are in a set, by address.
+ */
+#ifndef XHEAP_RECORDER_SAMPLE_H
+#define XHEAP_RECORDER_SAMPLE_H
+
+#include "recorder/recorder.h"
+#include "recorder/sys.h"
+
+/** Begin a thread's countdown. */
+void sample_begin(struct thread *thread, uint64_t seed);
+
+/** A block of this size: whether it is recorded. Counts down. */
+int sample_takes(struct thread *thread, uint64_t size);
+
+/** A recorded block lives at address. False: there is no room, and its end will not be known. */
+int sample_add(struct recorder *recorder, uint64_t address);
+
+/** Take a block out of the set. False: it was not recorded. */
+int sample_drop(struct recorder *recorder, uint64_t address);
+
+/** A block of no bytes is one, too. */
+static inline uint64_t sample_length(uint64_t size)
+{
+	return size ? size : 1;
+}
+
+static inline uint32_t sample_bucket(uint64_t address)
+{
+	return (uint32_t)(address * 0x9e3779b97f4a7c15ull >> (64 - RECORDER_SAMPLE_BITS));
+}
+
+/** Whether a recorded block may live at address: for nearly all others the answer is no. */
+static inline int sample_may_hold(const struct recorder *recorder, uint64_t address)
+{
+	return LOAD(&recorder->sample_count[sample_bucket(address)]) != 0;
+}
+
+#endif

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Samples estimate what a program itself counts: without bias, with errors that are as large as they are said to be.
+
+known    a program that counts its own blocks, recorded many times, each time another sample: for each of its sites and numbers the
+         mean of the estimates is the truth, and they scatter as their standard errors say
+whole    a sample of every byte holds every event, and nothing is estimated but as it is
+python   an interpreter, sampled and whole: the totals agree within their errors; no free is unknown
+refused  what a sample cannot tell, and what is no size
+"""
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
+XHEAP = os.environ.get("XHEAP", str(BUILD / "xheap"))
+ROUNDS = 300 if os.environ.get("SOAK") else 30
+NUMBERS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes")
+failed = 0
+
+
+def expect(condition, text):
+    global failed
+    if not condition:
+        print(text)
+        failed += 1
+
+
+def record(trace, options, command, **more):
+    return subprocess.run([XHEAP, "record", "-q", "-o", trace, *options, "--", *command], stdout=subprocess.PIPE, check=True, text=True, **more).stdout
+
+
+def report(trace, *words):
+    return json.loads(subprocess.run([XHEAP, "heap", trace, "-format", "json", *words], stdout=subprocess.PIPE, check=True, text=True).stdout)
+
+
+def site_of(row, names):
+    return next((frame["symbol"] for frame in row["stack"] if frame.get("symbol") in names), None)
+
+
+def check_sound(trace, seen):
+    """What a sample must not make up."""
+    for name in ("lost_events", "unknown_frees", "order_conflicts", "truncated_stacks", "unwatched_blocks"):
+        expect(seen[name] == 0, f"{trace}: {name} {seen[name]}")
+
+
+def known(directory):
+    errors = {}
+    for number in range(ROUNDS):
+        trace = directory / f"known{number}.xht"
+        size = ("4K", "16K", "1000")[number % 3]
+        truth = {}
+        for line in record(trace, ["--sample", size], [BUILD / "tests/live/sampled"]).splitlines():
+            name, *numbers = line.split()
+            truth[name] = dict(zip(NUMBERS, map(int, numbers)))
+        seen = report(trace, "-stacks", "-top", "1000000")
+        check_sound(trace, seen)
+        estimates = {name: dict.fromkeys(NUMBERS, 0) for name in truth}
+        variances = {name: dict.fromkeys(NUMBERS, 0.0) for name in truth}
+        for row in seen["actions"][0]["rows"]:
+            name = site_of(row, truth)
+            for key in NUMBERS if name else ():
+                estimates[name][key] += row[key]
+                variances[name][key] += row[key + "_error"] ** 2
+        for name in truth:
+            for key in NUMBERS:
+                # Each estimate's own error follows the estimate; few blocks make both small, so all rounds are put together below.
+                errors.setdefault((name, key), []).append((estimates[name][key] - truth[name][key], variances[name][key], truth[name][key]))
+        trace.unlink()
+    for (name, key), rounds in errors.items():
+        if not any(truth for _, _, truth in rounds):
+            # Nothing of it is kept but the leaked.
+            expect(all(error == 0 for error, _, _ in rounds), f"{name} {key}: estimates of nothing: {rounds}")
+            continue
+        off = sum(error for error, _, _ in rounds) / math.sqrt(sum(variance for _, variance, _ in rounds))
+        expect(abs(off) < 4.5, f"{name} {key}: estimates are off by {off:.2f} standard errors of {len(rounds)} rounds")
+        spread = sum(error * error for error, _, _ in rounds) / sum(variance for _, variance, _ in rounds)
+        expect(0.3 < spread < 3, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
+
+
+def whole(directory):
+    trace, full = directory / "one.xht", directory / "full.xht"
+    truth = [line.split() for line in record(trace, ["--sample", "1"], [BUILD / "tests/live/sampled"]).splitlines()]
+    record(full, [], [BUILD / "tests/live/sampled"])
+    seen, of_all = report(trace, "-stacks", "-top", "1000000"), report(full, "-stacks", "-top", "1000000")
+    check_sound(trace, seen)
+    for name, *numbers in truth:
+        for which, got in (("whole", of_all), ("sampled", seen)):
+            rows = [row for row in got["actions"][0]["rows"] if site_of(row, {name})]
+            for key, number in zip(NUMBERS, map(int, numbers)):
+                found = sum(row[key] for row in rows)
+                # One block in so many of a few bytes is left out: 1 - exp(-size).
+                allowed = 0 if which == "whole" else 5 * math.sqrt(sum(row[key + "_error"] ** 2 for row in rows) + 1) + 1e-9 * number
+                expect(abs(found - number) <= allowed, f"{name} {key}: {found} of {number} in the {which} trace")
+    expect("temporary_count" in of_all["totals"] and "sample_bytes" not in of_all, "a whole trace is told to be a sample")
+    expect("temporary_count" not in seen["totals"] and seen["sample_bytes"] == 1, "a sample is not told to be one")
+
+
+def python(directory):
+    script = "d = {}\nfor i in range(200000):\n    d[i] = str(i) * (i % 7)\n    if i % 3 == 0: del d[i]\nprint(len(d))"
+    command = ["/usr/bin/python3", "-S", "-E", "-c", script]
+    environment = dict(os.environ, PYTHONMALLOC="malloc", PYTHONHASHSEED="0")
+    whole_trace, sampled = directory / "python.xht", directory / "python-sample.xht"
+    outputs = [record(whole_trace, [], command, env=environment), record(sampled, ["--sample", "32K"], command, env=environment)]
+    expect(outputs[0] == outputs[1], f"another output when sampled: {outputs}")
+    truth, seen = report(whole_trace)["totals"], report(sampled)
+    check_sound(sampled, seen)
+    # Of the few small blocks that are left at the end hardly one is in the sample.
+    for key in ("total_count", "total_bytes", "peak_bytes", "peak_count"):
+        estimate, error = seen["totals"][key], seen["totals"][key + "_error"]
+        # A peak is the most of many estimates: that is more than any one of them as a rule.
+        allowed = 6 * error + 0.002 * truth[key]
+        expect(abs(estimate - truth[key]) <= allowed, f"python {key}: {estimate} (+- {error}) of {truth[key]}")
+    events = [json.loads(subprocess.run([XHEAP, "info", trace, "--format", "json"], stdout=subprocess.PIPE, check=True, text=True).stdout)["event_count"]
+              for trace in (whole_trace, sampled)]
+    expect(events[1] * 20 < events[0], f"a sample of {events[1]} events of {events[0]}")
+
+
+def refused(directory):
+    trace = directory / "refused.xht"
+    record(trace, ["--sample", "64K"], ["true"])
+    for words, why in ((["heap", trace, "-chains"], "-chains needs every event"), (["heap", trace, "-stacks", "stt"], "stt needs every event"),
+                       (["record", "--sample", "0", "true"], "not a size"), (["record", "--sample", "2000G", "true"], "not a size"),
+                       (["record", "--sample", "-1", "true"], "not a size")):
+        run = subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=directory)
+        expect(run.returncode == 2 and why in run.stderr, f"{words}: status {run.returncode}, {run.stderr}")
+    text = subprocess.run([XHEAP, "heap", trace], stdout=subprocess.PIPE, text=True, check=True).stdout
+    expect("a sample, of one byte in 64.0 KiB" in text.splitlines()[1], f"a report does not begin with what it is of: {text}")
+
+
+def main():
+    parts = (known, whole, python, refused)
+    for part in parts:
+        if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
+            continue
+        with tempfile.TemporaryDirectory(prefix="xheap-sample.") as directory:
+            part(pathlib.Path(directory))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main() != 0)
