@@ -820,7 +820,7 @@ int heap_table_build(struct heap_table **out, const struct trace *trace, const s
 			done += run.count;
 			if (!how->progress || done - told < PROGRESS_POINTS)
 				continue;
-			how->progress(done, matching.most);
+			how->progress(how->cookie, done, matching.most);
 			told = done;
 		}
 		heap_stream_free(stream);
