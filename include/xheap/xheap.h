@@ -13,7 +13,7 @@
  *     structs that a handle points to live as long as that handle. A trace lives until it is closed and nothing of it is left open, so the
  *     order does not matter. NULL may be closed and freed.
  * Manners.  Nothing is printed, no signal handler set, no locale read, and the program never ended; out of memory is an error like others (what the
- *     call had taken until then is not given back). Descriptors are closed at exec. A call that reads a large trace begins
+ *     call had taken until then may stay taken, and a trace may have to be opened again). Descriptors are closed at exec. A call that reads a large trace begins
  *     threads for it, which end before it returns (of an iterator: with its end) and handle no signals.
  * Growth.   Structs that the caller fills begin with `size`, which their _init function sets beside the defaults: members come to be behind the
  *     last one. Structs that a handle points to grow in the same way. Numbers of enums stay.
@@ -62,7 +62,7 @@ typedef struct xheap_error {
 typedef struct xheap_callbacks {
 	size_t size;
 	void *user;              /**< given to each */
-	void (*on_error)(void *user, const xheap_error *error); /**< each failed call on the handle */
+	void (*on_error)(void *user, const xheap_error *error); /**< each failed call on the handle, and its opening */
 	void (*on_note)(void *user, const char *text); /**< what a session's logger tells, such as a process that could not be recorded */
 	void (*on_progress)(void *user, uint64_t done, uint64_t all); /**< now and then, while a large trace is read for its allocations */
 } xheap_callbacks;

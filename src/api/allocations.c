@@ -106,7 +106,9 @@ static int open_work(void *context, struct diag *diag)
 	allocations->trace = opening->trace;
 	api_trace_hold(opening->trace);
 	heap_filter_init(&allocations->filter.filter);
-	int error = api_filter_make(&allocations->filter, opening->given, opening->trace, api_trace_names(opening->trace, false), diag);
+	struct heap_names *names;
+	int error = api_trace_names(opening->trace, false, &names, diag);
+	error = error ? error : api_filter_make(&allocations->filter, opening->given, opening->trace, names, diag);
 	if (error)
 		return error;
 	struct heap_range range = allocations->filter.range;

@@ -49,6 +49,7 @@ struct xheap_trace {
 	struct heap_table *table;    /**< NULL: not made yet */
 	struct symbols *symbols;
 	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names tell lines apart */
+	bool is_spoiled;             /**< these, given up in their middle */
 	xheap_trace_info info;
 	struct {
 		xheap_process *processes;
@@ -68,9 +69,9 @@ void api_trace_release(struct xheap_trace *trace);
 /** api_run() with the trace's lock. */
 int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context);
 
-/** With the lock held, in api_run(): the allocations, 0 or a negative errno; the names. */
+/** With the lock held, in api_run(): make the allocations; give the names. 0 or a negative errno. */
 int api_trace_table(struct xheap_trace *trace, struct diag *diag);
-struct heap_names *api_trace_names(struct xheap_trace *trace, bool with_lines);
+int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag);
 
 /** -EBADMSG when rows of the table could not be read. */
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag);

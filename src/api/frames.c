@@ -47,7 +47,10 @@ static int naming_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "%s: there is no stack %u", trace->path, naming->stack);
 	if (naming->function != XHEAP_NONE && naming->function >= trace->info.function_count)
 		return diag_fail(diag, EINVAL, "%s: there is no function %u", trace->path, naming->function);
-	struct heap_names *names = api_trace_names(naming->trace, true);
+	struct heap_names *names;
+	int error = api_trace_names(naming->trace, true, &names, diag);
+	if (error)
+		return error;
 	uint32_t node = naming->function == XHEAP_NONE ? heap_names_stack(names, naming->stack)
 						       : heap_names_site(names, &(struct heap_site){naming->stack, naming->function});
 	naming->frames = api_frames_new(naming->trace, names, node);

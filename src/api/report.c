@@ -185,8 +185,9 @@ static int make_work(void *context, struct diag *diag)
 	error = error ? error : add_cull(report, diag);
 	if (error)
 		return error;
-	struct heap_names *names = api_trace_names(report->trace, report->options.with_lines);
-	error = api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
+	struct heap_names *names;
+	error = api_trace_names(report->trace, report->options.with_lines, &names, diag);
+	error = error ? error : api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
 	if (error)
 		return error;
 	ask(report, names, by);

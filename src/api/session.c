@@ -87,7 +87,8 @@ static int talk(struct xheap_session *session, xheap_error *error, int (*say)(st
 struct making {
 	const char *name;
 	const xheap_session_options *options;
-	const xheap_callbacks *callbacks;
+	const xheap_callbacks *given;
+	xheap_callbacks callbacks;
 	struct xheap_session *session;
 };
 
@@ -95,16 +96,20 @@ static int make_work(void *context, struct diag *diag)
 {
 	struct making *making = context;
 	making->session = memory_zeroed(1, sizeof(*making->session));
+	int error = api_take(&making->callbacks, sizeof(making->callbacks), making->given, "xheap_callbacks", diag);
+	if (error)
+		return error;
+	making->session->callbacks = making->callbacks;
 	if (!making->name || !session_name_is_good(making->name))
 		return diag_fail(diag, EINVAL, "\"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
 				 making->name ? making->name : "");
 	making->session->name = action_copy(making->name);
-	return api_take(&making->session->callbacks, sizeof(making->session->callbacks), making->callbacks, "xheap_callbacks", diag);
+	return 0;
 }
 
-static int make(struct making *making, xheap_session **session, xheap_error *error)
+static int make(struct making *making, int (*work)(void *context, struct diag *diag), xheap_session **session, xheap_error *error)
 {
-	int status = api_run(NULL, error, make_work, making);
+	int status = api_run(&making->callbacks, error, work, making);
 	if (status == XHEAP_OK)
 		status = talk(making->session, error, NULL, NULL, NULL);
 	if (status != XHEAP_OK) {
@@ -117,8 +122,8 @@ static int make(struct making *making, xheap_session **session, xheap_error *err
 
 API int xheap_session_open(const char *name, const xheap_callbacks *callbacks, xheap_session **session, xheap_error *error)
 {
-	struct making making = {.name = name, .callbacks = callbacks};
-	return make(&making, session, error);
+	struct making making = {.name = name, .given = callbacks};
+	return make(&making, make_work, session, error);
 }
 
 API void xheap_session_close(xheap_session *session)
@@ -267,7 +272,7 @@ static int start_work(void *context, struct diag *diag)
 	int error = api_take(&options, sizeof(options), making->options, "xheap_session_options", diag);
 	if (error)
 		return error;
-	making->callbacks = options.callbacks;
+	making->given = options.callbacks;
 	error = make_work(making, diag);
 	error = error ? error : check_options(making->name, &options, diag);
 	error = error ? error : add_options(&words, &options, diag);
@@ -279,15 +284,7 @@ static int start_work(void *context, struct diag *diag)
 API int xheap_session_start(const char *name, const xheap_session_options *options, xheap_session **session, xheap_error *error)
 {
 	struct making making = {.name = name, .options = options};
-	int status = api_run(NULL, error, start_work, &making);
-	if (status == XHEAP_OK)
-		status = talk(making.session, error, NULL, NULL, NULL);
-	if (status != XHEAP_OK) {
-		xheap_session_close(making.session);
-		making.session = NULL;
-	}
-	*session = making.session;
-	return status;
+	return make(&making, start_work, session, error);
 }
 
 /* ---- the state ---- */

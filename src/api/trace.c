@@ -73,9 +73,7 @@ int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(vo
 {
 	pthread_mutex_lock(&trace->lock);
 	int status = api_run(&trace->callbacks, error, work, context);
-	/* Names that were given up in their middle are not gone on with; who has them already keeps them. */
-	if (status == XHEAP_NO_MEMORY || status == XHEAP_FAILED)
-		trace->names = trace->line_names = NULL;
+	trace->is_spoiled |= status == XHEAP_NO_MEMORY || status == XHEAP_FAILED;
 	pthread_mutex_unlock(&trace->lock);
 	return status;
 }
@@ -114,14 +112,17 @@ int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 	return !*trace->table->is_damaged ? 0 : diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path);
 }
 
-struct heap_names *api_trace_names(struct xheap_trace *trace, bool with_lines)
+int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag)
 {
+	if (trace->is_spoiled)
+		return diag_fail(diag, ENOMEM, "%s: there was no memory for all names of its code; open it again", trace->path);
 	struct heap_names **names = with_lines ? &trace->line_names : &trace->names;
 	if (!trace->symbols)
 		trace->symbols = symbols_new();
 	if (!*names)
 		*names = heap_names_new(trace->trace, trace->symbols, with_lines);
-	return *names;
+	*out = *names;
+	return 0;
 }
 
 /* ---- lists ---- */
@@ -235,6 +236,7 @@ API int xheap_trace_get_address(const xheap_trace *trace, uint32_t stack, xheap_
 struct opening {
 	const char *path, *session;
 	const xheap_open_options *given;
+	xheap_callbacks callbacks;
 	struct xheap_trace *trace;
 };
 
@@ -262,13 +264,14 @@ static int open_work(void *context, struct diag *diag)
 	struct xheap_trace *trace = opening->trace = memory_zeroed(1, sizeof(*trace));
 	pthread_mutex_init(&trace->lock, NULL);
 	trace->references = 1;
-	if (!opening->path)
-		return diag_fail(diag, EINVAL, "xheap_trace_open: no path is given");
 	int error = api_take(&options, sizeof(options), opening->given, "xheap_open_options", diag);
 	if (!error)
-		error = api_take(&trace->callbacks, sizeof(trace->callbacks), options.callbacks, "xheap_callbacks", diag);
+		error = api_take(&opening->callbacks, sizeof(opening->callbacks), options.callbacks, "xheap_callbacks", diag);
 	if (error)
 		return error;
+	trace->callbacks = opening->callbacks;
+	if (!opening->path)
+		return diag_fail(diag, EINVAL, "xheap_trace_open: no path is given");
 	trace->without_index = options.without_index;
 	trace->path = action_copy(opening->path);
 	trace->session = opening->session ? action_copy(opening->session) : NULL;
@@ -277,7 +280,7 @@ static int open_work(void *context, struct diag *diag)
 
 static int trace_open_as(struct opening *opening, xheap_trace **trace, xheap_error *error)
 {
-	int status = api_run(NULL, error, open_work, opening);
+	int status = api_run(&opening->callbacks, error, open_work, opening);
 	if (status != XHEAP_OK && opening->trace) {
 		api_trace_release(opening->trace);
 		opening->trace = NULL;

@@ -145,7 +145,9 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	uint32_t id = symbols_key(symbols, path, &build_id);
 	if (id == symbols->image_count) {
 		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
-		symbols->images[symbols->image_count++] = symbols_image_new(symbols, path, &build_id);
+		/* Counted when it is there: it may be given up in its middle. */
+		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
+		symbols->images[symbols->image_count++] = image;
 	}
 	return symbols->images[id];
 }
