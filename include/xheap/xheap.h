@@ -207,6 +207,7 @@ typedef struct xheap_open_options {
 	size_t size;
 	const xheap_callbacks *callbacks; /**< of the handle, copied; NULL: none */
 	uint32_t without_index;  /**< 1: FILE.index is not read, should it be there. None is ever written */
+	uint32_t without_files;  /**< 1: names come from the trace alone; executables and debug files that it names are not opened here, nor asked of servers */
 } xheap_open_options;
 
 void xheap_open_options_init(xheap_open_options *options, size_t size);
@@ -347,7 +348,7 @@ typedef struct xheap_frame {
 typedef struct xheap_frames xheap_frames;
 
 /** Name the frames of a stack, with what was inlined, from the symbols of the trace or those of this machine. `function` becomes the first
- *  frame; XHEAP_NONE: none does. Files are opened and kept in memory at first use. */
+ *  frame; XHEAP_NONE: none does. Executables and debug files are opened and mapped at first use, until the trace is closed; see without_files. */
 int xheap_trace_get_frames(xheap_trace *trace, uint32_t stack, uint32_t function, xheap_frames **frames, xheap_error *error);
 uint32_t xheap_frames_count(const xheap_frames *frames);
 const xheap_frame *xheap_frames_get(const xheap_frames *frames, uint32_t i);

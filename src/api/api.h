@@ -45,7 +45,7 @@ struct xheap_trace {
 	xheap_callbacks callbacks;
 	char *path, *session;        /**< session: whose trace it is, or NULL */
 	struct trace *trace;
-	bool without_index;
+	bool without_index, without_files;
 	struct heap_table *table;    /**< NULL: not made yet */
 	struct symbols *symbols;
 	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names tell lines apart */

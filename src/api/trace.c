@@ -117,8 +117,11 @@ int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_name
 	if (trace->is_spoiled)
 		return diag_fail(diag, ENOMEM, "%s: there was no memory for all names of its code; open it again", trace->path);
 	struct heap_names **names = with_lines ? &trace->line_names : &trace->names;
-	if (!trace->symbols)
+	if (!trace->symbols) {
 		trace->symbols = symbols_new();
+		if (trace->without_files)
+			symbols_leave_files(trace->symbols);
+	}
 	if (!*names)
 		*names = heap_names_new(trace->trace, trace->symbols, with_lines);
 	*out = *names;
@@ -273,6 +276,7 @@ static int open_work(void *context, struct diag *diag)
 	if (!opening->path)
 		return diag_fail(diag, EINVAL, "xheap_trace_open: no path is given");
 	trace->without_index = options.without_index;
+	trace->without_files = options.without_files;
 	trace->path = action_copy(opening->path);
 	trace->session = opening->session ? action_copy(opening->session) : NULL;
 	return open_read(opening, diag);

@@ -359,9 +359,14 @@ static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 	return image->shared_dwarf || !dwarf_getalt(image->dwarf);
 }
 
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+void image_init(struct image *image)
 {
 	*image = (struct image){ image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL };
+}
+
+void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+{
+	image_init(image);
 	elf_version(EV_CURRENT);
 	main_open(image, path, build_id);
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);

@@ -147,6 +147,8 @@ def reports(program, trace, frame):
 def stacks(program, trace):
     seen = run(program, "stacks", trace).stdout.splitlines()
     same(f"frames of {trace}", seen, [row["stack"] for row in rows_of(trace, "-stacks")])
+    alone = run(program, "stacks", trace, "alone").stdout
+    expect("!" not in alone and "+0x" in alone, f"frames of {trace} without files: {alone}")
 
 
 def library():

@@ -220,12 +220,16 @@ static int print_rows(const char *path, char **words)
 	return failed > 0;
 }
 
-/* stacks TRACE: each with its frames, innermost first. */
+/* stacks TRACE [alone]: each with its frames, innermost first; by the trace alone. */
 static int print_stacks(const char *path, char **words)
 {
-	xheap_trace *trace = open_trace(path);
+	xheap_open_options open_options;
+	xheap_trace *trace;
 	xheap_error error;
-	(void)words;
+	xheap_open_options_init(&open_options, sizeof(open_options));
+	open_options.without_files = words[0] != NULL;
+	if (as_printed(xheap_trace_open(path, &open_options, &trace, &error), &error) != XHEAP_OK)
+		return 1;
 	for (uint32_t stack = 1; stack < xheap_trace_get_info(trace)->stack_count; stack++) {
 		xheap_frames *frames;
 		xheap_address address;
