@@ -12,9 +12,9 @@
  * Memory.   What a call gives by a pointer to a pointer is the caller's, until it is given back by the _close or _free of its kind. Texts and
  *     structs that a handle points to live as long as that handle. A trace lives until it is closed and nothing of it is left open, so the
  *     order does not matter. NULL may be closed and freed.
- * Manners.  Nothing is printed, no signal handler set, no locale read, and the program never ended; out of memory is an error like others (what the
- *     call had taken until then may stay taken, and a trace may have to be opened again). Descriptors are closed at exec. A call that reads a large trace begins
- *     threads for it, which end before it returns (of an iterator: with its end) and handle no signals.
+ * Manners.  Nothing is printed, no signal handler and no locale set, and the program never ended; out of memory is an error like others
+ *     (what the call had taken until then may stay taken, and a trace may have to be opened again). Descriptors are closed at exec. A call that
+ *     reads a large trace begins threads for it, which end before it returns (of an iterator: with it) and handle no signals.
  * Growth.   Structs that the caller fills begin with `size`, which their _init function sets beside the defaults: members come to be behind the
  *     last one. Structs that a handle points to grow in the same way. Numbers of enums stay.
  * Units.    Sizes are bytes; times are nanoseconds since the trace's start, which was at start_realtime_ns by the wall clock. Texts are
@@ -207,7 +207,7 @@ typedef struct xheap_open_options {
 	size_t size;
 	const xheap_callbacks *callbacks; /**< of the handle, copied; NULL: none */
 	uint32_t without_index;  /**< 1: FILE.index is not read, should it be there. None is ever written */
-	uint32_t without_files;  /**< 1: names come from the trace alone; executables and debug files that it names are not opened here, nor asked of servers */
+	uint32_t without_files;  /**< 1: names come from the trace alone: no executable or debug file is opened here, nor asked of a server */
 } xheap_open_options;
 
 void xheap_open_options_init(xheap_open_options *options, size_t size);

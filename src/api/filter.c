@@ -30,7 +30,8 @@ static void note_bounds(struct api_filter *filter, const char *name, struct heap
 	char *text;
 	if (!bounds.from && bounds.to == UINT64_MAX)
 		return;
-	int length = bounds.to == UINT64_MAX ? asprintf(&text, "%" PRIu64 " max", bounds.from) : asprintf(&text, "%" PRIu64 " %" PRIu64, bounds.from, bounds.to);
+	int length = bounds.to == UINT64_MAX ? asprintf(&text, "%" PRIu64 " max", bounds.from)
+					     : asprintf(&text, "%" PRIu64 " %" PRIu64, bounds.from, bounds.to);
 	if (length < 0)
 		memory_exhausted(0);
 	note_add(filter, name, text);

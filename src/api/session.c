@@ -244,7 +244,8 @@ static int add_options(struct words *words, const xheap_session_options *options
 	if (options->without_children)
 		add_word(words, "--no-follow", diag);
 	for (size_t i = 0; i < options->word_count && !error; i++)
-		error = options->words[i] ? add_word(words, options->words[i], diag) : diag_fail(diag, EINVAL, "xheap_session_options: word %zu is NULL", i);
+		error = options->words[i] ? add_word(words, options->words[i], diag)
+					  : diag_fail(diag, EINVAL, "xheap_session_options: word %zu is NULL", i);
 	return error;
 }
 

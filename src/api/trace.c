@@ -137,10 +137,11 @@ static void list_processes(struct xheap_trace *trace, const struct trace_diction
 	xheap_process *to = LIST(trace, processes, dictionary->process_count);
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		const struct trace_process *from = &dictionary->processes[i];
-		to[i] = (xheap_process){.pid = from->pid, .parent = from->parent, .forked_from = from->forked_from, .exec_generation = from->exec_generation,
-					.start_ns = from->start_ns, .end_ns = from->end == TRACE_END_OPEN ? INT64_MAX : from->end_ns,
-					.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN, .end_status = from->end_status, .image = from->image,
-					.command = from->command, .note = from->note};
+		to[i] = (xheap_process){
+			.pid = from->pid, .parent = from->parent, .forked_from = from->forked_from, .exec_generation = from->exec_generation,
+			.start_ns = from->start_ns, .end_ns = from->end == TRACE_END_OPEN ? INT64_MAX : from->end_ns,
+			.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN, .end_status = from->end_status,
+			.image = from->image, .command = from->command, .note = from->note};
 	}
 }
 
@@ -175,7 +176,8 @@ static void list_gaps(struct xheap_trace *trace, const struct trace_dictionary *
 	xheap_gap *to = LIST(trace, gaps, dictionary->gap_count);
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
 		const struct trace_gap *from = &dictionary->gaps[i];
-		to[i] = (xheap_gap){.process = from->process, .thread = from->thread, .from_ns = from->from_ns, .to_ns = from->to_ns, .stacks = from->stacks};
+		to[i] = (xheap_gap){.process = from->process, .thread = from->thread, .from_ns = from->from_ns, .to_ns = from->to_ns,
+				    .stacks = from->stacks};
 		memcpy(to[i].counts, from->count, sizeof(from->count));
 		memcpy(to[i].bytes, from->bytes, sizeof(from->bytes));
 	}

@@ -183,6 +183,8 @@ def promises():
     there = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).stdout.splitlines() if " A " not in line}
     expect(not promised - there, f"the header has more than the library: {promised - there}")
     expect(not {name for name in there if name.startswith("xheap_")} - promised, f"the library has more than the header: {there - promised}")
+    package = (BUILD / "meson-private/xheap.pc").read_text()
+    expect("-lxheap" in package and "Requires" not in package, f"a program should need no other package: {package}")
     used = {line.split()[-1].split("@")[0] for line in IMPORTED.splitlines()}
     expect(SANITIZER or not used & FORBIDDEN, f"the library uses {used & FORBIDDEN}")
 
