@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/api.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -764,11 +764,20 @@ static int run_sessions(const char *path, char **words)
 	EXPECT(summary.events > events && summary.processes == 4 && summary.size_bytes > 0 && summary.lost_events == 0);
 	EXPECT(xheap_session_query(other, (xheap_session_state *[]){NULL}, &error) == XHEAP_NOT_FOUND);
 	EXPECT(told.errors > 0);
+	xheap_session_close(session);
 	/* A handle is of its session, not of whoever has the name now. */
-	options.path = path;
 	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_OK);
 	EXPECT(xheap_session_flush(other, &error) == XHEAP_GONE && strstr(error.text, "another"));
 	EXPECT(xheap_session_stop(session, NULL, &error) == XHEAP_OK);
+	xheap_session_close(session);
+	xheap_session_close(other);
+	/* Who does not want to know of its children's ends can have sessions, too. */
+	signal(SIGCHLD, SIG_IGN);
+	EXPECT(as_printed(xheap_session_start(name, &options, &session, &error), &error) == XHEAP_OK);
+	EXPECT(xheap_session_stop(session, NULL, &error) == XHEAP_OK);
+	xheap_session_close(session);
+	options.word_count = 1;
+	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_FAILED && strstr(error.text, "no such option"));
 	EXPECT(count_descriptors() == before - 1);
 	printf("%d failed\n", failed);
 	return failed > 0;
