@@ -258,6 +258,15 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 static const char *const heap_kinds[] = {
 	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks"};
 
+uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process)
+{
+	const struct translate_image *image = image_at(translate, index);
+	char name[REGION_PATH_BYTES + 16];
+	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
+	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
+	return writer_add_heap(translate->writer, &heap);
+}
+
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
 {
 	if (index >= translate->region->limits.heap_max)
@@ -268,11 +277,8 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	if (handle == 0 || kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
 	    entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
 		return TRACE_NONE;
-	const struct translate_image *image = image_at(translate, region_entry(translate->region, entry)->image);
-	char name[REGION_PATH_BYTES + 16];
-	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
-	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
-	translate->heap[index] = (struct translate_heap){process, writer_add_heap(translate->writer, &heap)};
+	uint32_t image = region_entry(translate->region, entry)->image;
+	translate->heap[index] = (struct translate_heap){process, translate_heap_of(translate, image, kind, handle, process)};
 	return translate->heap[index].id;
 }
 

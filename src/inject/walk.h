@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The blocks of glibc's malloc that were there before a process was attached to. They are read while its threads run: nobody stands for it
+ * (docs/decisions/011-earlier-blocks.md says why that is exact).
+ */
+#ifndef XHEAP_INJECT_WALK_H
+#define XHEAP_INJECT_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "region/region.h"
+
+/** Where a block lies: as struct region_heap says it. */
+struct walk_heap { uint64_t handle; uint16_t kind; };
+
+struct walk_block { uint64_t address, usable_bytes; uint32_t heap; };
+
+/** A walk. Filled by inject_attach(), then by walk_run(). */
+struct walk {
+	pid_t pid;
+	uint64_t base, end;           /**< of the image with glibc's malloc; 0: there is none */
+	uint32_t image;               /**< of it, in the region */
+	bool has_odd_heaps;           /**< arenas do not lie as they do by default */
+	char other[128];              /**< a library with an allocator of its own, whose blocks nobody knows; "" */
+	uint64_t *thread_pointers;    /**< of the threads that there were */
+	uint32_t thread_count;
+	struct walk_heap *heaps;
+	uint32_t heap_count;
+	struct walk_block *blocks;    /**< that were in use some time between the attach and `ticks` */
+	size_t count, capacity;
+	uint64_t bytes;               /**< of these */
+	uint64_t ticks;               /**< calls that had begun before all blocks were read have returned by then */
+	char missing[256];            /**< which blocks are not known, and why; "": all are */
+};
+
+/** Walk; the process is not touched, only read. Returns when there are no calls under way any more that began before it had read all. */
+void walk_run(struct walk *walk, const struct region *region);
+void walk_fini(struct walk *walk);
+
+#endif
