@@ -527,10 +527,10 @@ int inject_check(pid_t pid, struct diag *diag)
 static void walk_prepare(struct walk *walk, const struct crowd *crowd, const struct inject *inject)
 {
 	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas};
-	walk->thread_pointers = calloc(crowd->count, sizeof(*walk->thread_pointers));
-	for (uint32_t i = 0; walk->thread_pointers && i < crowd->count; i++)
+	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
+	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
 		if (!crowd->stands[i].is_gone)
-			walk->thread_pointers[walk->thread_count++] = crowd->stands[i].registers.fs_base;
+			walk->threads[walk->thread_count++] = (struct walk_thread){.tid = crowd->stands[i].tid, .pointer = crowd->stands[i].registers.fs_base};
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct inject_image *image = &inject->image[i];
 		if (image->has_glibc) {

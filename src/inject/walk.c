@@ -7,7 +7,9 @@
  *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
  *
  * The process runs on meanwhile. So what is read is read twice: an arena that nobody had locked before the first and after the second time, and that
- * was the same both times, was so at one moment between. Whatever changed since the attach has an event, which settles it.
+ * was the same both times, was so at one moment between. Whatever was given out or back since the attach has an event, which settles it. What a
+ * call frees without having given it out (the rest of a block that shrinks) has none: so all is walked twice, when the calls of the first time
+ * are over, and a block is one that was there both times.
  */
 #include "inject/walk.h"
 
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,7 +28,7 @@
 
 enum {
 	WINDOW_BYTES = 64 << 10, CHUNKS_MAX = WINDOW_BYTES / GLIBC_CHUNK_MIN, PAGE = 4096,
-	READ_TRIES = 200, WALK_TRIES = 5, LIST_TRIES = 200, PAUSE_NS = 50000, CALM_NS = 5000000, CALLS_LIMIT_MS = 1000, WALK_LIMIT_MS = 20000,
+	READ_TRIES = 200, WALK_TRIES = 5, LIST_TRIES = 200, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 1000000, WALK_LIMIT_MS = 20000,
 	LIST_MAX = 1 << 24, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20,
 	THREAD_SCAN_BYTES = 64 << 10, SAMPLES_MAX = 256, PAGES = 512
 };
@@ -127,6 +130,14 @@ static bool has_call(const struct region *region, uint64_t before_ticks)
 	return false;
 }
 
+/* Wait until the heap calls that are under way now are over. */
+static void calls_await(const struct region *region)
+{
+	uint64_t ticks = inject_ticks();
+	for (int i = 0; i < CALLS_LIMIT_MS && has_call(region, ticks); i++)
+		pause_ns(1000000);
+}
+
 /* A single thread takes no lock: it says itself whether it is in a call. */
 static bool is_calm(const struct state *state, const struct glibc_arena *arena)
 {
@@ -139,16 +150,17 @@ static bool is_calm(const struct state *state, const struct glibc_arena *arena)
 static int64_t cache_offset(const struct state *state)
 {
 	const struct walk *walk = state->walk;
-	uint64_t block = state->glibc.main_start + 16, words[512];
+	uint64_t block = state->glibc.main_start + 16, words[PAGE / sizeof(uint64_t)];
 	for (uint32_t i = 0; i < walk->thread_count; i++) {
-		uint64_t low = walk->thread_pointers[i] & ~7ull;
-		for (size_t done = 0; done < THREAD_SCAN_BYTES; done += sizeof(words)) {
-			low -= sizeof(words);
-			if (!glibc_read(walk->pid, low, words, sizeof(words)))
+		uint64_t high = walk->threads[i].pointer & ~7ull, lowest = high - THREAD_SCAN_BYTES;
+		/* Page by page: any of them may be the first one that is there. */
+		for (uint64_t low; high > lowest; high = low) {
+			low = (high - 1) & ~(uint64_t)(PAGE - 1);
+			if (!glibc_read(walk->pid, low, words, high - low))
 				break;
-			for (size_t word = 0; word < sizeof(words) / sizeof(*words); word++)
-				if (words[word] == block)
-					return (int64_t)(low + word * 8 - walk->thread_pointers[i]);
+			for (uint64_t at = low; at < high; at += sizeof(*words))
+				if (words[(at - low) / sizeof(*words)] == block)
+					return (int64_t)(at - walk->threads[i].pointer);
 		}
 	}
 	return 0;
@@ -170,7 +182,7 @@ static bool cache_read(struct state *state, uint64_t thread_pointer)
 static bool caches_read(struct state *state)
 {
 	for (uint32_t i = 0; i < state->walk->thread_count; i++)
-		if (!cache_read(state, state->walk->thread_pointers[i]))
+		if (!cache_read(state, state->walk->threads[i].pointer))
 			return false;
 	return true;
 }
@@ -660,6 +672,53 @@ static void state_fini(struct state *state)
 	free(state->offsets);
 }
 
+static int block_compare(const void *a, const void *b)
+{
+	const struct walk_block *left = a, *right = b;
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+static void walk_once(struct state *state)
+{
+	struct walk *walk = state->walk;
+	arenas_walk(state);
+	mapped_walk(state);
+	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
+}
+
+/* Of both, sorted, those that are in `other`, too; its heaps have the same numbers. */
+static void blocks_intersect(struct walk *walk, const struct walk_block *other, size_t other_count)
+{
+	size_t kept = 0, at = 0;
+	for (size_t i = 0; i < walk->count; i++) {
+		const struct walk_block block = walk->blocks[i];
+		while (at < other_count && other[at].address < block.address)
+			at++;
+		if (at < other_count && other[at].address == block.address && other[at].usable_bytes == block.usable_bytes)
+			walk->blocks[kept++] = block;
+		else
+			walk->bytes -= block.usable_bytes;
+	}
+	walk->count = kept;
+}
+
+static void walk_twice(struct state *state)
+{
+	struct walk *walk = state->walk;
+	walk_once(state);
+	calls_await(state->region);
+	struct walk_block *blocks = walk->blocks;
+	size_t count = walk->count;
+	walk->blocks = NULL;
+	walk->count = walk->capacity = walk->bytes = walk->heap_count = 0;
+	walk->missing[0] = 0;
+	walk_once(state);
+	blocks_intersect(walk, blocks, count);
+	free(blocks);
+	caches_read_again(state);
+	caches_drop(walk, &state->caches);
+}
+
 static void glibc_walk(struct walk *walk, const struct region *region)
 {
 	struct state state = {.walk = walk, .region = region, .first = malloc(WINDOW_BYTES), .second = malloc(WINDOW_BYTES),
@@ -677,18 +736,80 @@ static void glibc_walk(struct walk *walk, const struct region *region)
 	else if (!caches_find(&state))
 		missing_add(walk, "the caches of its threads were not found");
 	else {
-		arenas_walk(&state);
-		mapped_walk(&state);
-		caches_read_again(&state);
-		caches_drop(walk, &state.caches);
+		walk_twice(&state);
 	}
 	state_fini(&state);
 }
 
+/* ---- calls that were under way at the attach ---- */
+
+static bool thread_file(const struct walk *walk, pid_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)walk->pid, (int)tid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+/* Whether malloc makes such a system call: for memory, or to wait for an arena. */
+static bool is_malloc_call(const struct walk *walk, long number, uint64_t first)
+{
+	static const long numbers[] = {SYS_mmap, SYS_munmap, SYS_brk, SYS_mprotect, SYS_mremap, SYS_madvise};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (number == numbers[i])
+			return true;
+	return number == SYS_futex && ((first >= walk->base && first < walk->end) || first % GLIBC_ARENA_ALIGNMENT <= GLIBC_HEAP_MOST);
+}
+
+/* It has called the heap since, has worked for longer than a call takes, or waits for something else. */
+static bool is_settled(const struct walk *walk, const struct region *region, struct walk_thread *thread)
+{
+	char text[256];
+	long number;
+	unsigned long long first, cpu_ns;
+	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++)
+		if (region_slot(region, i)->fs_base == thread->pointer)
+			return true;
+	if (!thread_file(walk, thread->tid, "syscall", text, sizeof(text)))
+		return true;
+	if (sscanf(text, "%ld 0x%llx", &number, &first) == 2 && !is_malloc_call(walk, number, first))
+		return true;
+	if (!thread_file(walk, thread->tid, "schedstat", text, sizeof(text)) || sscanf(text, "%llu", &cpu_ns) != 1)
+		return false;
+	if (!thread->cpu_ns)
+		thread->cpu_ns = cpu_ns;
+	return cpu_ns - thread->cpu_ns > CALL_CPU_NS;
+}
+
+/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use. */
+static void threads_settle(struct walk *walk, const struct region *region)
+{
+	uint32_t settled = 0;
+	for (int i = 0; i < CALLS_LIMIT_MS && settled < walk->thread_count; i++) {
+		if (i)
+			pause_ns(1000000);
+		settled = 0;
+		for (uint32_t j = 0; j < walk->thread_count; j++) {
+			struct walk_thread *thread = &walk->threads[j];
+			thread->is_settled = thread->is_settled || is_settled(walk, region, thread);
+			settled += thread->is_settled;
+		}
+	}
+	if (settled < walk->thread_count) {
+		char text[100];
+		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", walk->thread_count - settled);
+		missing_add(walk, text);
+	}
+}
+
 void walk_run(struct walk *walk, const struct region *region)
 {
-	/* Calls that were under way when the entries were patched have no event: they should be over. */
-	pause_ns(CALM_NS);
+	threads_settle(walk, region);
 	if (walk->base)
 		glibc_walk(walk, region);
 	if (walk->other[0] || !walk->base) {
@@ -696,15 +817,13 @@ void walk_run(struct walk *walk, const struct region *region)
 		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked", walk->other[0] ? walk->other : "the program");
 		missing_add(walk, text);
 	}
-	uint64_t read_ticks = inject_ticks();
-	for (int i = 0; i < CALLS_LIMIT_MS && has_call(region, read_ticks); i++)
-		pause_ns(1000000);
+	calls_await(region);
 	walk->ticks = inject_ticks();
 }
 
 void walk_fini(struct walk *walk)
 {
-	free(walk->thread_pointers);
+	free(walk->threads);
 	free(walk->heaps);
 	free(walk->blocks);
 	*walk = (struct walk){0};

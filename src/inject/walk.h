@@ -18,6 +18,14 @@ struct walk_heap { uint64_t handle; uint16_t kind; };
 
 struct walk_block { uint64_t address, usable_bytes; uint32_t heap; };
 
+/** A thread that there was at the attach. */
+struct walk_thread {
+	pid_t tid;
+	uint64_t pointer;             /**< its thread pointer */
+	uint64_t cpu_ns;              /**< what it had used at the first look; 0: not looked yet */
+	bool is_settled;              /**< the heap call that it may have been in is over */
+};
+
 /** A walk. Filled by inject_attach(), then by walk_run(). */
 struct walk {
 	pid_t pid;
@@ -25,7 +33,7 @@ struct walk {
 	uint32_t image;               /**< of it, in the region */
 	bool has_odd_heaps;           /**< arenas do not lie as they do by default */
 	char other[128];              /**< a library with an allocator of its own, whose blocks nobody knows; "" */
-	uint64_t *thread_pointers;    /**< of the threads that there were */
+	struct walk_thread *threads;
 	uint32_t thread_count;
 	struct walk_heap *heaps;
 	uint32_t heap_count;
