@@ -69,11 +69,16 @@ static void pause_ns(long nanoseconds)
 	nanosleep(&time, NULL);
 }
 
+static bool is_gone(pid_t pid)
+{
+	return proc_has_ended(pid) || !proc_state(pid);
+}
+
 /* Whether to try again, after a pause: not for ever, and not a process that is gone. */
 static bool goes_on(const struct state *state)
 {
 	pause_ns(PAUSE_NS);
-	return now_ns() < state->until_ns && !proc_has_ended(state->walk->pid) && proc_state(state->walk->pid);
+	return now_ns() < state->until_ns && !is_gone(state->walk->pid);
 }
 
 /* ---- results ---- */
@@ -809,6 +814,7 @@ static void threads_settle(struct walk *walk, const struct region *region)
 
 void walk_run(struct walk *walk, const struct region *region)
 {
+	uint64_t began_ns = now_ns();
 	threads_settle(walk, region);
 	if (walk->base)
 		glibc_walk(walk, region);
@@ -819,6 +825,14 @@ void walk_run(struct walk *walk, const struct region *region)
 	}
 	calls_await(region);
 	walk->ticks = inject_ticks();
+	walk->took_ns = now_ns() - began_ns;
+	if (walk->missing[0] && is_gone(walk->pid))
+		snprintf(walk->missing, sizeof(walk->missing), "it ended before its heaps were read");
+}
+
+void walk_skip(struct walk *walk, const char *why)
+{
+	missing_add(walk, why);
 }
 
 void walk_fini(struct walk *walk)

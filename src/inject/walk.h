@@ -40,12 +40,16 @@ struct walk {
 	struct walk_block *blocks;    /**< that were in use some time between the attach and `ticks` */
 	size_t count, capacity;
 	uint64_t bytes;               /**< of these */
+	uint64_t took_ns;
 	uint64_t ticks;               /**< calls that had begun before all blocks were read have returned by then */
 	char missing[256];            /**< which blocks are not known, and why; "": all are */
 };
 
 /** Walk; the process is not touched, only read. Returns when there are no calls under way any more that began before it had read all. */
 void walk_run(struct walk *walk, const struct region *region);
+
+/** Do not. */
+void walk_skip(struct walk *walk, const char *why);
 void walk_fini(struct walk *walk);
 
 #endif

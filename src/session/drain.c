@@ -807,6 +807,8 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 		events->first_sequence = 1;
 		events->last_sequence = events->part_sequence = events->part_events = 0;
 		error = writer_write_events(region->drain->writer, events, &region->diag);
+		region->drain->past.events += error ? 0 : events->count;
+		region->own.events += error ? 0 : events->count;
 	}
 	if (events)
 		columns_give(region->drain, events);

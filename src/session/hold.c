@@ -280,7 +280,9 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	int error = make_region(hold, result);
 	if (error)
 		return error;
-	result->region.header->options |= OPTION_MEASURE;
+	/* A session that samples knows no frees of blocks that it did not choose. */
+	if (!hold->holder->options->sample_bytes)
+		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
 	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk, &result->diag);
@@ -307,7 +309,10 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 static void walk_one(struct hold *hold)
 {
 	const struct region region = hold->result.region;
-	walk_run(&hold->walk, &region);
+	if (hold->holder->options->sample_bytes)
+		walk_skip(&hold->walk, "the session samples");
+	else
+		walk_run(&hold->walk, &region);
 	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
 }
 
