@@ -18,7 +18,7 @@
 
 enum {
 	PIECES_MAX = 64, DATA_BYTES_MAX = 32 << 20, ARENAS_MAX = 1 << 16,
-	BINS_AT = 112, PAIR_BYTES = 16, PAIR_COUNT = 127, EMPTY_MIN = 8, NEXT_AT = 2160, SYSTEM_AT = 2184, ARENA_BYTES = 2200,
+	BINS_AT = 112, PAIR_BYTES = 16, PAIR_COUNT = 127, EMPTY_MIN = 8, NEXT_AT = 2160, ATTACHED_AT = 2176, SYSTEM_AT = 2184, ARENA_BYTES = 2200,
 	CACHE_BYTES_MAX = 1032
 };
 
@@ -105,6 +105,15 @@ static bool has_bins(const uint8_t *arena, uint64_t address)
 	return empty >= EMPTY_MIN;
 }
 
+/* As the library's file has it, alone in its ring. */
+static bool is_untouched(const uint8_t *arena, uint64_t address)
+{
+	for (unsigned i = 0; i < PAIR_COUNT * PAIR_BYTES; i += 8)
+		if (word_at(arena, BINS_AT + i))
+			return false;
+	return word_at(arena, NEXT_AT) == address && word_at(arena, ATTACHED_AT) == 1 && !word_at(arena, SYSTEM_AT);
+}
+
 static bool is_in_ring(pid_t pid, uint64_t arena)
 {
 	uint64_t at = arena;
@@ -116,9 +125,11 @@ static bool is_in_ring(pid_t pid, uint64_t arena)
 
 static void find_main_arena(struct glibc *glibc, pid_t pid, const uint8_t *data, size_t size, uint64_t address)
 {
-	for (size_t offset = 0; !glibc->main_arena && offset + ARENA_BYTES <= size; offset += 16)
-		if (has_bins(data + offset, address + offset) && is_in_ring(pid, address + offset))
+	for (size_t offset = 0; !glibc->main_arena && offset + ARENA_BYTES <= size; offset += 16) {
+		glibc->is_unused = is_untouched(data + offset, address + offset);
+		if (glibc->is_unused || (has_bins(data + offset, address + offset) && is_in_ring(pid, address + offset)))
 			glibc->main_arena = address + offset;
+	}
 }
 
 /* offset: of the bytes in mapped chunks. */

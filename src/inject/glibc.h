@@ -49,7 +49,8 @@ enum { GLIBC_CACHE_CHUNK = sizeof(struct glibc_cache) + 16 };
 
 struct glibc {
 	const struct glibc_layout *layout;
-	uint64_t main_arena;          /**< 0: malloc was never called */
+	uint64_t main_arena;          /**< 0: not found */
+	bool is_unused;               /**< malloc was never called */
 	uint64_t main_start;          /**< its first chunk; 0: not known, or it has none */
 	uint64_t mapped;              /**< address of the bytes in mapped chunks; 0: not known */
 };

@@ -736,6 +736,8 @@ static void glibc_walk(struct walk *walk, const struct region *region)
 		missing_add(walk, "GLIBC_TUNABLES changes where its arenas lie");
 	else if (glibc_find(&state.glibc, walk->pid, walk->base, walk->end, &diag) != 0)
 		missing_add(walk, diag.text);
+	else if (state.glibc.main_arena && state.glibc.is_unused)
+		;
 	else if (!state.glibc.main_arena || !state.glibc.mapped)
 		missing_add(walk, "malloc's arenas were not found");
 	else if (!caches_find(&state))
