@@ -6,10 +6,13 @@
  *     free in a cache    the second word of the block is the caches' key
  *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
  *
- * The process runs on meanwhile. So what is read is read twice: an arena that nobody had locked before the first and after the second time, and that
- * was the same both times, was so at one moment between. Whatever was given out or back since the attach has an event, which settles it. What a
- * call frees without having given it out (the rest of a block that shrinks) has none: so all is walked twice, when the calls of the first time
- * are over, and a block is one that was there both times.
+ * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between. Whatever was given out
+ * or back since the attach has an event, which settles it. What is neither, since a call has begun with it and is not through, or frees what it
+ * never gave out (the rest of a block that shrinks), has none: so all is walked again when the calls of the first time are over, and a block is
+ * one that was there both times.
+ *
+ * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads that is not led astray by
+ * what is taken from its top meanwhile. To list a chunk that is none is harmless: it has events.
  */
 #include "inject/walk.h"
 
@@ -28,7 +31,7 @@
 
 enum {
 	WINDOW_BYTES = 64 << 10, CHUNKS_MAX = WINDOW_BYTES / GLIBC_CHUNK_MIN, PAGE = 4096,
-	READ_TRIES = 200, WALK_TRIES = 5, LIST_TRIES = 200, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 1000000, WALK_LIMIT_MS = 20000,
+	READ_TRIES = 200, CALM_TRIES = 8, WALK_TRIES = 5, LIST_TRIES = 50, LIST_READINGS = 3, PASSES = 4, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 1000000, WALK_LIMIT_MS = 20000,
 	LIST_MAX = 1 << 24, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20,
 	THREAD_SCAN_BYTES = 64 << 10, SAMPLES_MAX = 256, PAGES = 512
 };
@@ -293,12 +296,27 @@ static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 	return true;
 }
 
+/* The head of a chunk, which is likely to lie in the page of the one before: that is kept in the first window. */
+static bool list_read(const struct state *state, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
+{
+	uint64_t offset = chunk % PAGE;
+	if (offset + sizeof(*head) > PAGE)
+		return glibc_read(state->walk->pid, chunk, head, sizeof(*head));
+	if (*page != chunk - offset && !glibc_read(state->walk->pid, *page = chunk - offset, state->first, PAGE)) {
+		*page = 0;
+		return false;
+	}
+	memcpy(head, state->first + offset, sizeof(*head));
+	return true;
+}
+
 /* Follow a fast bin to its end. False: it does not lead there now. */
 static bool list_follow(const struct state *state, struct list *list, uint64_t chunk, unsigned bin)
 {
+	uint64_t page = 0;
 	while (chunk) {
 		struct glibc_chunk head;
-		if ((chunk & 15) || list->count >= LIST_MAX || !glibc_read(state->walk->pid, chunk, &head, sizeof(head)) ||
+		if ((chunk & 15) || list->count >= LIST_MAX || !list_read(state, &page, chunk, &head) ||
 		    (head.word & ~(uint64_t)GLIBC_BITS) != (bin + 2) * 16 || !list_add(list, chunk, head.user[0]))
 			return false;
 		chunk = state->glibc.layout->is_mangled ? (chunk + 16) >> 12 ^ head.user[0] : head.user[0];
@@ -322,33 +340,39 @@ static bool list_holds(const struct state *state, const struct list *list)
 	return true;
 }
 
-static bool lists_read_once(const struct state *state, uint64_t address, struct list *list)
+/* One reading of the arena's fast bins to their ends. *holds: nothing of them has changed meanwhile. */
+static bool lists_read_once(const struct state *state, uint64_t address, struct list *list, bool *holds)
 {
 	struct glibc_arena before, after;
 	list->count = 0;
-	if (!glibc_read(state->walk->pid, address, &before, sizeof(before)) || !is_calm(state, &before))
+	if (!glibc_read(state->walk->pid, address, &before, sizeof(before)))
 		return false;
 	for (unsigned bin = 0; bin < GLIBC_FAST_COUNT; bin++)
 		if (!list_follow(state, list, before.fast[bin], bin))
 			return false;
-	return list_holds(state, list) && glibc_read(state->walk->pid, address, &after, sizeof(after)) && is_calm(state, &after) &&
-	       memcmp(before.fast, after.fast, sizeof(before.fast)) == 0;
+	*holds = list_holds(state, list) && glibc_read(state->walk->pid, address, &after, sizeof(after)) &&
+		 memcmp(before.fast, after.fast, sizeof(before.fast)) == 0;
+	return true;
 }
 
+/* One reading is enough if nothing changed; else several, which are not all led astray. */
 static bool lists_read(struct state *state, uint64_t arena)
 {
 	struct list list = {0};
-	bool is_read = false, added;
-	for (int i = 0; i < LIST_TRIES && !is_read; i++) {
-		is_read = lists_read_once(state, arena, &list);
-		if (!is_read && !goes_on(state))
+	int readings = 0;
+	for (int i = 0; i < LIST_TRIES && readings < LIST_READINGS; i++) {
+		bool holds = false, added;
+		if (lists_read_once(state, arena, &list, &holds)) {
+			readings += holds ? LIST_READINGS : 1;
+			for (size_t j = 0; j < list.count; j++)
+				map_add(&state->listed, list.chunks[j], &added);
+		}
+		if (readings < LIST_READINGS && !goes_on(state))
 			break;
 	}
-	for (size_t i = 0; is_read && i < list.count; i++)
-		map_add(&state->listed, list.chunks[i], &added);
 	free(list.chunks);
 	free(list.links);
-	return is_read;
+	return readings >= LIST_READINGS;
 }
 
 /* ---- chains ---- */
@@ -426,12 +450,12 @@ static bool window_take(struct state *state, const struct chain *chain, struct p
 	return true;
 }
 
-/* One window: read twice, with the arena before and after. */
-static enum outcome window_walk(struct state *state, const struct chain *chain, struct place *place)
+/* One window: read twice, with the arena before and after; at best while nobody is at work on that. */
+static enum outcome window_walk(struct state *state, const struct chain *chain, struct place *place, bool has_to_be_calm)
 {
 	struct glibc_arena arena[2];
 	pid_t pid = state->walk->pid;
-	if (!glibc_read(pid, chain->arena, &arena[0], sizeof(arena[0])) || !is_calm(state, &arena[0]))
+	if (!glibc_read(pid, chain->arena, &arena[0], sizeof(arena[0])) || (has_to_be_calm && !is_calm(state, &arena[0])))
 		return BROKEN;
 	uint64_t limit = chain->has_top ? arena[0].top + GLIBC_FENCE : chain->limit, left = limit - place->at, next;
 	if (place->at > limit - GLIBC_FENCE || limit > chain->limit)
@@ -440,7 +464,7 @@ static enum outcome window_walk(struct state *state, const struct chain *chain, 
 	const struct glibc_piece pieces[] = {{place->at, state->first, size}, {place->at, state->second, size},
 					     {chain->arena, &arena[1], sizeof(arena[1])}};
 	uint32_t count;
-	if (!glibc_read_pieces(pid, pieces, 3) || !is_calm(state, &arena[1]) || arena[0].top != arena[1].top)
+	if (!glibc_read_pieces(pid, pieces, 3) || (has_to_be_calm && !is_calm(state, &arena[1])) || arena[0].top != arena[1].top)
 		return BROKEN;
 	enum outcome outcome = window_follow(state, chain, place, limit, size, &count, &next);
 	if (outcome == BROKEN || !window_holds(state, count) || !window_take(state, chain, place, size, count, next))
@@ -454,7 +478,7 @@ static bool chain_walk_once(struct state *state, const struct chain *chain)
 	enum outcome outcome = GOES_ON;
 	int tries = 0;
 	while (outcome != AT_END && tries < READ_TRIES) {
-		outcome = window_walk(state, chain, &place);
+		outcome = window_walk(state, chain, &place, tries < CALM_TRIES);
 		tries = outcome == BROKEN ? tries + 1 : 0;
 		if (outcome == BROKEN && !goes_on(state))
 			break;
@@ -691,7 +715,7 @@ static void walk_once(struct state *state)
 	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 }
 
-/* Of both, sorted, those that are in `other`, too; its heaps have the same numbers. */
+/* Those that are in `other`, too; both are sorted. */
 static void blocks_intersect(struct walk *walk, const struct walk_block *other, size_t other_count)
 {
 	size_t kept = 0, at = 0;
@@ -707,19 +731,31 @@ static void blocks_intersect(struct walk *walk, const struct walk_block *other, 
 	walk->count = kept;
 }
 
+/* Until nothing is missing two times in a row, or not for ever. */
 static void walk_twice(struct state *state)
 {
 	struct walk *walk = state->walk;
-	walk_once(state);
-	calls_await(state->region);
-	struct walk_block *blocks = walk->blocks;
-	size_t count = walk->count;
-	walk->blocks = NULL;
-	walk->count = walk->capacity = walk->bytes = walk->heap_count = 0;
-	walk->missing[0] = 0;
-	walk_once(state);
-	blocks_intersect(walk, blocks, count);
-	free(blocks);
+	bool was_whole = false;
+	for (int i = 0; i < PASSES; i++) {
+		struct walk_block *blocks = walk->blocks;
+		size_t count = walk->count;
+		char missing[sizeof(walk->missing)];
+		memcpy(missing, walk->missing, sizeof(missing));
+		walk->blocks = NULL;
+		walk->count = walk->capacity = walk->bytes = walk->heap_count = 0;
+		walk->missing[0] = 0;
+		walk_once(state);
+		bool is_whole = !walk->missing[0], is_last = i && ((is_whole && was_whole) || i == PASSES - 1 || !goes_on(state));
+		if (is_last)
+			blocks_intersect(walk, blocks, count);
+		if (is_last && is_whole)
+			memcpy(walk->missing, missing, sizeof(missing));
+		free(blocks);
+		if (is_last)
+			break;
+		was_whole = is_whole;
+		calls_await(state->region);
+	}
 	caches_read_again(state);
 	caches_drop(walk, &state->caches);
 }

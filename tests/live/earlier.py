@@ -18,6 +18,7 @@ import time
 
 XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
 PROGRAM, ORACLE = os.path.join(BUILD, "tests/live/earlier"), os.path.join(BUILD, "tests/live/oracle.so")
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 ROUNDS = 100 if os.environ.get("SOAK") else 6
 RECORD = struct.Struct("<IHHIIQQ3QQ")
 RETURNED = 2
@@ -165,9 +166,77 @@ def busy():
     return f"{ROUNDS} rounds, {min(told)} to {max(told)} blocks"
 
 
+def forks():
+    """A child has its parent's earlier blocks, and may give them back."""
+    target = Target(PROGRAM, "forks", 3, 9)
+    count = compare(target, "forks.xht", record(target, "forks.xht"))
+    child = json.loads(subprocess.run([XHEAP, "info", "forks.xht", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)["processes"][1]
+    expect(count // 2 < child["inherited_count"] <= count, f"{child['inherited_count']} blocks were inherited of {count}")
+    return f"{child['inherited_count']} of {count} blocks were inherited"
+
+
+PYTHON = """
+import sys, threading
+kept, is_over = {}, threading.Event()
+def work(seed):
+    for i in range(1 << 62):
+        kept[(seed, i * 7919 % 1500)] = [str(i) * (i % 90), bytearray(i * 31 % 3000)]
+        if i % 100 == 0 and is_over.wait(0.002):
+            return
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+for thread in threads:
+    thread.start()
+is_over.wait(0.1)
+print("filled", flush=True)
+sys.stdin.readline()
+is_over.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def real():
+    """Python, with blocks of its own pools and without."""
+    told = []
+    if not os.path.exists("/usr/bin/python3"):
+        return "no python3"
+    for allocator in ("malloc", "pymalloc"):
+        target = Target("/usr/bin/python3", "-c", PYTHON, PYTHONMALLOC=allocator)
+        told.append(compare(target, "real.xht", record(target, "real.xht")))
+    return f"{told} blocks"
+
+
+def skipped():
+    """What cannot be walked is left out and told: in the summary, and in each report."""
+    if not os.path.exists(JEMALLOC):
+        return "no libjemalloc"
+    target = subprocess.Popen([os.path.join(BUILD, "tests/live/attached"), "idle"], stdin=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=JEMALLOC))
+    time.sleep(0.3)
+    run = subprocess.run([XHEAP, "record", "-o", "skipped.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE, text=True)
+    target.communicate(b"")
+    expect(run.returncode == 0, run.stderr)
+    expect("libjemalloc.so.2 has its own heap" in run.stderr, run.stderr)
+    missing = report("skipped.xht")["earlier"]["missing"]
+    expect(len(missing) == 1 and "libjemalloc.so.2" in missing[0], f"{missing}")
+    text = subprocess.run([XHEAP, "heap", "skipped.xht"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    expect("not all blocks from before are known" in text, text)
+
+
+def sampled():
+    """Of a sample, no free of an earlier block is known: there are none."""
+    target = Target(PROGRAM, "busy", 2, 1)
+    run = subprocess.run([XHEAP, "record", "--sample", "64k", "-o", "sampled.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE,
+                         text=True)
+    target.end()
+    expect(run.returncode == 0 and "the session samples" in run.stderr, run.stderr)
+    doubts = report("sampled.xht")
+    expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
+
+
 def main():
     failed = 0
-    for test in (still, busy):
+    for test in (still, busy, forks, real, skipped, sampled):
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
         began = time.monotonic()
