@@ -83,8 +83,6 @@ static uint32_t checksum_of(const struct bytes *bytes, uint64_t offset)
 
 static void group_times(struct heap_group *group, const struct heap_allocation *allocations, uint32_t count)
 {
-	group->first_ns = INT64_MAX;
-	group->last_ns = group->end_ns = INT64_MIN;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation *row = &allocations[i];
 		bool is_earlier = row->flags & HEAP_EARLIER;
@@ -98,24 +96,79 @@ static void group_times(struct heap_group *group, const struct heap_allocation *
 	}
 }
 
-void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
+void groups_pack(struct groups_packed *packed, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first,
+		 uint32_t count)
 {
-	memory_grow(groups->items, groups->count, groups->capacity);
-	struct heap_group *group = &groups->items[groups->count++];
-	*group = (struct heap_group){.open_count = 0};
+	memory_grow(packed->items, packed->count, packed->capacity);
+	struct heap_group *group = &packed->items[packed->count++];
+	*group = (struct heap_group){.rows_offset = packed->rows.size, .details_offset = packed->details.size,
+				     .first_ns = INT64_MAX, .last_ns = INT64_MIN, .end_ns = INT64_MIN};
 	group_times(group, allocations, count);
-	group->rows_offset = groups->rows.bytes.size;
-	pack_rows(&groups->rows.bytes, allocations, count);
-	group->rows_bytes = (uint32_t)(groups->rows.bytes.size - group->rows_offset);
-	group->rows_checksum = checksum_of(&groups->rows.bytes, group->rows_offset);
-	group->details_offset = groups->details.bytes.size;
-	pack_details(&groups->details.bytes, allocations, details, first, count);
-	group->details_bytes = (uint32_t)(groups->details.bytes.size - group->details_offset);
-	group->details_checksum = checksum_of(&groups->details.bytes, group->details_offset);
+	pack_rows(&packed->rows, allocations, count);
+	group->rows_bytes = (uint32_t)(packed->rows.size - group->rows_offset);
+	group->rows_checksum = checksum_of(&packed->rows, group->rows_offset);
+	pack_details(&packed->details, allocations, details, first, count);
+	group->details_bytes = (uint32_t)(packed->details.size - group->details_offset);
+	group->details_checksum = checksum_of(&packed->details, group->details_offset);
+}
+
+void groups_packed_clear(struct groups_packed *packed)
+{
+	packed->rows.size = packed->details.size = 0;
+	packed->count = 0;
+}
+
+void groups_packed_fini(struct groups_packed *packed)
+{
+	bytes_fini(&packed->rows);
+	bytes_fini(&packed->details);
+	free(packed->items);
+	*packed = (struct groups_packed){0};
+}
+
+static struct heap_group *group_reserve(struct heap_groups *groups, uint32_t at)
+{
+	while (groups->reserved <= at) {
+		memory_grow(groups->items, groups->reserved, groups->capacity);
+		groups->items[groups->reserved++] = (struct heap_group){.end_ns = INT64_MIN};
+	}
+	return &groups->items[at];
+}
+
+/* The group's ends may have come before it. */
+static void group_append(struct heap_groups *groups, const struct heap_group *packed)
+{
+	struct heap_group *group = group_reserve(groups, groups->count), ends = *group;
+	*group = *packed;
+	group->rows_offset += groups->rows.bytes.size;
+	group->details_offset += groups->details.bytes.size;
+	group->ends_offset = ends.ends_offset;
+	group->ends_bytes = ends.ends_bytes;
+	group->end_count = ends.end_count;
+	group->open_count += ends.open_count;
+	group->end_ns = packed->end_ns > ends.end_ns ? packed->end_ns : ends.end_ns;
+	groups->count++;
+}
+
+void groups_append(struct heap_groups *groups, const struct groups_packed *packed)
+{
+	if (packed->rows.has_failed || packed->details.has_failed)
+		memory_exhausted(packed->rows.size);
+	for (uint32_t i = 0; i < packed->count; i++)
+		group_append(groups, &packed->items[i]);
+	bytes_add(&groups->rows.bytes, packed->rows.data, packed->rows.size);
+	bytes_add(&groups->details.bytes, packed->details.data, packed->details.size);
 	if (groups->rows.bytes.size >= GROUPS_CHUNK_BYTES)
 		rows_write(groups);
 	if (groups->details.bytes.size >= GROUPS_CHUNK_BYTES)
 		details_write(groups);
+}
+
+void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
+{
+	groups_packed_clear(&groups->one);
+	groups_pack(&groups->one, allocations, details, first, count);
+	groups_append(groups, &groups->one);
 }
 
 static void groups_fini_writing(struct heap_groups *groups)
@@ -123,12 +176,13 @@ static void groups_fini_writing(struct heap_groups *groups)
 	bytes_fini(&groups->rows.bytes);
 	bytes_fini(&groups->details.bytes);
 	bytes_fini(&groups->ends);
+	groups_packed_fini(&groups->one);
 }
 
 /* They come in any order of the groups, and are read in that of the groups: so they wait. */
 void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count)
 {
-	struct heap_group *group = &groups->items[at];
+	struct heap_group *group = group_reserve(groups, at);
 	group->ends_offset = groups->ends.size;
 	group->end_count = count;
 	pack_ends(&groups->ends, allocations, ends, count);

@@ -26,6 +26,14 @@ struct groups_chunk {
 	uint32_t first;
 };
 
+/** Groups that are packed and not in the table's yet; their offsets are places in these bytes. Zero it to begin. */
+struct groups_packed {
+	struct bytes rows, details;
+	struct heap_group *items;
+	uint32_t count;
+	size_t capacity;
+};
+
 struct heap_groups {
 	int fd;                      /**< -1: in memory */
 	struct bytes memory;
@@ -33,7 +41,9 @@ struct heap_groups {
 	uint64_t end;                /**< of what is written */
 	struct heap_group *items;
 	uint32_t count;
+	uint32_t reserved;           /**< items that are there: of groups to come, with what is known of their ends */
 	size_t capacity;
+	struct groups_packed one;    /**< memory for groups_add() */
 	struct groups_chunk rows, details; /**< being filled */
 	struct bytes ends;           /**< all of them, packed, up to groups_finish() */
 };
@@ -46,7 +56,14 @@ void groups_begin(struct heap_groups *groups, int fd, uint64_t end);
 /** Add a group: `count` allocations from number `first` on, PACK_ROWS of them but in the last group. */
 void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count);
 
-/** Ends of open allocations of a group that was added; allocations[i] is the one of ends[i]. Once for each group. */
+/** The same in two steps, of which the first one, packing behind what is packed already, can be done by any thread. */
+void groups_pack(struct groups_packed *packed, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first,
+		 uint32_t count);
+void groups_append(struct heap_groups *groups, const struct groups_packed *packed);
+void groups_packed_clear(struct groups_packed *packed);
+void groups_packed_fini(struct groups_packed *packed);
+
+/** Ends of open allocations of a group, which may be added later; allocations[i] is the one of ends[i]. Once for each group. */
 void groups_add_ends(struct heap_groups *groups, uint32_t group, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count);
 
 /** All that was added can be read now. When the file could not be written any more (a full disk), all is in memory: error says why. */

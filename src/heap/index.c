@@ -41,7 +41,8 @@ static bool is_trusted(const struct stat *index, const struct stat *trace)
 static size_t tables_bytes(const struct heap_index_head *head)
 {
 	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
-	       head->process_count * sizeof(struct heap_process);
+	       head->process_count * sizeof(struct heap_process) + head->numbers_count * sizeof(struct heap_numbers) +
+	       head->use_count * sizeof(struct heap_use);
 }
 
 static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
@@ -49,6 +50,7 @@ static bool head_is_good(const struct heap_index_head *head, const struct heap_i
 	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
 	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) && !memcmp(&head->trace, of, sizeof(*of)) &&
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS && head->process_count == dictionary->process_count &&
+	       (head->numbers_count ? head->numbers_count == head->site_count : !head->use_count) &&
 	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
 }
 
@@ -66,6 +68,31 @@ static bool sites_are_good(const struct heap_table *table)
 	return true;
 }
 
+/* Sums of more than there is would be a lot of room for lifetimes. */
+static bool sums_are_good(const struct heap_table *table)
+{
+	const struct heap_sums *sums = &table->sums;
+	uint64_t count = 0;
+	for (uint32_t i = 0; sums->numbers && i < table->site_count; i++) {
+		if (sums->numbers[i].recorded_count > table->count)
+			return false;
+		count += sums->numbers[i].recorded_count;
+	}
+	for (size_t i = 0; i < sums->use_count; i++)
+		if (sums->uses[i].cell >= table->site_count || sums->uses[i].thread >= table->dictionary->thread_count)
+			return false;
+	return count <= table->count;
+}
+
+static void *array_read(const uint8_t **at, size_t count, size_t size)
+{
+	void *array = memory_resize(NULL, count, size);
+	if (count)
+		memcpy(array, *at, count * size);
+	*at += count * size;
+	return array;
+}
+
 static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
 {
 	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
@@ -79,17 +106,17 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace))};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
-	table->groups.items = memory_resize(NULL, head->group_count, sizeof(*table->groups.items));
-	table->sites = memory_resize(NULL, head->site_count, sizeof(*table->sites));
-	table->processes = memory_resize(NULL, head->process_count, sizeof(*table->processes));
 	const uint8_t *at = tables;
-	memcpy(table->groups.items, at, head->group_count * sizeof(*table->groups.items));
-	at += head->group_count * sizeof(*table->groups.items);
-	memcpy(table->sites, at, head->site_count * sizeof(*table->sites));
-	at += head->site_count * sizeof(*table->sites);
-	memcpy(table->processes, at, head->process_count * sizeof(*table->processes));
+	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
+	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
+	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
+	table->sums.use_count = head->use_count;
+	if (head->numbers_count) {
+		table->sums.numbers = array_read(&at, head->numbers_count, sizeof(*table->sums.numbers));
+		table->sums.uses = array_read(&at, head->use_count, sizeof(*table->sums.uses));
+	}
 	free(tables);
-	if (sites_are_good(table))
+	if (sites_are_good(table) && sums_are_good(table))
 		return table;
 	heap_table_free(table);
 	return NULL;
@@ -166,7 +193,9 @@ static bool tables_write(const struct heap_table *table, struct heap_index_head 
 	XXH3_64bits_reset(hash);
 	bool is_written = append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
 			  append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
-			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes));
+			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
+			  append(groups->fd, hash, &offset, table->sums.numbers, head->numbers_count * sizeof(*table->sums.numbers)) &&
+			  append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
 	head->tables_checksum = XXH3_64bits_digest(hash);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
@@ -200,6 +229,8 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	head.group_count = groups->count;
 	head.site_count = table->site_count;
 	head.process_count = table->dictionary->process_count;
+	head.numbers_count = table->sums.numbers ? table->site_count : 0;
+	head.use_count = (uint32_t)table->sums.use_count;
 	head.unknown_frees = table->unknown_frees;
 	head.order_conflicts = table->order_conflicts;
 	head.duration_ns = table->duration_ns;

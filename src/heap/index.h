@@ -3,7 +3,7 @@
  * A table that stays: the next question about the trace reads it in place of the trace. It is never needed, and made anew when the trace has
  * changed. What is read is not trusted: a table with rows that cannot be is_damaged, and then none of its answers counts.
  *
- *     head (struct heap_index_head, 4096 bytes kept free), chunks of packed groups (heap/groups.h), groups, sites, processes
+ *     head (struct heap_index_head, 4096 bytes kept free), chunks of packed groups (heap/groups.h), groups, sites, processes, sums' numbers and uses
  */
 #ifndef XHEAP_HEAP_INDEX_H
 #define XHEAP_HEAP_INDEX_H
@@ -24,8 +24,9 @@ struct heap_index_head {
 	char magic[HEAP_INDEX_MAGIC_BYTES];
 	uint32_t head_bytes, group_rows; /**< of this struct; PACK_ROWS */
 	struct heap_index_trace trace;
-	uint64_t tables_offset;      /**< groups, then sites, then processes: arrays of the structs of heap/groups.h and heap/table.h */
+	uint64_t tables_offset;      /**< of the arrays, of the structs of heap/groups.h and heap/table.h */
 	uint32_t count, group_count, site_count, process_count;
+	uint32_t numbers_count, use_count; /**< of the sums; none of both when they are not known */
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;
 	struct heap_peak peak;

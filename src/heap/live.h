@@ -3,6 +3,7 @@
 #ifndef XHEAP_HEAP_LIVE_H
 #define XHEAP_HEAP_LIVE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** A block's address and what is known of it; meanings of the numbers are the caller's. */
@@ -17,18 +18,56 @@ struct live {
 	uint32_t count, bits;
 };
 
+/** Make room for more. */
+void live_rehash(struct live *live);
+
+static inline uint32_t live_place(const struct live *live, uint64_t address)
+{
+	return (uint32_t)((address >> 4 ^ address << 60) * 0x9e3779b97f4a7c15u >> (64 - live->bits));
+}
+
+static inline struct live_cell *live_probe(const struct live *live, uint64_t address)
+{
+	uint32_t mask = (1u << live->bits) - 1, place = live_place(live, address);
+	while (live->cells[place].address && live->cells[place].address != address)
+		place = (place + 1) & mask;
+	return &live->cells[place];
+}
+
 /** The cell of the address, or NULL. Valid until the next live_add() or live_remove(). */
-struct live_cell *live_find(const struct live *live, uint64_t address);
+static inline struct live_cell *live_find(const struct live *live, uint64_t address)
+{
+	if (!live->cells || !address)
+		return NULL;
+	struct live_cell *cell = live_probe(live, address);
+	return cell->address ? cell : NULL;
+}
 
 /** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
-struct live_cell *live_add(struct live *live, uint64_t address);
+static inline struct live_cell *live_add(struct live *live, uint64_t address)
+{
+	if (!live->cells || live->count >= (1u << live->bits) / 8 * 5)
+		live_rehash(live);
+	struct live_cell *cell = live_probe(live, address);
+	if (!cell->address) {
+		*cell = (struct live_cell){address, UINT32_MAX, UINT32_MAX};
+		live->count++;
+	}
+	return cell;
+}
 
 /** The cell will be asked for soon. */
-void live_expect(const struct live *live, uint64_t address);
+static inline void live_expect(const struct live *live, uint64_t address)
+{
+	if (live->cells)
+		__builtin_prefetch(&live->cells[live_place(live, address)], 1);
+}
 
 /** Forget the cell that was found or added last. */
 void live_remove(struct live *live, struct live_cell *cell);
 
+/** Forget all of them. */
+void live_clear(struct live *live);
 void live_fini(struct live *live);
 
 #endif

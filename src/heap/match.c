@@ -24,8 +24,13 @@
  *
  * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
  *
- * Memory.  The newest rows are in a ring. Groups that fall out of it are packed and written; those of their rows that are still
- *   live survive beside, and when the last one of them has ended, their ends are packed, too (heap/groups.h).
+ * Memory.  The newest rows are in a ring. Those that fall out of it are packed (heap/packing.h); those of them that are still
+ *   live survive beside, and when the last one of a group has ended, their ends are packed, too (heap/survivors.h).
+ *
+ * Time.  An event block that no other thread has points in is matched by itself when it is decoded (heap/within.h), as most blocks of memory
+ *   begin and end in one. Such rows never pass through here. Where all that the event block ends is live and nothing lives where it begins
+ *   something, what is left is done at once: the sequence of its points could only come to the same. Else, and in all that is
+ *   longer than Begin and End, it is gone through point by point.
  */
 #include "heap/table.h"
 
@@ -36,16 +41,19 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "heap/born.h"
 #include "heap/live.h"
+#include "heap/numbers.h"
+#include "heap/packing.h"
 #include "heap/peak.h"
 #include "heap/sample.h"
 #include "heap/stream.h"
+#include "heap/survivors.h"
+#include "heap/within.h"
 
-enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, GROUP_WORDS = PACK_ROWS / 64,
-       PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
-#define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
 
 /* An inherited block that a child gave back. */
 struct copy {
@@ -63,12 +71,6 @@ struct stray {
 	uint32_t heap;
 	uint8_t end;
 };
-
-static uint32_t slack_of(uint64_t size_bytes, uint64_t usable_bytes)
-{
-	uint64_t slack = usable_bytes > size_bytes ? usable_bytes - size_bytes : 0;
-	return slack < UINT32_MAX ? (uint32_t)slack : UINT32_MAX;
-}
 
 struct matching_process {
 	struct live live;
@@ -95,20 +97,6 @@ struct level {
 	bool has_gone_back;           /* something changed at an earlier time than the change before it: the peak is none */
 };
 
-/* A row that lived when its group was written. */
-struct survivor {
-	struct heap_allocation allocation;
-	uint32_t end_thread;
-	uint8_t row;                  /* of its group */
-};
-
-struct survivors {
-	uint64_t is_one[GROUP_WORDS]; /* by row of the group */
-	uint8_t before[GROUP_WORDS];  /* of the words before */
-	uint32_t count, live;
-	struct survivor items[];
-};
-
 /* What a process that has to do with a fork remembers of each of its rows. */
 struct history {
 	uint32_t before;              /* the row of this address before it, or HEAP_NONE */
@@ -122,14 +110,19 @@ struct matching {
 	struct heap_allocation *ring;
 	struct heap_details *ring_details;
 	uint32_t written;             /* rows before are not in the ring any more */
-	struct survivors **survivors; /* by group */
+	struct survivors *survivors;
+	struct heap_stream *stream;
+	struct packing *packing;
 	struct history *history;      /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
 	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site that was asked for last */
-	size_t site_capacity;
+	size_t site_capacity, numbers_capacity, use_capacity;
+	struct map seen;              /* site and thread */
+	uint32_t *last_user;          /* by site: the thread that allocated there last */
+	size_t user_capacity;
 	struct copy *copies;
 	size_t copy_count, copy_capacity;
 	struct stray *strays;         /* from stray_first on, in order of time */
@@ -172,15 +165,6 @@ static void level_change(struct level *level, int64_t time_ns, uint64_t bytes)
 
 /* ---- rows ---- */
 
-static struct survivor *survivor_find(struct survivors *survivors, uint32_t row)
-{
-	uint32_t word = row / 64;
-	if (!survivors || !(survivors->is_one[word] >> row % 64 & 1))
-		return NULL;
-	uint32_t place = survivors->before[word] + (uint32_t)__builtin_popcountll(survivors->is_one[word] & ((UINT64_C(1) << row % 64) - 1));
-	return &survivors->items[place];
-}
-
 /* A row that is live, else NULL. */
 static struct heap_allocation *live_row(const struct matching *matching, uint32_t id)
 {
@@ -188,7 +172,7 @@ static struct heap_allocation *live_row(const struct matching *matching, uint32_
 	if (id & COPY_BIT)
 		return NULL;
 	if (id < matching->written) {
-		struct survivor *survivor = survivor_find(matching->survivors[id / PACK_ROWS], id % PACK_ROWS);
+		struct survivor *survivor = survivors_find(matching->survivors, id);
 		row = survivor ? &survivor->allocation : NULL;
 	}
 	return row && row->end == HEAP_END_OPEN ? row : NULL;
@@ -204,50 +188,18 @@ static bool is_live(const struct matching *matching, uint32_t id)
 	return live_row(matching, id) != NULL;
 }
 
-/* All of the group's rows have ended, or the trace has. */
-static void survivors_write(struct matching *matching, uint32_t group)
-{
-	struct survivors *survivors = matching->survivors[group];
-	struct heap_allocation allocations[PACK_ROWS];
-	struct pack_end ends[PACK_ROWS];
-	uint32_t count = 0;
-	matching->survivors[group] = NULL;
-	for (uint32_t i = 0; survivors && i < survivors->count; i++) {
-		const struct survivor *survivor = &survivors->items[i];
-		const struct heap_allocation *row = &survivor->allocation;
-		if (row->end == HEAP_END_OPEN)
-			continue;
-		allocations[count] = *row;
-		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, row->end_ns};
-	}
-	if (count)
-		groups_add_ends(&matching->table->groups, group, allocations, ends, count);
-	free(survivors);
-}
-
-/* Write the oldest group of the ring. */
+/* Have the oldest rows of the ring packed, up to the end of a group. */
 static void ring_write(struct matching *matching)
 {
-	struct heap_table *table = matching->table;
-	uint32_t left = table->count - matching->written, count = left < PACK_ROWS ? left : PACK_ROWS, live = 0;
-	const struct heap_allocation *rows = &matching->ring[matching->written % RING_ROWS];
-	groups_add(&table->groups, rows, &matching->ring_details[matching->written % RING_ROWS], matching->written, count);
+	uint32_t first = matching->written, left = matching->table->count - first, room = PACK_ROWS - first % PACK_ROWS;
+	uint32_t count = left < room ? left : room;
+	const struct heap_allocation *rows = &matching->ring[first % RING_ROWS];
+	packing_add(matching->packing, rows, &matching->ring_details[first % RING_ROWS], count);
 	for (uint32_t i = 0; i < count; i++)
-		live += rows[i].end == HEAP_END_OPEN;
-	if (live) {
-		struct survivors *survivors = memory_resize(NULL, 1, sizeof(*survivors) + live * sizeof(*survivors->items));
-		*survivors = (struct survivors){.live = live};
-		for (uint32_t i = 0; i < count; i++) {
-			if (rows[i].end != HEAP_END_OPEN)
-				continue;
-			survivors->is_one[i / 64] |= UINT64_C(1) << i % 64;
-			for (uint32_t word = i / 64 + 1; word < GROUP_WORDS; word++)
-				survivors->before[word]++;
-			survivors->items[survivors->count++] = (struct survivor){rows[i], HEAP_NONE, (uint8_t)i};
-		}
-		matching->survivors[matching->written / PACK_ROWS] = survivors;
-	}
+		if (rows[i].end == HEAP_END_OPEN)
+			survivors_add(matching->survivors, first + i, &rows[i]);
 	matching->written += count;
+	survivors_complete(matching->survivors, matching->written);
 }
 
 static const struct heap_site earlier_site = {0, HEAP_NONE};
@@ -264,6 +216,10 @@ static uint32_t site_add(struct matching *matching, struct heap_site site)
 	if (added) {
 		*id = table->site_count;
 		memory_grow(table->sites, table->site_count, matching->site_capacity);
+		memory_grow(table->sums.numbers, table->site_count, matching->numbers_capacity);
+		memory_grow(matching->last_user, table->site_count, matching->user_capacity);
+		table->sums.numbers[table->site_count] = (struct heap_numbers){0};
+		matching->last_user[table->site_count] = HEAP_NONE;
 		table->sites[table->site_count++] = site;
 	}
 	*note = (struct site_note){site.entry, *id};
@@ -272,9 +228,21 @@ static uint32_t site_add(struct matching *matching, struct heap_site site)
 
 static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
 {
-	if (block->kind[row] == EVENT_EARLIER)
-		return site_add(matching, earlier_site);
-	return site_add(matching, (struct heap_site){block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]});
+	return site_add(matching, born_site(block, row));
+}
+
+static void site_use(struct matching *matching, uint32_t site, uint32_t thread)
+{
+	struct heap_sums *sums = &matching->table->sums;
+	bool added;
+	if (matching->last_user[site] == thread)
+		return;
+	matching->last_user[site] = thread;
+	map_add(&matching->seen, map_pair(site, thread), &added);
+	if (!added)
+		return;
+	memory_grow(sums->uses, sums->use_count, matching->use_capacity);
+	sums->uses[sums->use_count++] = (struct heap_use){site, thread};
 }
 
 /* A live row at the end of the table. */
@@ -290,6 +258,8 @@ static uint32_t row_add(struct matching *matching, const struct heap_allocation 
 	struct heap_weight weight = heap_weigh(table, row);
 	process->live_count += weight.count;
 	process->live_bytes += weight.bytes;
+	numbers_begin(&table->sums.numbers[row->site], row->size_bytes, row->flags);
+	site_use(matching, row->site, row->thread);
 	/* What was there before the trace was live all the time. */
 	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
 	return id;
@@ -297,37 +267,26 @@ static uint32_t row_add(struct matching *matching, const struct heap_allocation 
 
 static uint32_t allocation_add(struct matching *matching, const struct point *point)
 {
-	const struct trace_block *block = point->block;
-	uint64_t size_bytes = block->size[point->row], previous = block->previous[point->row];
-	bool is_realloc = block->kind[point->row] == EVENT_REALLOC && previous;
-	bool is_earlier = block->kind[point->row] == EVENT_EARLIER;
-	const struct heap_allocation row = {
-		.birth_ns = is_earlier ? 0 : point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
-		.size_bytes = size_bytes < SIZE_BYTES_MAX ? size_bytes : SIZE_BYTES_MAX,
-		.flags = (is_realloc ? HEAP_REALLOC : 0) | (is_realloc && previous != point->address ? HEAP_MOVED : 0) |
-			 (is_earlier ? HEAP_EARLIER : 0),
-		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
-		.thread = point->thread, .heap = block->heap[point->row],
-	};
-	const struct heap_details details = {
-		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
-		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
+	struct heap_allocation row;
+	struct heap_details details;
+	born_allocation(&row, point->block, &(struct heap_place){point->time_ns, point->row, HEAP_POINT_BEGIN});
+	row.site = site_of(matching, point->block, point->row);
+	born_details(&details, point->block, point->row);
+	details.previous = row.flags & HEAP_REALLOC ? matching->last_taken[point->thread] : HEAP_NONE;
 	matching->last_taken[point->thread] = HEAP_NONE;
 	return row_add(matching, &row, &details);
 }
 
-/* End a live row. thread: that did it, or HEAP_NONE. */
-static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+/* End a live row without a word to the level. thread: that did it, or HEAP_NONE. */
+static void row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
 {
-	struct heap_allocation *row = live_row(matching, id);
-	if (!row)
-		return;
 	struct heap_process *process = &matching->table->processes[process_of(matching, row)];
+	struct heap_weight weight = heap_weigh(matching->table, row);
+	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */
 	row->end = (uint8_t)end;
 	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
 	row->end_site = site;
-	struct heap_weight weight = heap_weigh(matching->table, row);
-	level_change(&matching->level, row->end_ns, 0 - weight.bytes);
+	numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end, row->flags);
 	if (end != HEAP_END_EXIT) {
 		process->live_count -= weight.count;
 		process->live_bytes -= weight.bytes;
@@ -336,10 +295,17 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 		matching->ring_details[id % RING_ROWS].end_thread = thread;
 		return;
 	}
-	struct survivors *survivors = matching->survivors[id / PACK_ROWS];
-	survivor_find(survivors, id % PACK_ROWS)->end_thread = thread;
-	if (!--survivors->live)
-		survivors_write(matching, id / PACK_ROWS);
+	survivors_find(matching->survivors, id)->end_thread = thread;
+	survivors_end(matching->survivors, id);
+}
+
+static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+{
+	struct heap_allocation *row = live_row(matching, id);
+	if (!row)
+		return;
+	level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
+	row_end(matching, id, row, end, time_ns, site, thread);
 }
 
 /* ---- contradictions ---- */
@@ -380,7 +346,7 @@ static void earlier_end(struct matching *matching, const struct stray *stray)
 		matching->table->processes[stray->process].inherited_freed++;
 		return;
 	}
-	uint64_t size_bytes = stray->earlier_bytes < SIZE_BYTES_MAX ? stray->earlier_bytes : SIZE_BYTES_MAX;
+	uint64_t size_bytes = stray->earlier_bytes < BORN_SIZE_MAX ? stray->earlier_bytes : BORN_SIZE_MAX;
 	const struct heap_allocation row = {
 		.birth_ns = 0, .end_ns = INT64_MAX, .end = HEAP_END_OPEN, .size_bytes = size_bytes, .flags = HEAP_EARLIER,
 		.site = site_add(matching, earlier_site), .end_site = HEAP_NONE, .thread = stray->thread, .heap = stray->heap};
@@ -585,7 +551,7 @@ static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
 	struct live_cell *cell = live_find(&process->live, point->address);
-	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
+	unsigned end = born_end(point->block, point->row);
 	uint32_t made = matching->last_made[point->thread];
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
 	uint64_t earlier_bytes = measure_take(matching, point);
@@ -670,12 +636,6 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
-static uint64_t address_at(const struct trace_block *block, const struct heap_place *at)
-{
-	bool is_taken = at->kind == HEAP_POINT_END && block->kind[at->row] == EVENT_REALLOC;
-	return is_taken ? block->previous[at->row] : block->address[at->row];
-}
-
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
 {
 	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
@@ -683,7 +643,7 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
-	point.address = address_at(block, at);
+	point.address = born_address(block, at);
 	switch (at->kind) {
 	case HEAP_POINT_BEGIN:
 		point_begin(matching, &point);
@@ -699,12 +659,160 @@ static void matching_point(struct matching *matching, const struct trace_block *
 	}
 }
 
+/* ---- event blocks that were matched by themselves ---- */
+
+/* What it ends was allocated long ago and lies anywhere in memory. */
+static void plain_expect(const struct matching *matching, const struct within *within, uint32_t i)
+{
+	const struct within_end *ends = &within->ends[i];
+	if (i + 2 * AHEAD < within->end_count && ends[2 * AHEAD].id < matching->written)
+		survivors_expect(matching->survivors, ends[2 * AHEAD].id);
+	if (i + AHEAD < within->end_count && ends[AHEAD].id < matching->written)
+		survivors_expect_more(matching->survivors, ends[AHEAD].id);
+}
+
+/* What the event block ends: false when some of it is not live, or not only it. */
+static bool plain_find_ends(struct matching *matching, const struct live *live, struct within *within)
+{
+	struct within_end *ends = within->ends;
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		if (i + AHEAD < within->end_count)
+			live_expect(live, ends[i + AHEAD].address);
+		const struct live_cell *cell = live_find(live, ends[i].address);
+		if (!cell || cell->other != HEAP_NONE)
+			return false;
+		ends[i].id = cell->current;
+	}
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		plain_expect(matching, within, i);
+		if (!is_live(matching, ends[i].id))
+			return false;
+	}
+	return true;
+}
+
+static bool plain_is_fresh(const struct live *live, const struct within *within)
+{
+	for (uint32_t i = 0; i < within->fresh_count; i++) {
+		if (i + AHEAD < within->fresh_count)
+			live_expect(live, within->fresh[i + AHEAD]);
+		if (live_find(live, within->fresh[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the run could only come to what its event block tells by itself; what it ends is known then. */
+static bool run_is_plain(struct matching *matching, const struct heap_run *run)
+{
+	struct within *within = run->within;
+	struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
+	if (!within || !within->is_plain || process->keeps_history)
+		return false;
+	if (run->places[0].time_ns >= matching->next_moment_ns)
+		matching_advance(matching, run->places[0].time_ns);
+	strays_expire(matching, run->places[0].time_ns);
+	if (matching->stray_count || run->places[run->count - 1].time_ns >= matching->next_moment_ns)
+		return false;
+	return plain_find_ends(matching, &process->live, within) && plain_is_fresh(&process->live, within);
+}
+
+static void plain_end(struct matching *matching, struct within *within, uint32_t thread)
+{
+	struct live *live = &matching->processes[matching->table->dictionary->threads[thread].process].live;
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		const struct within_end *end = &within->ends[i];
+		if (i + AHEAD < within->end_count)
+			live_expect(live, end[AHEAD].address);
+		plain_expect(matching, within, i);
+		struct heap_allocation *row = live_row(matching, end->id);
+		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_made[thread])
+			row->flags |= HEAP_TEMPORARY;
+		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
+		within->sum_bytes -= row->size_bytes;
+		row_end(matching, end->id, row, end->end, end->time_ns, within->site_ids[end->site], thread);
+		live_remove(live, live_find(live, end->address));
+	}
+}
+
+/* What reallocs of the event block took. Both points of a realloc are in the same one. */
+static void plain_take(const struct within *within, uint32_t first)
+{
+	for (uint32_t i = 0; i < within->taken_count; i++) {
+		uint32_t from = within->taken[i].from;
+		within->details[within->taken[i].row].previous = from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
+	}
+}
+
+/* What begins in the event block and lives on. */
+static void plain_begin(struct matching *matching, const struct within *within, uint32_t first, uint32_t thread)
+{
+	uint32_t process = matching->table->dictionary->threads[thread].process;
+	struct live *live = &matching->processes[process].live;
+	for (uint32_t i = 0; i < within->open_count; i++) {
+		uint32_t row = within->open[i];
+		if (i + AHEAD < within->open_count)
+			live_expect(live, within->details[within->open[i + AHEAD]].address);
+		struct heap_allocation allocation = within->rows[row];
+		allocation.site = within->site_ids[allocation.site];
+		live_add(live, within->details[row].address)->current = first + row;
+		survivors_add(matching->survivors, first + row, &allocation);
+	}
+	matching->table->processes[process].live_count += within->open_count;
+	matching->table->processes[process].live_bytes += within->open_bytes;
+}
+
+/* Only where it can have been more than it ever was, each change is looked at. */
+static void plain_level(struct level *level, const struct within *within, const struct heap_run *run)
+{
+	int64_t first_ns = run->places[0].time_ns;
+	if (level->live_bytes + within->most_bytes > level->peak.bytes) {
+		for (uint32_t i = 0; i < run->count; i++)
+			level_change(level, run->places[i].time_ns, within->changes[i]);
+		return;
+	}
+	level_change(level, first_ns, within->sum_bytes);
+	level->time_ns = run->places[run->count - 1].time_ns;
+}
+
+static void matching_plain(struct matching *matching, const struct heap_run *run)
+{
+	struct heap_table *table = matching->table;
+	struct within *within = run->within;
+	uint32_t thread = run->block->thread;
+	int64_t last_ns = run->places[run->count - 1].time_ns;
+	while (matching->written < table->count)
+		ring_write(matching);
+	uint32_t first = table->count;
+	for (uint32_t i = 0; i < within->site_count; i++) {
+		uint32_t site = within->site_ids[i] = site_add(matching, within->sites[i]);
+		heap_numbers_add(&table->sums.numbers[site], &within->numbers[i]);
+		if (within->numbers[i].total_count)
+			site_use(matching, site, thread);
+	}
+	plain_end(matching, within, thread);
+	plain_take(within, first);
+	plain_begin(matching, within, first, thread);
+	plain_level(&matching->level, within, run);
+	matching->last_taken[thread] = HEAP_NONE;
+	matching->last_made[thread] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
+	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
+	table->count += within->count;
+	matching->written = table->count;
+	survivors_complete(matching->survivors, matching->written);
+	packing_add_within(matching->packing, heap_stream_keep(matching->stream));
+}
+
 static void matching_run(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	if (run_is_plain(matching, run)) {
+		matching_plain(matching, run);
+		return;
+	}
 	for (uint32_t i = 0; i < run->count; i++) {
 		if (i + AHEAD < run->count)
-			live_expect(live, address_at(run->block, &run->places[i + AHEAD]));
+			live_expect(live, born_address(run->block, &run->places[i + AHEAD]));
 		matching_point(matching, run->block, &run->places[i]);
 	}
 }
@@ -820,10 +928,13 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
 	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
-	matching->survivors = memory_zeroed(matching->most / PACK_ROWS + 1, sizeof(struct survivors *));
+	matching->survivors = survivors_new(&table->groups, matching->most);
 	matching->history = matching->start_count ? history_reserve(matching->most) : NULL;
 	if (matching->start_count && !matching->history)
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
+	/* What a sample says takes all of the table to tell. */
+	matching->stream = heap_stream_new(trace, table->sample_bytes ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, INT64_MIN, INT64_MAX);
+	matching->packing = packing_new(&table->groups, matching->stream);
 	return 0;
 }
 
@@ -842,6 +953,21 @@ static void matching_find_peak(struct matching *matching)
 	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
 }
 
+/* Where it takes more than beginnings and ends to tell, they are not known. */
+static void matching_finish_sums(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	bool has_losses = false;
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		has_losses |= table->processes[i].last_loss_ns != INT64_MIN;
+	heap_uses_sort(table->sums.uses, table->sums.use_count);
+	if (!has_losses && !matching->level.has_gone_back && !table->sample_bytes)
+		return;
+	free(table->sums.numbers);
+	free(table->sums.uses);
+	table->sums = (struct heap_sums){.numbers = NULL};
+}
+
 static void matching_finish(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
@@ -852,10 +978,11 @@ static void matching_finish(struct matching *matching)
 			process_end(matching, i, true);
 	while (matching->written < table->count)
 		ring_write(matching);
-	for (uint32_t group = 0; group < table->groups.count; group++)
-		survivors_write(matching, group);
+	packing_finish(matching->packing);
+	survivors_finish(matching->survivors);
 	groups_finish(&table->groups);
 	matching_find_peak(matching);
+	matching_finish_sums(matching);
 }
 
 static void matching_fini(struct matching *matching)
@@ -864,14 +991,16 @@ static void matching_fini(struct matching *matching)
 		live_fini(&matching->processes[i].live);
 		map_fini(&matching->processes[i].measured);
 	}
-	for (uint32_t group = 0; matching->survivors && group < matching->most / PACK_ROWS + 1; group++)
-		free(matching->survivors[group]);
+	packing_free(matching->packing);
+	heap_stream_free(matching->stream);
+	survivors_free(matching->survivors);
 	if (matching->history)
 		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
-	free(matching->survivors);
 	free(matching->ring);
 	free(matching->ring_details);
 	map_fini(&matching->site_ids);
+	map_fini(&matching->seen);
+	free(matching->last_user);
 	free(matching->processes);
 	free(matching->last_made);
 	free(matching->last_taken);
@@ -883,26 +1012,30 @@ static void matching_fini(struct matching *matching)
 	free(matching->gaps);
 }
 
+static int matching_all(struct matching *matching, const struct heap_build *how, struct diag *diag)
+{
+	struct heap_run run;
+	uint64_t done = 0, told = 0;
+	int status;
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0) {
+		matching_run(matching, &run);
+		done += run.count;
+		if (!how->progress || done - told < PROGRESS_POINTS)
+			continue;
+		how->progress(how->cookie, done, matching->most);
+		told = done;
+	}
+	return status;
+}
+
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
 {
 	const struct heap_build nameless = {.fd = -1};
 	struct matching matching = {0};
 	how = how ? how : &nameless;
 	int error = matching_init(&matching, trace, how, diag);
-	if (!error) {
-		struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
-		struct heap_run run;
-		uint64_t done = 0, told = 0;
-		while ((error = heap_stream_run(stream, &run, diag)) > 0) {
-			matching_run(&matching, &run);
-			done += run.count;
-			if (!how->progress || done - told < PROGRESS_POINTS)
-				continue;
-			how->progress(how->cookie, done, matching.most);
-			told = done;
-		}
-		heap_stream_free(stream);
-	}
+	if (!error)
+		error = matching_all(&matching, how, diag);
 	if (!error)
 		matching_finish(&matching);
 	matching_fini(&matching);
@@ -921,6 +1054,8 @@ void heap_table_free(struct heap_table *table)
 	groups_fini(&table->groups);
 	free(table->is_damaged);
 	free(table->sites);
+	free(table->sums.numbers);
+	free(table->sums.uses);
 	free(table->processes);
 	free(table);
 }

@@ -7,6 +7,9 @@
 enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
 enum { STATE_FLAGS_SHIFT = 4, STATE_END_MASK = 15 };
 
+/* Code for the processor's widest registers, too: it is chosen when the program starts. */
+#define WIDE_REGISTERS __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+
 /* ---- columns ---- */
 
 static unsigned bits_of(uint64_t number)
@@ -38,28 +41,43 @@ static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned wid
 	return best;
 }
 
-static void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
+/* Two numbers as one, as long as that can be: there are fewer to be put behind each other then. */
+static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t (*joined)[PACK_ROWS], const uint64_t *numbers, uint32_t *count, unsigned *width)
 {
-	uint64_t mask = width == WHOLE ? UINT64_MAX : (UINT64_C(1) << width) - 1, gathered = 0;
+	uint64_t mask = *width == WHOLE ? UINT64_MAX : (UINT64_C(1) << *width) - 1;
+	for (uint32_t i = 0; i < *count; i++)
+		joined[0][i] = numbers[i] & mask;
+	for (; *width <= WIDE / 2 && *count % 2 == 0 && *count; *width *= 2) {
+		const uint64_t *from = joined[0];
+		*count /= 2;
+		for (uint32_t i = 0; i < *count; i++)
+			joined[1][i] = from[2 * i] | from[2 * i + 1] << *width;
+		memcpy(joined[0], joined[1], *count * sizeof(*joined[0]));
+	}
+	return joined[0];
+}
+
+static inline __attribute__((always_inline)) void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
+{
+	uint64_t joined[2][PACK_ROWS], gathered = 0;
 	unsigned filled = 0;
 	if (!width || !bytes_reserve(bytes, (size_t)count * sizeof(uint64_t) + sizeof(uint64_t)))
 		return;
+	numbers = join_bits(joined, numbers, &count, &width);
+	if (width == WHOLE) {
+		bytes_add(bytes, numbers, count * sizeof(*numbers));
+		return;
+	}
 	uint8_t *at = bytes->data + bytes->size;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t number = numbers[i] & mask;
-		gathered |= number << filled;
-		if (filled + width < WHOLE) {
-			filled += width;
-			continue;
-		}
+		gathered |= numbers[i] << filled;
 		memcpy(at, &gathered, sizeof(gathered));
-		at += sizeof(gathered);
-		unsigned taken = WHOLE - filled;
-		gathered = taken < WHOLE ? number >> taken : 0;
-		filled = width - taken;
+		filled += width;
+		at += filled / BYTE;
+		gathered >>= filled / BYTE * BYTE;
+		filled %= BYTE;
 	}
-	memcpy(at, &gathered, sizeof(gathered));
-	bytes->size = (size_t)(at - bytes->data) + (filled + BYTE - 1) / BYTE;
+	bytes->size = (size_t)(at - bytes->data) + (filled > 0);
 }
 
 /* The places of numbers that have more bits. */
@@ -88,7 +106,7 @@ static bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t 
 }
 
 /* The numbers are changed: the least one is taken off. */
-static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
+WIDE_REGISTERS static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
 {
 	uint64_t least = UINT64_MAX, used = 0;
 	uint8_t places[PACK_ROWS + 1];
@@ -127,21 +145,37 @@ static uint64_t load64(const uint8_t *at)
 	return number;
 }
 
+/* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all that tells where they are. */
+static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+{
+	uint64_t mask = (UINT64_C(1) << width) - 1;
+	uint32_t i = 0;
+	for (; i + BYTE <= count; i += BYTE, at += width)
+		for (unsigned k = 0; k < BYTE; k++)
+			numbers[i + k] = least + (load64(at + k * width / BYTE) >> k * width % BYTE & mask);
+	for (unsigned k = 0; i < count; i++, k++)
+		numbers[i] = least + (load64(at + k * width / BYTE) >> k * width % BYTE & mask);
+}
+
+/* X(width): those up to WIDE. */
+#define EIGHT_WIDTHS(X, from) X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
+#define WIDTHS_TO_WIDE(X) EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
+
 static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
 {
-	if (!width) {
+	switch (width) {
+	case 0:
 		for (uint32_t i = 0; i < count; i++)
 			numbers[i] = least;
-		return;
-	}
-	if (width == WHOLE) {
+		break;
+	case WHOLE:
 		for (uint32_t i = 0; i < count; i++)
 			numbers[i] = least + load64(at + (size_t)i * sizeof(uint64_t));
-		return;
+		break;
+#define X(constant) case constant: get_bits_of(at, constant, least, numbers, count); break;
+	WIDTHS_TO_WIDE(X)
+#undef X
 	}
-	uint64_t mask = (UINT64_C(1) << width) - 1;
-	for (uint32_t i = 0, bit = 0; i < count; i++, bit += width)
-		numbers[i] = least + (load64(at + bit / BYTE) >> bit % BYTE & mask);
 }
 
 /* numbers NULL: the column is passed over. */

@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "heap/crew.h"
+#include "heap/within.h"
 
 enum { LANE_AHEAD_MAX = 3 };
 
@@ -37,6 +38,8 @@ struct lane {
 /* A decoded block takes some megabytes. */
 enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
 
+_Static_assert(HEAP_POINT_BEGIN == HEAP_POINT_END + 1, "point_places() counts on it");
+
 /* What a lane needs while one of its blocks is open. */
 struct reader {
 	struct trace_cursor *cursor;
@@ -51,6 +54,8 @@ struct reader {
 	uint32_t block_number;
 	int error;
 	struct diag diag;
+	/* What the block tells by itself, or NULL. */
+	struct within *within;
 };
 
 struct heap_stream {
@@ -61,6 +66,9 @@ struct heap_stream {
 	uint32_t lane_count, heap_count;
 	uint32_t *blocks;
 	uint64_t skipped;
+	bool *is_alone;               /* by block: no other thread has points between its first and its last one; or NULL */
+	struct within **withins;      /* that nobody uses */
+	size_t within_count, within_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
 	struct crew *crew;
@@ -147,6 +155,82 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream)
 	return stream->skipped;
 }
 
+/* ---- event blocks that can be matched apart ---- */
+
+struct bounds {
+	int64_t first_ns, last_ns;
+	uint32_t block, thread;
+};
+
+static int bounds_compare(const void *a, const void *b)
+{
+	const struct bounds *left = a, *right = b;
+	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
+}
+
+/* Whether blocks of other threads before it, by their first times, end before it begins. */
+static void alone_from_before(bool *is_alone, const struct bounds *bounds, uint32_t count)
+{
+	const struct bounds *last = NULL, *other = NULL; /* of two threads, those that end last */
+	for (uint32_t i = 0; i < count; i++) {
+		const struct bounds *at = &bounds[i], *before = last && last->thread != at->thread ? last : other;
+		is_alone[at->block] = !before || before->last_ns < at->first_ns;
+		if (last && last->thread != at->thread && last->last_ns <= at->last_ns)
+			other = last;
+		else if (last && last->thread != at->thread && (!other || other->last_ns < at->last_ns))
+			other = at;
+		if (!last || last->last_ns <= at->last_ns)
+			last = at;
+	}
+}
+
+static void stream_find_alone(struct heap_stream *stream)
+{
+	uint32_t count = 0;
+	struct bounds *bounds = memory_zeroed(stream_block_count(stream), sizeof(*bounds));
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
+		for (uint32_t k = 0; k < stream->lanes[i].block_count; k++) {
+			struct trace_block head;
+			trace_block_head(stream->trace, stream->lanes[i].blocks[k], &head);
+			bounds[count++] = (struct bounds){head.first_ns, head.last_ns, stream->lanes[i].blocks[k], head.thread};
+		}
+	}
+	qsort(bounds, count, sizeof(*bounds), bounds_compare);
+	stream->is_alone = memory_zeroed(trace_block_count(stream->trace), sizeof(*stream->is_alone));
+	alone_from_before(stream->is_alone, bounds, count);
+	/* And whether those behind it begin when it has ended. */
+	const struct bounds *next = NULL;
+	for (uint32_t i = count; i-- > 0;) {
+		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
+			next = &bounds[i + 1];
+		stream->is_alone[bounds[i].block] &= !next || next->first_ns > bounds[i].last_ns;
+	}
+	free(bounds);
+}
+
+static struct within *within_take(struct heap_stream *stream)
+{
+	return stream->within_count ? stream->withins[--stream->within_count] : memory_zeroed(1, sizeof(struct within));
+}
+
+struct within *heap_stream_keep(struct heap_stream *stream)
+{
+	struct reader *reader = stream->heap[0]->reader;
+	struct within *within = reader->within;
+	reader->within = NULL;
+	return within;
+}
+
+void heap_stream_give_back(struct heap_stream *stream, struct within *within)
+{
+	if (!within)
+		return;
+	memory_grow(stream->withins, stream->within_count, stream->within_capacity);
+	stream->withins[stream->within_count++] = within;
+}
+
+/* ---- readers ---- */
+
 static struct reader *reader_take(struct heap_stream *stream)
 {
 	struct reader *reader = stream->free_readers;
@@ -163,6 +247,9 @@ static struct reader *reader_take(struct heap_stream *stream)
 
 static void reader_free(struct reader *reader)
 {
+	if (reader->within)
+		within_fini(reader->within);
+	free(reader->within);
 	trace_cursor_free(reader->cursor);
 	free(reader->places);
 	free(reader->scratch);
@@ -179,6 +266,12 @@ static uint32_t event_places(const struct trace_block *block, uint32_t row, stru
 static uint32_t point_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
 {
 	int64_t time_ns = block->time_ns[row];
+	bool is_free = block->kind[row] == EVENT_FREE, is_alloc = block->kind[row] == EVENT_ALLOC;
+	/* As a rule; which of the two cannot be guessed. */
+	if ((is_free | is_alloc) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (block->address[row] != 0)) {
+		*to = (struct heap_place){time_ns, row, HEAP_POINT_END + (uint32_t)is_alloc};
+		return 1;
+	}
 	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && block->address[row];
 	uint32_t count = 0;
 	if (block->flags[row] & EVENT_FAILED)
@@ -231,8 +324,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	}
 	uint32_t filled = 0;
 	for (uint32_t row = 0; row < block->count; row++)
-		filled += order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
-						     : event_places(block, row, &reader->places[filled]);
+		filled += (order == HEAP_ORDER_EVENTS ? event_places : point_places)(block, row, &reader->places[filled]);
 	reader->place_count = filled;
 	for (uint32_t i = 1; i < filled; i++) {
 		if (reader->places[i].time_ns >= reader->places[i - 1].time_ns)
@@ -253,8 +345,11 @@ static void reader_decode(void *context)
 	struct reader *reader = context;
 	reader->diag = (struct diag){""};
 	reader->error = trace_cursor_read(reader->cursor, reader->block_number, &reader->block, &reader->diag);
-	if (!reader->error)
-		reader_make_places(reader, reader->order);
+	if (reader->error)
+		return;
+	reader_make_places(reader, reader->order);
+	if (reader->within)
+		within_make(reader->within, &reader->block, reader->places, reader->place_count);
 }
 
 /* The reader of the lane's next block, which is to be decoded. */
@@ -265,6 +360,8 @@ static struct reader *lane_take_block(struct heap_stream *stream, struct lane *l
 	reader->order = stream->order;
 	reader->block_number = *lane->blocks++;
 	lane->block_count--;
+	if (stream->is_alone && stream->is_alone[reader->block_number])
+		reader->within = within_take(stream);
 	return reader;
 }
 
@@ -280,6 +377,8 @@ static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
 
 static void reader_give_back(struct heap_stream *stream, struct reader *reader)
 {
+	heap_stream_give_back(stream, reader->within);
+	reader->within = NULL;
 	reader->next_free = stream->free_readers;
 	stream->free_readers = reader;
 }
@@ -315,6 +414,8 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 		stream->heap[i] = &stream->lanes[i];
 	stream->heap_count = stream->lane_count;
 	stream->crew = crew_new(stream_block_count(stream));
+	if (order == HEAP_ORDER_MATCHED)
+		stream_find_alone(stream);
 	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
 		heap_sift_down(stream, i);
 	return stream;
@@ -368,7 +469,9 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 		struct lane *lane = stream->heap[0];
 		if (lane->next < lane->count) {
 			stream->pending = run_length(stream);
-			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending};
+			bool is_whole = stream->pending == lane->reader->place_count;
+			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending,
+						 is_whole ? lane->reader->within : NULL};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);
@@ -399,6 +502,11 @@ int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struc
 	return 1;
 }
 
+struct crew *heap_stream_crew(const struct heap_stream *stream)
+{
+	return stream->crew;
+}
+
 void heap_stream_free(struct heap_stream *stream)
 {
 	if (!stream)
@@ -414,6 +522,12 @@ void heap_stream_free(struct heap_stream *stream)
 		next = reader->next_free;
 		reader_free(reader);
 	}
+	for (size_t i = 0; i < stream->within_count; i++) {
+		within_fini(stream->withins[i]);
+		free(stream->withins[i]);
+	}
+	free(stream->withins);
+	free(stream->is_alone);
 	free(stream->lanes);
 	free(stream->heap);
 	free(stream->blocks);

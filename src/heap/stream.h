@@ -11,7 +11,8 @@
 /** What the sequence consists of. */
 enum heap_order {
 	HEAP_ORDER_POINTS, /**< where blocks end and begin: a moving ReAlloc comes twice, at its entry and at its return */
-	HEAP_ORDER_EVENTS  /**< each event once, at its time_ns */
+	HEAP_ORDER_EVENTS, /**< each event once, at its time_ns */
+	HEAP_ORDER_MATCHED /**< as points, with what of event blocks could be matched apart (heap/within.h) */
 };
 
 enum heap_point_kind {
@@ -39,9 +40,12 @@ struct heap_run {
 	const struct trace_block *block;     /**< valid until the next call */
 	const struct heap_place *places;
 	uint32_t count;                      /**< 1 at least */
+	struct within *within;               /**< of a run that is a whole event block: what it tells by itself; else NULL */
 };
 
 struct heap_stream;
+struct within;
+struct crew;
 
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
@@ -51,6 +55,13 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream);
 
 /** The points up to the next one of another thread: 1; 0 at the end; or a negative errno with the reason in diag. */
 int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
+
+/** Keep the run's `within` for longer, and give it back. */
+struct within *heap_stream_keep(struct heap_stream *stream);
+void heap_stream_give_back(struct heap_stream *stream, struct within *within);
+
+/** Those that decode for it. */
+struct crew *heap_stream_crew(const struct heap_stream *stream);
 
 /** The next point, when there was no heap_stream_run(): 1; 0 at the end; or a negative errno with the reason in diag. */
 int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag);

@@ -16,6 +16,34 @@ struct heap_site {
 	uint32_t entry;              /**< HEAP_NONE: where blocks from before the trace come from */
 };
 
+/** How far sums of a sample may be off: the square of the standard error. 0 where nothing is estimated. */
+struct heap_variance {
+	double count, bytes;
+};
+
+/** What allocations of a range add up to. */
+struct heap_numbers {
+	uint64_t total_count, total_bytes;
+	uint64_t outstanding_count, outstanding_bytes;
+	uint64_t realloc_count, realloc_moved_count, temporary_count;
+	uint64_t open_count;         /**< never given back in the whole trace */
+	uint64_t peak_count, peak_bytes; /**< live at the moment of the whole's peak */
+	uint64_t recorded_count;     /**< blocks that total_count stands for: the same but in a sample */
+	struct heap_variance total_variance, outstanding_variance, peak_variance;
+};
+
+/** Something that is added up apart, like a site, was used by a thread; by the first, then thread. */
+struct heap_use {
+	uint32_t cell, thread;
+};
+
+/** What all allocations of the trace add up to, by site; what was live at a moment is not in it. */
+struct heap_sums {
+	struct heap_numbers *numbers; /**< NULL: not known, as the trace has contradictions, losses or blocks from before it */
+	struct heap_use *uses;
+	size_t use_count;
+};
+
 /** The most that was live at one time of a range, and the first such moment: the range's first, or when something changed. */
 struct heap_peak {
 	int64_t time_ns;
@@ -45,6 +73,7 @@ struct heap_table {
 	int64_t duration_ns;         /**< latest time of any point */
 	uint64_t sample_bytes;       /**< the trace is a sample (heap/sample.h); 0: of every event */
 	struct heap_peak peak;       /**< of all allocations and all the time, from T = 0 on */
+	struct heap_sums sums;       /**< likewise */
 };
 
 /** How a table is built. */
@@ -59,5 +88,12 @@ struct heap_build {
  *  diag; the file is closed then. */
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag);
 void heap_table_free(struct heap_table *table);
+
+/** Add the numbers of one to the other. */
+void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);
+void heap_variance_add(struct heap_variance *to, const struct heap_variance *from);
+
+/** Put them in order. */
+void heap_uses_sort(struct heap_use *uses, size_t count);
 
 #endif

@@ -30,36 +30,12 @@ static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns
 	return has_begun && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
 }
 
-static void variance_add(struct heap_variance *to, const struct heap_variance *from)
-{
-	to->count += from->count;
-	to->bytes += from->bytes;
-}
-
-void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
-{
-	to->total_count += from->total_count;
-	to->total_bytes += from->total_bytes;
-	to->outstanding_count += from->outstanding_count;
-	to->outstanding_bytes += from->outstanding_bytes;
-	to->realloc_count += from->realloc_count;
-	to->realloc_moved_count += from->realloc_moved_count;
-	to->temporary_count += from->temporary_count;
-	to->open_count += from->open_count;
-	to->peak_count += from->peak_count;
-	to->peak_bytes += from->peak_bytes;
-	to->recorded_count += from->recorded_count;
-	variance_add(&to->total_variance, &from->total_variance);
-	variance_add(&to->outstanding_variance, &from->outstanding_variance);
-	variance_add(&to->peak_variance, &from->peak_variance);
-}
-
 static void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, const struct heap_weight *weight)
 {
 	*count += weight->count;
 	*bytes += weight->bytes;
 	if (__builtin_expect(weight->count_variance > 0, 0))
-		variance_add(variance, &(struct heap_variance){weight->count_variance, weight->bytes_variance});
+		heap_variance_add(variance, &(struct heap_variance){weight->count_variance, weight->bytes_variance});
 }
 
 static void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, const struct heap_weight *weight,
@@ -296,6 +272,7 @@ struct part {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
 	uint32_t *shared;
+	bool is_summed;              /* only what was live at the peak is wanted: the rest is known */
 	uint32_t *last_thread;       /* by cell: that used it last */
 	size_t last_capacity, use_capacity;
 	struct map seen;             /* cell and thread */
@@ -328,7 +305,7 @@ static void part_count(struct part *part, const struct heap_allocation *allocati
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = heap_window_has(window, allocation);
+	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = !part->is_summed && heap_window_has(window, allocation);
 	if (!is_at_peak && !is_row)
 		return;
 	struct heap_weight weight = heap_weigh(part->table, allocation);
@@ -342,7 +319,7 @@ static void part_count(struct part *part, const struct heap_allocation *allocati
 		numbers_count(numbers, allocation, &weight, window->range);
 		use_add(part, cell, allocation->thread);
 	}
-	if (is_in_range(allocation, window->range)) {
+	if (is_row && is_in_range(allocation, window->range)) {
 		numbers_count(&window->totals, allocation, &weight, window->range);
 		uncertain_count(window, part->table, allocation, &weight);
 	}
@@ -354,6 +331,8 @@ static void part_scan(void *context)
 	struct heap_scan_plan plan = heap_window_plan(&part->window, part->filter);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
+	if (part->is_summed)
+		plan.from_ns = plan.to_ns = plan.live_from_ns = part->window.peak_at_ns;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan)))
 		for heap_rows_each (rows, i)
@@ -387,12 +366,17 @@ static void part_fini(struct part *part)
 	free(part->last_thread);
 }
 
-static int use_compare(const void *a, const void *b)
+/* What the table knows without a pass. */
+static void window_add_sums(struct heap_window *window, const struct heap_sums *sums)
 {
-	const struct heap_use *left = a, *right = b;
-	if (left->cell != right->cell)
-		return left->cell < right->cell ? -1 : 1;
-	return (left->thread > right->thread) - (left->thread < right->thread);
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		heap_numbers_add(&window->numbers[i], &sums->numbers[i]);
+		heap_numbers_add(&window->totals, &sums->numbers[i]);
+	}
+	window->uses = memory_resize(window->uses, sums->use_count, sizeof(*window->uses));
+	if (sums->use_count)
+		memcpy(window->uses, sums->uses, sums->use_count * sizeof(*window->uses));
+	window->use_count = sums->use_count;
 }
 
 static bool is_split_by_heap(const struct heap_window *window)
@@ -414,13 +398,15 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	struct part *parts = memory_zeroed(width, sizeof(*parts));
 	struct heap_peak peak;
 	uint32_t shared = 0;
-	if (filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns)
+	bool is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
+	bool is_summed = is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers;
+	if (is_everything)
 		peak = table->peak;
 	else
 		heap_peaks(&peak, 1, table, filter, range);
 	for (unsigned i = 0; i < width; i++) {
 		parts[i] = (struct part){.window = {.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns}, .table = table,
-					 .filter = filter, .shared = &shared};
+					 .filter = filter, .shared = &shared, .is_summed = is_summed};
 		cells_begin(&parts[i].window, table);
 	}
 	heap_scan_threads(part_scan, parts, sizeof(*parts), width);
@@ -432,8 +418,10 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	*window = parts[0].window;
 	part_fini(&parts[0]);
 	free(parts);
-	if (window->use_count)
-		qsort(window->uses, window->use_count, sizeof(*window->uses), use_compare);
+	if (is_summed)
+		window_add_sums(window, &table->sums);
+	else
+		heap_uses_sort(window->uses, window->use_count);
 }
 
 /* ---- lifetimes ---- */

@@ -13,30 +13,10 @@
 enum heap_by { HEAP_BY_NONE, HEAP_BY_PROCESS, HEAP_BY_THREAD, HEAP_BY_HEAP, HEAP_BY_SIZE, HEAP_BY_LIFETIME, HEAP_BY_TIME, HEAP_BY_CLASS };
 enum { HEAP_TIME_PARTS = 20 };      /* of the range, for HEAP_BY_TIME */
 
-/** How far sums of a sample may be off: the square of the standard error. 0 where nothing is estimated. */
-struct heap_variance {
-	double count, bytes;
-};
-
-struct heap_numbers {
-	uint64_t total_count, total_bytes;
-	uint64_t outstanding_count, outstanding_bytes;
-	uint64_t realloc_count, realloc_moved_count, temporary_count;
-	uint64_t open_count;         /**< never given back in the whole trace */
-	uint64_t peak_count, peak_bytes; /**< live at the moment of the whole's peak */
-	uint64_t recorded_count;     /**< blocks that total_count stands for: the same but in a sample */
-	struct heap_variance total_variance, outstanding_variance, peak_variance;
-};
-
 /** What is added up apart: a site, and which process, thread, ... it is split by. Places in the trace's lists for those that have one,
  *  else a number that heap_by_text() explains. */
 struct heap_cell {
 	uint32_t site, by;
-};
-
-/** A cell was used by a thread; by cell, then thread. */
-struct heap_use {
-	uint32_t cell, thread;
 };
 
 struct heap_window {
@@ -89,8 +69,4 @@ char *heap_by_text(const struct heap_window *window, const struct heap_table *ta
 /** The word of a split ("process"), and the split with this word in any case, HEAP_BY_NONE when there is none. */
 const char *heap_by_name(enum heap_by by);
 enum heap_by heap_by_find(const char *name);
-
-/** Add the numbers of one to the other. */
-void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);
-
 #endif

@@ -519,6 +519,135 @@ static void test_random(void **state)
 	assert_int_equal(lifetimes_sum(), lifetimes);
 }
 
+/* An end that was stamped too early and is the last of its event block, for a block that begins in another. */
+static void test_stamps_apart(void **state)
+{
+	(void)state;
+	scene_free(&scene, other, 100, 0x1000);
+	scene_alloc(&scene, thread, 150, 0x1000, 5);
+	scene_alloc(&scene, thread, 160, 0x2000, 6);
+	sum_all();
+	assert_clean();
+	assert_numbers(2, 11, 1, 6);
+	assert_int_equal(row(0).end_ns, 150);
+}
+
+/* Random calls of one thread in blocks of events, some of them with contradictions, destroyed heaps and failed calls in them. */
+static void calls_write(uint32_t seed)
+{
+	enum { ADDRESSES = 400, CALLS = 40000, BLOCK_CALLS = 700 };
+	const uint32_t stacks[] = {0, scene_stack(&scene, 0x10, 0), scene_stack(&scene, 0x10, 0x20, 0)};
+	bool is_live[ADDRESSES] = {false};
+	uint32_t last = 0;
+	int64_t now = 10;
+	for (int i = 0; i < CALLS; i++) {
+		seed = seed * 1664525 + 1013904223;
+		uint32_t which = seed >> 8, at = which % ADDRESSES;
+		if (which & 1 << 23) /* what was allocated just now, as a rule */
+			at = last;
+		last = at;
+		uint64_t size = (which >> 4) % 100, address = 0x1000 + at * 0x10, moved = 0x1000 + (which >> 3) % ADDRESSES * 0x10;
+		bool is_odd = which % 1024 == 0 && i / BLOCK_CALLS % 3 == 0;
+		now += seed >> 30;
+		scene.stack = stacks[which % 3];
+		if ((which >> 9) % 16 == 0) {
+			scene.flags = EVENT_FAILED;
+			scene_realloc(&scene, thread, now, now, address, 0, size);
+		} else if (is_odd && which & 1 << 12) {
+			scene_event(&scene, thread, EVENT_DESTROY, now);
+		} else if (is_live[at] == is_odd) {
+			scene_alloc(&scene, thread, now, address, size);
+			is_live[at] = true;
+		} else if ((which >> 16) % 4 || is_live[(moved - 0x1000) / 0x10]) {
+			scene_free(&scene, thread, now, address);
+			is_live[at] = false;
+		} else {
+			scene_realloc(&scene, thread, now, now + (seed >> 31), address, moved, size);
+			now += seed >> 31;
+			is_live[at] = false;
+			is_live[(moved - 0x1000) / 0x10] = true;
+		}
+		if (i % BLOCK_CALLS == 0)
+			scene_block(&scene, thread);
+	}
+	scene.flags = EVENT_FAILED;
+	scene_alloc(&scene, thread, now, 0, 1);
+}
+
+/* Sites may have other numbers. */
+static void assert_same_site(const struct heap_table *left, const struct heap_table *right, uint32_t *site, uint32_t expected)
+{
+	if (*site == HEAP_NONE)
+		return;
+	assert_int_not_equal(expected, HEAP_NONE);
+	assert_int_equal(left->sites[*site].stack, right->sites[expected].stack);
+	assert_int_equal(left->sites[*site].entry, right->sites[expected].entry);
+	*site = expected;
+}
+
+static void assert_same_rows(const struct heap_table *left, const struct heap_table *right)
+{
+	struct heap_scan scans[2];
+	struct heap_scan_plan plan = HEAP_SCAN_ALL;
+	const struct heap_rows *a, *b;
+	plan.with_details = true;
+	heap_scan_begin(&scans[0], left, &plan, NULL);
+	heap_scan_begin(&scans[1], right, &plan, NULL);
+	do {
+		a = heap_scan_next(&scans[0]);
+		b = heap_scan_next(&scans[1]);
+		assert_true(!a == !b);
+		for (uint32_t i = 0; a && i < a->count; i++) {
+			struct heap_allocation row = a->allocations[i];
+			assert_same_site(left, right, &row.site, b->allocations[i].site);
+			assert_same_site(left, right, &row.end_site, b->allocations[i].end_site);
+			assert_memory_equal(&row, &b->allocations[i], sizeof(row));
+			assert_int_equal(a->details[i].address, b->details[i].address);
+			assert_int_equal(a->details[i].slack_bytes, b->details[i].slack_bytes);
+			assert_int_equal(a->details[i].previous, b->details[i].previous);
+			assert_int_equal(a->details[i].end_thread, b->details[i].end_thread);
+		}
+	} while (a);
+	heap_scan_end(&scans[0]);
+	heap_scan_end(&scans[1]);
+}
+
+/* Event blocks that are matched apart come to what they come to point by point, which another thread's block over all of them makes them do. */
+static void test_within(void **state)
+{
+	for (uint32_t seed = 1; seed <= 5; seed++) {
+		calls_write(seed);
+		build();
+		struct heap_table *apart = table;
+		struct trace *first = trace;
+		unlink(path);
+		begin(state);
+		scene.flags = EVENT_FAILED;
+		scene_alloc(&scene, other, 1, 0, 1);
+		calls_write(seed);
+		scene.flags = EVENT_FAILED;
+		scene_alloc(&scene, other, INT32_MAX, 0, 1);
+		build();
+		assert_true(apart->count > 10000 && apart->order_conflicts && apart->unknown_frees);
+		assert_int_equal(apart->count, table->count);
+		assert_int_equal(apart->order_conflicts, table->order_conflicts);
+		assert_int_equal(apart->unknown_frees, table->unknown_frees);
+		assert_int_equal(apart->processes[process].live_count, table->processes[process].live_count);
+		assert_int_equal(apart->processes[process].live_bytes, table->processes[process].live_bytes);
+		assert_int_equal(apart->peak.bytes, table->peak.bytes);
+		assert_int_equal(apart->peak.time_ns, table->peak.time_ns);
+		apart->duration_ns = table->duration_ns;
+		assert_same_rows(apart, table);
+		heap_table_free(apart);
+		trace_close(first);
+		heap_table_free(table);
+		trace_close(trace);
+		unlink(path);
+		begin(state);
+	}
+	build();
+}
+
 /* The table of live blocks against an array, with addresses that collide. */
 static void test_live(void **state)
 {
@@ -556,7 +685,7 @@ int main(void)
 		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
 		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled),
 		TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
-		cmocka_unit_test(test_live),
+		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

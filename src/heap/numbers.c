@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "heap/numbers.h"
+
+#include <stdlib.h>
+
+void heap_variance_add(struct heap_variance *to, const struct heap_variance *from)
+{
+	to->count += from->count;
+	to->bytes += from->bytes;
+}
+
+void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
+{
+	to->total_count += from->total_count;
+	to->total_bytes += from->total_bytes;
+	to->outstanding_count += from->outstanding_count;
+	to->outstanding_bytes += from->outstanding_bytes;
+	to->realloc_count += from->realloc_count;
+	to->realloc_moved_count += from->realloc_moved_count;
+	to->temporary_count += from->temporary_count;
+	to->open_count += from->open_count;
+	to->peak_count += from->peak_count;
+	to->peak_bytes += from->peak_bytes;
+	to->recorded_count += from->recorded_count;
+	heap_variance_add(&to->total_variance, &from->total_variance);
+	heap_variance_add(&to->outstanding_variance, &from->outstanding_variance);
+	heap_variance_add(&to->peak_variance, &from->peak_variance);
+}
+
+static int use_compare(const void *a, const void *b)
+{
+	const struct heap_use *left = a, *right = b;
+	if (left->cell != right->cell)
+		return left->cell < right->cell ? -1 : 1;
+	return (left->thread > right->thread) - (left->thread < right->thread);
+}
+
+void heap_uses_sort(struct heap_use *uses, size_t count)
+{
+	if (count)
+		qsort(uses, count, sizeof(*uses), use_compare);
+}

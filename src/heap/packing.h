@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the stream's crew. */
+#ifndef XHEAP_HEAP_PACKING_H
+#define XHEAP_HEAP_PACKING_H
+
+#include "heap/within.h"
+
+struct packing;
+
+/** To be freed before the stream. */
+struct packing *packing_new(struct heap_groups *groups, struct heap_stream *stream);
+
+/** Add rows, which may change then. */
+void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count);
+
+/** Add those of an event block, whose site_ids are known; it is given back to the stream some time. */
+void packing_add_within(struct packing *packing, struct within *within);
+
+/** All that was added is in the groups, the last of which may be short. */
+void packing_finish(struct packing *packing);
+void packing_free(struct packing *packing);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/** Allocations that lived when their group was packed, whole, until all of the group's have ended and their ends are packed, too. */
+#ifndef XHEAP_HEAP_SURVIVORS_H
+#define XHEAP_HEAP_SURVIVORS_H
+
+#include "heap/groups.h"
+
+struct survivor {
+	struct heap_allocation allocation;
+	uint32_t end_thread;
+	uint8_t row;                 /**< of its group */
+};
+
+struct survivors;
+
+/** For a table of at most so many rows. */
+struct survivors *survivors_new(struct heap_groups *groups, size_t row_count);
+
+/** Add row `id`, a greater one each time. Rows up to it that were not added did not survive. */
+void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation);
+
+/** The row's, or NULL. Valid until the next call for its group. */
+struct survivor *survivors_find(const struct survivors *survivors, uint32_t id);
+
+/** The row will be asked for soon: first this, then that. */
+void survivors_expect(const struct survivors *survivors, uint32_t id);
+void survivors_expect_more(const struct survivors *survivors, uint32_t id);
+
+/** The row that was found has ended. */
+void survivors_end(struct survivors *survivors, uint32_t id);
+
+/** All rows before `id` have been added or did not survive. */
+void survivors_complete(struct survivors *survivors, uint32_t id);
+
+/** Ends of those groups, too, that have survivors still. */
+void survivors_finish(struct survivors *survivors);
+void survivors_free(struct survivors *survivors);
+
+#endif
