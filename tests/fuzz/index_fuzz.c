@@ -79,8 +79,11 @@ static void mend(uint8_t *data, size_t size)
 	head.count %= 1 << 16;
 	head.group_count = (head.count + PACK_ROWS - 1) / PACK_ROWS;
 	head.site_count %= 1 << 12;
+	head.numbers_count = head.numbers_count % 2 ? head.site_count : 0;
+	head.use_count = head.numbers_count ? head.use_count % (1 << 12) : 0;
 	uint64_t groups_bytes = head.group_count * sizeof(struct heap_group);
-	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process);
+	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
+			 head.numbers_count * sizeof(struct heap_numbers) + head.use_count * sizeof(struct heap_use);
 	head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
 	for (uint64_t at = head.tables_offset; bytes <= size && at < head.tables_offset + groups_bytes; at += sizeof(struct heap_group)) {
 		struct heap_group group;
