@@ -15,6 +15,7 @@
 
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
+enum { AHEAD = 12 /* points whose cells are fetched early */ };
 /* In a cell's `other`. */
 #define SEEN 0
 
@@ -76,6 +77,8 @@ static void points_pair(struct within *within, const struct trace_block *block, 
 	struct within_end *ends = within->ends;
 	bool is_plain = true;
 	for (uint32_t i = 0; i < count; i++) {
+		if (i + AHEAD < count)
+			live_expect(&within->live, born_address(block, &places[i + AHEAD]));
 		if (places[i].kind == HEAP_POINT_NONE) {
 			is_plain &= block->kind[places[i].row] != EVENT_DESTROY;
 			continue;
