@@ -7,8 +7,12 @@
 enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
 enum { STATE_FLAGS_SHIFT = 4, STATE_END_MASK = 15 };
 
-/* Code for the processor's widest registers, too: it is chosen when the program starts. */
+/* Code for the processor's widest registers, too. It is chosen when the program starts, which is before the thread sanitizer does. */
+#ifdef __SANITIZE_THREAD__
+#define WIDE_REGISTERS
+#else
 #define WIDE_REGISTERS __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#endif
 
 /* ---- columns ---- */
 
