@@ -7,8 +7,9 @@
 enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
 enum { STATE_FLAGS_SHIFT = 4, STATE_END_MASK = 15 };
 
-/* Code for the processor's widest registers, too. It is chosen when the program starts, which is before the thread sanitizer does. */
-#ifdef __SANITIZE_THREAD__
+/* Code for the processor's widest registers, too. It is chosen when the program starts, which is before gcc's thread sanitizer does; clang has
+ * no such choice. */
+#if defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define WIDE_REGISTERS
 #else
 #define WIDE_REGISTERS __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
