@@ -401,6 +401,22 @@ static void test_earlier_settled(void **state)
 	assert_peak(1500, 4, 0);
 }
 
+/* An event block of which all began and ended in it tells, too, what cannot be there any more when the heaps are read. */
+static void test_earlier_apart(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x4000, 8);
+	scene_free(&scene, thread, 20, 0x4000);
+	scene_measure(&scene, thread, 24);
+	scene_block(&scene, thread);
+	scene_earlier(&scene, scene_thread(&scene, process, TRACE_TID_NONE), 5000, 0x4000, 24);
+	scene_alloc(&scene, thread, 20000, 0x8000, 1);
+	sum_all();
+	assert_clean();
+	assert_int_equal(window.earlier_count, 0);
+	assert_numbers(2, 9, 1, 1);
+}
+
 /* A child has its parent's earlier blocks, too. */
 static void test_earlier_inherited(void **state)
 {
@@ -684,7 +700,7 @@ int main(void)
 		TEST(test_totals), TEST(test_temporary), TEST(test_reallocs), TEST(test_range), TEST(test_peak_of_equal_times), TEST(test_stamps),
 		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
 		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled),
-		TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
+		TEST(test_earlier_apart), TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
 		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
