@@ -68,6 +68,8 @@ def check_counting(trace):
     last, live, calls = {}, {}, 0
     for row in dump(trace):
         tid = row["tid"]
+        if row["action"] == "Earlier":
+            continue
         if row["action"] == "Free":
             expect(tid not in live or live[tid] == row["address"], f"thread {tid} freed {row['address']}, not {live.get(tid)}")
             live.pop(tid, None)
