@@ -168,7 +168,8 @@ static void find_version(struct glibc *glibc, pid_t pid, const uint8_t *data, si
 }
 
 /* Show all of the image's memory with this right, or without, to one that looks for something. */
-static void look_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base, uint64_t end, bool is_writable, look *look)
+static void look_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base, uint64_t end, bool is_writable,
+			 look *look)
 {
 	for (int i = 0; i < count; i++) {
 		uint64_t size = maps[i].high - maps[i].low;

@@ -776,7 +776,8 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 /* ---- what was there before ---- */
 
 /* entry: no function of them is known, but an event has to name one. */
-static void earlier_fill(struct writer_events *events, const struct walk_block *blocks, uint32_t count, const uint32_t *heaps, uint16_t entry, uint64_t ticks)
+static void earlier_fill(struct writer_events *events, const struct walk_block *blocks, uint32_t count, const uint32_t *heaps, uint16_t entry,
+			 uint64_t ticks)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		events->kind[i] = EVENT_EARLIER;

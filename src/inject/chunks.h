@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/** What the parts of a walk share: what is known of the process's malloc, and what is found. */
+#ifndef XHEAP_INJECT_CHUNKS_H
+#define XHEAP_INJECT_CHUNKS_H
+
+#include "base/map.h"
+#include "inject/glibc.h"
+#include "inject/walk.h"
+
+enum { CHUNKS_PAGE = 4096, CHUNKS_WINDOW_BYTES = 64 << 10, CHUNKS_READ_TRIES = 200, CHUNKS_WALK_TRIES = 5 };
+
+/** A walk under way. */
+struct chunks {
+	struct walk *walk;
+	const struct region *region;
+	struct glibc glibc;
+	bool is_alone;                /* one thread, which takes no locks */
+	struct map listed;            /* chunks in fast bins */
+	struct map keys;              /* marks of cached blocks */
+	struct map caches;            /* the caches themselves, which are blocks of nobody's */
+	int64_t cache_offset;         /* where a thread names its own, from its pointer */
+	uint64_t until_ns;            /* later it is given up */
+	uint8_t *first, *second;      /* a window, read twice */
+	uint32_t *offsets;            /* of its chunks */
+};
+
+/** Whether it has taken so long that it is given up. */
+bool walk_is_late(const struct chunks *state);
+
+/** Whether to try again, after a pause: not for ever, and not a process that is gone. */
+bool walk_goes_on(const struct chunks *state);
+
+/** Add to the results: why something is not known; a heap, whose number is returned, or UINT32_MAX; a block, false without memory. */
+void walk_missing_add(struct walk *walk, const char *text);
+uint32_t walk_heap_add(struct walk *walk, uint64_t handle, uint16_t kind);
+bool walk_block_add(struct walk *walk, uint64_t address, uint64_t usable_bytes, uint32_t heap);
+
+/** Take blocks back, down to so many. */
+void walk_blocks_drop(struct walk *walk, size_t count);
+
+/** Find the threads' caches and the mark of what lies in them. False: they are not where they should be. */
+bool caches_find(struct chunks *state);
+
+/** Whether a block whose second word this is lies in a cache. */
+bool caches_have(const struct chunks *state, uint64_t key);
+
+/** Take back the caches themselves, also those of threads that have come since: they are blocks of nobody's. */
+void caches_drop(struct chunks *state);
+
+/** List the chunks in the fast bins of an arena. False: they make no sense. */
+bool lists_read(struct chunks *state, uint64_t arena);
+
+/** Find the blocks that are mapped alone. Nobody has a list of them, but malloc knows how many there are: all are found, or none is believed. */
+void mapped_walk(struct chunks *state);
+
+#endif

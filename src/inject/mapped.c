@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks that malloc mapped alone, found by their heads in memory of no file. */
+#include "inject/chunks.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+
+enum { PAGES = 512 };
+
+/* How many there are, and their bytes, as malloc itself counts them. */
+struct mapped { uint64_t count, bytes; };
+
+static bool mapped_read(const struct chunks *state, struct mapped *mapped)
+{
+	int32_t count;
+	bool is_read = glibc_read(state->walk->pid, state->glibc.mapped, &mapped->bytes, sizeof(mapped->bytes)) &&
+		       glibc_read(state->walk->pid, state->glibc.mapped - state->glibc.layout->mapped_count_before, &count, sizeof(count));
+	mapped->count = is_read && count > 0 ? (uint64_t)count : 0;
+	return is_read;
+}
+
+/* Whether a chunk that was mapped alone begins `skip` bytes behind the beginning of its mapping. */
+static bool is_mapped_chunk(const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
+{
+	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
+	return (chunk->word & GLIBC_BITS) == GLIBC_MAPPED && chunk->size_before == skip && bytes >= GLIBC_CHUNK_MIN && bytes <= left - skip &&
+	       (bytes + skip) % CHUNKS_PAGE == 0;
+}
+
+/* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before a multiple of a power
+ * of two. *skip: where it begins. False: there is none. */
+static bool mapped_find(const struct chunks *state, uint64_t at, uint64_t left, uint64_t *skip, struct glibc_chunk *chunk)
+{
+	struct glibc_chunk first, other;
+	if (!glibc_read(state->walk->pid, at, &first, sizeof(first)) || first.size_before || (first.word & GLIBC_BITS) != GLIBC_MAPPED)
+		return false;
+	for (uint64_t alignment = 2 * sizeof(first.user); alignment < left; alignment *= 2) {
+		uint64_t block = (at + sizeof(first) - 1 + alignment) & ~(alignment - 1);
+		for (int i = 0; i < 2; i++, block += alignment) {
+			*skip = block - sizeof(first.user) - at;
+			if (*skip < left && glibc_read(state->walk->pid, at + *skip, &other, sizeof(other)) && is_mapped_chunk(&other, *skip, left)) {
+				*chunk = other;
+				return true;
+			}
+		}
+	}
+	*skip = 0;
+	*chunk = first;
+	return is_mapped_chunk(&first, 0, left);
+}
+
+/* Whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an arena. */
+static bool is_mapped_alone(const struct chunks *state, const struct proc_map *map)
+{
+	struct glibc_heap info;
+	bool has_name = map->path[0] && strncmp(map->path, "[anon:", 6) != 0;
+	if (map->inode || has_name || strncmp(map->permissions, "rw", 2) != 0)
+		return false;
+	if (!glibc_read(state->walk->pid, map->low & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1), &info, sizeof(info)))
+		return true;
+	for (uint32_t i = 0; i < state->walk->heap_count; i++)
+		if (state->walk->heaps[i].handle == info.arena)
+			return false;
+	return true;
+}
+
+/* Take the chunk whose mapping begins here; the mapping's bytes, 0: there is none. */
+static uint64_t mapped_take(struct chunks *state, uint64_t at, uint64_t high, uint32_t heap, struct mapped *found)
+{
+	struct glibc_chunk chunk;
+	uint64_t skip;
+	if (!mapped_find(state, at, high - at, &skip, &chunk))
+		return 0;
+	uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
+	if (!walk_block_add(state->walk, at + skip + 16, bytes - 16, heap))
+		return 0;
+	found->count++;
+	found->bytes += bytes + skip;
+	return bytes + skip;
+}
+
+/* Pages that were never touched are passed over: reading them would change that. */
+static void mapped_scan(struct chunks *state, int pages, const struct proc_map *map, uint32_t heap, const struct mapped *wanted,
+			struct mapped *found)
+{
+	const uint64_t present = UINT64_C(3) << 62;
+	uint64_t entries[PAGES];
+	for (uint64_t at = map->low; at < map->high && found->count < wanted->count && !walk_is_late(state);) {
+		ssize_t got = pread(pages, entries, sizeof(entries), (off_t)(at / CHUNKS_PAGE * sizeof(*entries)));
+		uint64_t begin = at, end = at + (got > 0 ? (uint64_t)got / sizeof(*entries) * CHUNKS_PAGE : 0);
+		while (at < end && at < map->high) {
+			uint64_t bytes = entries[(at - begin) / CHUNKS_PAGE] & present ? mapped_take(state, at, map->high, heap, found) : 0;
+			at += bytes ? bytes : CHUNKS_PAGE;
+		}
+		if (end == begin)
+			return;
+	}
+}
+
+static bool mapped_walk_once(struct chunks *state, uint32_t heap)
+{
+	struct proc_map *maps = NULL;
+	struct mapped before, after, found = {0, 0};
+	char path[64];
+	if (!mapped_read(state, &before))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)state->walk->pid);
+	int pages = open(path, O_RDONLY | O_CLOEXEC), count = before.count ? proc_read_maps(state->walk->pid, &maps) : 0;
+	for (int i = 0; i < count; i++)
+		if (is_mapped_alone(state, &maps[i]))
+			mapped_scan(state, pages, &maps[i], heap, &before, &found);
+	free(maps);
+	if (pages >= 0)
+		close(pages);
+	return mapped_read(state, &after) && !memcmp(&before, &after, sizeof(before)) && !memcmp(&before, &found, sizeof(before));
+}
+
+void mapped_walk(struct chunks *state)
+{
+	struct walk *walk = state->walk;
+	size_t count = walk->count;
+	uint32_t heap = walk_heap_add(walk, walk->base, HEAP_GLIBC_MMAP);
+	for (int i = 0; i < CHUNKS_WALK_TRIES && heap != UINT32_MAX; i++) {
+		if (mapped_walk_once(state, heap))
+			return;
+		walk_blocks_drop(walk, count);
+		if (!walk_goes_on(state))
+			break;
+	}
+	walk_missing_add(walk, "blocks that are mapped alone were not found");
+}
