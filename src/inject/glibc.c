@@ -18,7 +18,7 @@
 
 enum {
 	PIECES_MAX = 64, DATA_BYTES_MAX = 32 << 20, ARENAS_MAX = 1 << 16,
-	BINS_AT = 112, PAIR_BYTES = 16, PAIR_COUNT = 127, EMPTY_MIN = 8, NEXT_AT = 2160, ATTACHED_AT = 2176, SYSTEM_AT = 2184, ARENA_BYTES = 2200,
+	BINS_AT = 112, PAIR_BYTES = 16, PAIR_COUNT = 127, EMPTY_MIN = 8, NEXT_AT = 2160, ATTACHED_AT = 2176, SYSTEM_AT = 2184,
 	CACHE_BYTES_MAX = 1032
 };
 
@@ -125,7 +125,7 @@ static bool is_in_ring(pid_t pid, uint64_t arena)
 
 static void find_main_arena(struct glibc *glibc, pid_t pid, const uint8_t *data, size_t size, uint64_t address)
 {
-	for (size_t offset = 0; !glibc->main_arena && offset + ARENA_BYTES <= size; offset += 16) {
+	for (size_t offset = 0; !glibc->main_arena && offset + GLIBC_ARENA_BYTES <= size; offset += 16) {
 		glibc->is_unused = is_untouched(data + offset, address + offset);
 		if (glibc->is_unused || (has_bins(data + offset, address + offset) && is_in_ring(pid, address + offset)))
 			glibc->main_arena = address + offset;

@@ -11,7 +11,7 @@
 #include "base/diag.h"
 
 enum { GLIBC_BIN_COUNT = 64, GLIBC_FAST_COUNT = 10, GLIBC_ARENA_ALIGNMENT = 64 << 20, GLIBC_CHUNK_MIN = 32, GLIBC_FENCE = 16,
-       GLIBC_HEAP_MOST = 48 /* bytes before the arena in its first heap */ };
+       GLIBC_ARENA_BYTES = 2200, GLIBC_HEAP_MOST = 48 /* bytes before the arena in its first heap */ };
 
 /** Bits of a chunk's size word. */
 enum { GLIBC_BEFORE_IN_USE = 1, GLIBC_MAPPED = 2, GLIBC_NON_MAIN = 4, GLIBC_BITS = 7 };

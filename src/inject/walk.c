@@ -27,7 +27,7 @@
 
 enum {
 	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, CALM_TRIES = 8, PASSES = 4, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 1000000,
-	WALK_LIMIT_MS = 20000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20
+	WALK_LIMIT_MS = 20000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20, BLOCK_MAX = 1 << 26
 };
 
 /* A chain of chunks. */
@@ -90,7 +90,7 @@ bool walk_block_add(struct walk *walk, uint64_t address, uint64_t usable_bytes, 
 {
 	if (walk->count == walk->capacity) {
 		size_t capacity = walk->capacity ? walk->capacity * 2 : 4096;
-		struct walk_block *larger = realloc(walk->blocks, capacity * sizeof(*larger));
+		struct walk_block *larger = capacity <= BLOCK_MAX ? realloc(walk->blocks, capacity * sizeof(*larger)) : NULL;
 		if (!larger)
 			return false;
 		walk->blocks = larger;
@@ -238,7 +238,7 @@ static bool chain_walk_once(struct chunks *state, const struct chain *chain)
 	struct place place = {.at = chain->start};
 	enum outcome outcome = GOES_ON;
 	int tries = 0;
-	while (outcome != AT_END && tries < CHUNKS_READ_TRIES) {
+	while (outcome != AT_END && tries < CHUNKS_READ_TRIES && !walk_is_late(state)) {
 		outcome = window_walk(state, chain, &place, tries < CALM_TRIES);
 		tries = outcome == BROKEN ? tries + 1 : 0;
 		if (outcome == BROKEN && !walk_goes_on(state))
@@ -274,7 +274,7 @@ static bool main_walk(struct chunks *state, uint32_t heap)
 static bool heaps_walk(struct chunks *state, uint64_t arena, uint32_t heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1, head = state->glibc.layout->heap_bytes;
-	const uint64_t first = (arena + 2200 + 15) / 16 * 16;
+	const uint64_t first = (arena + GLIBC_ARENA_BYTES + 15) / 16 * 16;
 	struct glibc_arena now;
 	struct glibc_heap info;
 	if ((arena & mask) != head || !glibc_read(state->walk->pid, arena, &now, sizeof(now)))
@@ -396,27 +396,35 @@ static void walk_twice(struct chunks *state)
 	caches_drop(state);
 }
 
+/* Why the heaps cannot be walked; NULL: they can. */
+static const char *cannot_walk(struct chunks *state, struct diag *diag)
+{
+	const struct walk *walk = state->walk;
+	const struct glibc *glibc = &state->glibc;
+	if (!state->first || !state->second || !state->offsets)
+		return "no memory to walk its heaps";
+	if (walk->has_odd_heaps)
+		return "GLIBC_TUNABLES changes where its arenas lie";
+	if (glibc_find(&state->glibc, walk->pid, walk->base, walk->end, diag) != 0)
+		return diag->text;
+	if (glibc->is_unused)
+		return NULL;
+	if (!glibc->main_arena || !glibc->mapped)
+		return "malloc's arenas were not found";
+	return caches_find(state) ? NULL : "the caches of its threads were not found";
+}
+
 static void glibc_walk(struct walk *walk, const struct region *region)
 {
 	struct chunks state = {.walk = walk, .region = region, .first = malloc(CHUNKS_WINDOW_BYTES), .second = malloc(CHUNKS_WINDOW_BYTES),
 			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
 			      .until_ns = now_ns() + WALK_LIMIT_MS * UINT64_C(1000000)};
 	struct diag diag = {""};
-	if (!state.first || !state.second || !state.offsets)
-		walk_missing_add(walk, "no memory to walk its heaps");
-	else if (walk->has_odd_heaps)
-		walk_missing_add(walk, "GLIBC_TUNABLES changes where its arenas lie");
-	else if (glibc_find(&state.glibc, walk->pid, walk->base, walk->end, &diag) != 0)
-		walk_missing_add(walk, diag.text);
-	else if (state.glibc.main_arena && state.glibc.is_unused)
-		;
-	else if (!state.glibc.main_arena || !state.glibc.mapped)
-		walk_missing_add(walk, "malloc's arenas were not found");
-	else if (!caches_find(&state))
-		walk_missing_add(walk, "the caches of its threads were not found");
-	else {
+	const char *why = cannot_walk(&state, &diag);
+	if (why)
+		walk_missing_add(walk, why);
+	else if (!state.glibc.is_unused)
 		walk_twice(&state);
-	}
 	state_fini(&state);
 }
 
@@ -465,8 +473,9 @@ static bool is_settled(const struct walk *walk, const struct region *region, str
 	return cpu_ns - thread->cpu_ns > CALL_CPU_NS;
 }
 
-/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use. */
-static void threads_settle(struct walk *walk, const struct region *region)
+/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use.
+ * The threads of which that is not known. */
+static uint32_t threads_settle(struct walk *walk, const struct region *region)
 {
 	uint32_t settled = 0;
 	for (int i = 0; i < CALLS_LIMIT_MS && settled < walk->thread_count; i++) {
@@ -479,21 +488,21 @@ static void threads_settle(struct walk *walk, const struct region *region)
 			settled += thread->is_settled;
 		}
 	}
-	if (settled < walk->thread_count) {
-		char text[100];
-		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", walk->thread_count - settled);
-		walk_missing_add(walk, text);
-	}
+	return walk->thread_count - settled;
 }
 
 void walk_run(struct walk *walk, const struct region *region)
 {
 	uint64_t began_ns = now_ns();
-	threads_settle(walk, region);
+	char text[200];
+	uint32_t unsettled = threads_settle(walk, region);
 	if (walk->base)
 		glibc_walk(walk, region);
+	if (unsettled) {
+		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", unsettled);
+		walk_missing_add(walk, text);
+	}
 	if (walk->other[0] || !walk->base) {
-		char text[200];
 		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked", walk->other[0] ? walk->other : "the program");
 		walk_missing_add(walk, text);
 	}
