@@ -601,14 +601,18 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		clock_settle(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
+	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does not want to know. */
+	bool is_told = !logger->options->session_name;
 	char text[400];
 	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms", (int)result->pid, result->walk.count,
 		 (unsigned long long)result->walk.bytes, (double)result->walk.took_ns / 1e6);
-	note(logger, text);
+	if (is_told)
+		note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
-		note(logger, text);
+		if (is_told)
+			note(logger, text);
 	}
 	walk_fini(&result->walk);
 }
