@@ -47,6 +47,7 @@ struct xheap_trace {
 	struct trace *trace;
 	bool without_index, without_files;
 	struct heap_table *table;    /**< NULL: not made yet */
+	bool has_index;              /**< it is one */
 	struct symbols *symbols;
 	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names tell lines apart */
 	bool is_spoiled;             /**< these, given up in their middle */

@@ -99,7 +99,8 @@ static int read_index(struct xheap_trace *trace)
 int api_trace_table(struct xheap_trace *trace, struct diag *diag)
 {
 	struct heap_build how = {.fd = -1, .progress = trace->callbacks.on_progress ? show_progress : NULL, .cookie = &trace->callbacks};
-	if (trace->table || (!trace->without_index && !read_index(trace)))
+	trace->has_index |= !trace->table && !trace->without_index && !read_index(trace);
+	if (trace->table)
 		return 0;
 	int error = heap_table_build(&trace->table, trace->trace, &how, diag);
 	if (error)
@@ -109,7 +110,10 @@ int api_trace_table(struct xheap_trace *trace, struct diag *diag)
 
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
-	return !*trace->table->is_damaged ? 0 : diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path);
+	if (!*trace->table->is_damaged)
+		return 0;
+	return trace->has_index ? diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path)
+				: diag_fail(diag, EIO, "%s: the table of allocations could not be read again", trace->path);
 }
 
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag)

@@ -144,6 +144,21 @@ def reports(program, trace, frame):
         expect(seen[-1] == f"totals {totals['total_bytes']},{totals['peak_bytes']},{known['actions'][0]['row_count']}", seen[-1])
 
 
+def index(program):
+    """What the command keeps for its next question is good for programs, too, as long as it is whole."""
+    shutil.copy("random.xht", "indexed.xht")
+    wanted = run(program, "allocations", "random.xht", 0, 2**64 - 1, 0, 1).stdout
+    subprocess.run([XHEAP, "heap", "indexed.xht"], stdout=subprocess.DEVNULL, env=dict(ENVIRONMENT, XHEAP_INDEX_EVENTS="1"), check=True)
+    kept = pathlib.Path("indexed.xht.index")
+    expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "allocations of an index are others")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:4096] + bytes(byte ^ 0x55 for byte in whole[4096:4160]) + whole[4160:])
+    seen = run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout
+    expect("indexed.xht.index is damaged: remove it" in seen, f"a damaged index: {seen[-200:]}")
+    kept.write_bytes(whole[:100])
+    expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "an index that is cut is used")
+
+
 def stacks(program, trace):
     seen = run(program, "stacks", trace).stdout.splitlines()
     same(f"frames of {trace}", seen, [row["stack"] for row in rows_of(trace, "-stacks")])
@@ -166,6 +181,7 @@ def library():
         allocations(program, trace, frame)
         reports(program, trace, frame)
         stacks(program, trace)
+    index(program)
     modes = [("misuse", "real.xht", "."), ("threads", "real.xht"), ("sessions", os.path.abspath("session.xht"), TARGET)]
     # libdw has assertions of its own for want of memory, so it is tried without debug information. Sanitizers need more of it than can be refused.
     modes += [] if SANITIZER else [("memory", "random.xht")]
