@@ -250,6 +250,7 @@ typedef struct xheap_trace_info {
 	uint32_t is_complete;    /**< 1: the trace has its end, and all of it can be read */
 	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
 	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
+	uint32_t option_count;
 } xheap_trace_info;
 
 const xheap_trace_info *xheap_trace_get_info(const xheap_trace *trace);
@@ -272,7 +273,8 @@ typedef struct xheap_process {
 } xheap_process;
 
 typedef struct xheap_thread {
-	uint32_t process, tid;
+	uint32_t process;
+	uint32_t tid;            /**< 0: no thread; its events are the blocks from before an attach */
 	int64_t start_ns, end_ns; /**< first and last event */
 	const char *name;        /**< "" when unknown */
 } xheap_thread;
@@ -310,6 +312,11 @@ typedef struct xheap_sample {
 	uint64_t resident_bytes;
 } xheap_sample;
 
+/** What the session says about itself, such as how it was asked to record, and what it could not find out. A name may come several times. */
+typedef struct xheap_option {
+	const char *name, *value;
+} xheap_option;
+
 /** Row `id` of the trace's lists; NULL when there is none. */
 const xheap_process *xheap_trace_get_process(const xheap_trace *trace, uint32_t id);
 const xheap_thread *xheap_trace_get_thread(const xheap_trace *trace, uint32_t id);
@@ -318,6 +325,7 @@ const xheap_heap *xheap_trace_get_heap(const xheap_trace *trace, uint32_t id);
 const xheap_function *xheap_trace_get_function(const xheap_trace *trace, uint32_t id);
 const xheap_gap *xheap_trace_get_gap(const xheap_trace *trace, uint32_t id);
 const xheap_sample *xheap_trace_get_sample(const xheap_trace *trace, uint32_t id);
+const xheap_option *xheap_trace_get_option(const xheap_trace *trace, uint32_t id);
 
 /* ==== stacks ==== */
 

@@ -60,6 +60,7 @@ struct xheap_trace {
 		xheap_function *functions;
 		xheap_gap *gaps;
 		xheap_sample *samples;
+		xheap_option *options;
 	} lists;
 };
 

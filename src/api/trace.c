@@ -57,6 +57,7 @@ static void trace_free(struct xheap_trace *trace)
 	free(trace->lists.functions);
 	free(trace->lists.gaps);
 	free(trace->lists.samples);
+	free(trace->lists.options);
 	free(trace->path);
 	free(trace->session);
 	pthread_mutex_destroy(&trace->lock);
@@ -194,6 +195,13 @@ static void list_samples(struct xheap_trace *trace, const struct trace_dictionar
 		to[i] = (xheap_sample){dictionary->samples[i].process, dictionary->samples[i].time_ns, dictionary->samples[i].resident_bytes};
 }
 
+static void list_options(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
+{
+	xheap_option *to = LIST(trace, options, dictionary->option_count);
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		to[i] = (xheap_option){dictionary->options[i].name, dictionary->options[i].value};
+}
+
 static void info_make(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
 {
 	struct report_losses losses = report_losses_sum(dictionary);
@@ -205,7 +213,8 @@ static void info_make(struct xheap_trace *trace, const struct trace_dictionary *
 		.sample_bytes = heap_sample_bytes(dictionary),
 		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
 		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,
-		.sample_count = dictionary->sample_count, .stack_count = dictionary->node_count};
+		.sample_count = dictionary->sample_count, .stack_count = dictionary->node_count,
+		.option_count = dictionary->option_count};
 	memcpy(trace->info.kind_counts, dictionary->kind_count, sizeof(dictionary->kind_count));
 }
 
@@ -226,6 +235,7 @@ GET(heap, heaps, heap_count)
 GET(function, functions, function_count)
 GET(gap, gaps, gap_count)
 GET(sample, samples, sample_count)
+GET(option, options, option_count)
 
 API int xheap_trace_get_address(const xheap_trace *trace, uint32_t stack, xheap_address *address)
 {
@@ -263,6 +273,7 @@ static int open_read(struct opening *opening, struct diag *diag)
 	list_heaps(trace, dictionary);
 	list_gaps(trace, dictionary);
 	list_samples(trace, dictionary);
+	list_options(trace, dictionary);
 	return 0;
 }
 

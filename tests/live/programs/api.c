@@ -398,6 +398,7 @@ static int misuse(const char *path, char **words)
 	EXPECT(xheap_trace_open(path, &options, &trace, &error) == XHEAP_OK && error.status == XHEAP_OK && !error.text[0]);
 	const xheap_trace_info *info = xheap_trace_get_info(trace);
 	EXPECT(info->is_complete && info->event_count && !xheap_trace_get_process(trace, info->process_count) && !xheap_trace_get_gap(trace, XHEAP_NONE));
+	EXPECT(info->option_count && xheap_trace_get_option(trace, 0)->name[0] && !xheap_trace_get_option(trace, info->option_count));
 	EXPECT(told.errors == 5);
 	told.errors = 0;
 	misuse_reports(trace, &told);
