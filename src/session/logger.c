@@ -20,7 +20,6 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -28,103 +27,19 @@
 #include <unistd.h>
 
 #include "os/proc.h"
-#include "session/clock.h"
-#include "session/control.h"
 #include "session/directory.h"
-#include "session/drain.h"
-#include "session/hold.h"
 #include "session/hook_cache.h"
-#include "session/watch.h"
+#include "session/logger_state.h"
 
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3 };
-
-/* A process of a target. */
-struct member {
-	int pidfd;
-	pid_t pid;                    /* in our namespace; 0: was gone before we saw it */
-	pid_t inner;                  /* in its own */
-	bool is_foreign;              /* which is another */
-	uint64_t start_ticks;         /* with the place in the region, this tells one process from another */
-	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
-	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
-	uint64_t sampled_ns, resident_bytes; /* when we looked at its memory, and what we wrote last */
-	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
-};
-
-/* One executed image and what it forked. */
-struct target {
-	struct target *next;
-	struct region region;
-	struct inject inject;
-	struct drain_region *drain;
-	char region_path[512];
-	uint32_t number;              /* of the region */
-	uint32_t parent, exec_generation;
-	uint32_t alive;
-	bool is_let_go;               /* its last process runs on */
-	struct member member[REGION_PROCESS_MAX];
-	uint32_t member_count;
-	uint32_t doorbell_seen;
-	uint64_t reaped_ns;
-};
-
-/* Wait statuses that the command told us. */
-struct told { pid_t pid; int status; struct told *next; };
-
-/* Who tells us what to do. */
-struct controller {
-	int socket;
-	struct controller *next;
-};
-
-struct logger {
-	const struct session_options *options;
-	struct session_options *own_options; /* the same; they may change */
-	int control;                  /* of who started us; it is one of the controllers */
-	struct controller *controllers;
-	int listener;                 /* of a session; -1 */
-	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
-	char directory[400];
-	struct writer *writer;
-	struct drain *drain;
-	struct target *targets;
-	struct told *told;
-	struct session_clock clock;
-	bool is_clock_set;            /* in the trace */
-	struct doorbell doorbell;
-	uint32_t doorbell_seen;
-	int watch;
-	struct hook_cache *hooks;
-	struct holder *holder;
-	pid_t command_pid;
-	uint32_t untraced;
-	uint64_t flushed_ns;
-	int error;
-	struct diag diag;
-	/* The robust list that tells targets of our death. */
-	struct robust_list_head robust;
-};
 
 static uint64_t now_ns(void)
 {
 	struct timespec time;
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void tell_all(const struct logger *logger, const struct control_message *message)
-{
-	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
-		control_send(controller->socket, message);
-}
-
-static void note(struct logger *logger, const char *text)
-{
-	struct control_message message = {.kind = CONTROL_NOTE};
-	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
-	tell_all(logger, &message);
 }
 
 /* ---- our death ---- */
@@ -166,7 +81,7 @@ static void session_write(struct logger *logger);
 
 /* The trace's first block carries the rate: measured as long as there is time, that is until a thread has
  * filled a buffer or ended. */
-static void clock_settle(struct logger *logger, bool is_urgent)
+void logger_settle_clock(struct logger *logger, bool is_urgent)
 {
 	if (logger->is_clock_set || !(is_urgent || session_clock_is_due(&logger->clock)))
 		return;
@@ -243,7 +158,7 @@ static void target_remove(struct logger *logger, struct target *target)
 		link = &(*link)->next;
 	robust_remove(logger, &target->region);
 	*link = target->next;
-	clock_settle(logger, true);
+	logger_settle_clock(logger, true);
 	drain_remove(target->drain, &logger->error, &logger->diag);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state)
@@ -268,7 +183,7 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 	member->state = 2;
 	target->alive--;
 	member_release(member);
-	clock_settle(logger, true);
+	logger_settle_clock(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
 }
 
@@ -302,7 +217,7 @@ static pid_t process_outside(const struct target *target, pid_t inner)
 }
 
 /* Forked processes have found themselves in the region. */
-static void members_find(const struct logger *logger, struct target *target)
+void logger_find_members(const struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
 		struct region_process *process = region_process(&target->region, i);
@@ -438,7 +353,7 @@ static void mail_answer(struct region_mail *mail)
 	syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static uint32_t member_of_pid(const struct target *target, pid_t pid)
+uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 {
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state == 1 && target->member[i].pid == pid)
@@ -449,7 +364,7 @@ static uint32_t member_of_pid(const struct target *target, pid_t pid)
 static void mail_loaded(const struct logger *logger, struct target *target, struct region_mail *mail)
 {
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
-	members_find(logger, target);
+	logger_find_members(logger, target);
 	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].inner != (pid_t)mail->pid)
 		return;
 	struct member *member = &target->member[index];
@@ -495,7 +410,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 /* Trace ids for the image that pid is about to become. */
 static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
 {
-	uint32_t index = member_of_pid(target, pid);
+	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
 		request->parent = target->parent;
 		request->exec_generation = target->exec_generation + 1;
@@ -510,7 +425,7 @@ static void exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 
 static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
 {
-	members_find(logger, target);
+	logger_find_members(logger, target);
 	pid_t pid = mail_sender(target, mail);
 	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .directory = (int)mail->value[1], .mail = mail,
 				       .region_inode_path = target->region_path};
@@ -564,8 +479,8 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
 	uint32_t inner = (uint32_t)proc_inner_id(pid, pid);
 	for (struct target *target = logger->targets; target; target = target->next) {
-		members_find(logger, target);
-		uint32_t index = member_of_pid(target, pid);
+		logger_find_members(logger, target);
+		uint32_t index = logger_member_of_pid(target, pid);
 		if (index != UINT32_MAX)
 			member_end(logger, target, index, TRACE_END_EXEC, 0, ticks);
 		/* Its mail dies with it. */
@@ -586,7 +501,7 @@ static void untraced_add(struct logger *logger, const struct hold_result *result
 					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
 	writer_add_process(logger->writer, &process);
 	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	note(logger, text);
+	logger_note(logger, text);
 	logger->untraced++;
 }
 
@@ -598,7 +513,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		target = target->next;
 	if (target) {
 		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
-		clock_settle(logger, true);
+		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
 	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does not want to know. */
@@ -607,17 +522,17 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms", (int)result->pid, result->walk.count,
 		 (unsigned long long)result->walk.bytes, (double)result->walk.took_ns / 1e6);
 	if (is_told)
-		note(logger, text);
+		logger_note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			note(logger, text);
+			logger_note(logger, text);
 	}
 	walk_fini(&result->walk);
 }
 
-static bool results_check(struct logger *logger)
+bool logger_take_results(struct logger *logger)
 {
 	struct hold_result result;
 	bool has_any = false;
@@ -636,247 +551,10 @@ static bool results_check(struct logger *logger)
 			if (result.inject.refused) {
 				char text[600];
 				snprintf(text, sizeof(text), "not every function could be hooked: %s", result.inject.refusal);
-				note(logger, text);
+				logger_note(logger, text);
 			}
 		} else {
 			untraced_add(logger, &result);
-		}
-	}
-	return has_any;
-}
-
-/* ---- controllers ---- */
-
-static void done(int socket, int error, const char *text)
-{
-	struct control_message message = {.kind = CONTROL_DONE, .value = error};
-	snprintf(message.text, sizeof(message.text), "%s", text);
-	control_send(socket, &message);
-}
-
-static uint64_t cpu_ns(void);
-static void member_detach(struct logger *logger, struct target *target, uint32_t index);
-
-static bool is_pid_traced(const struct logger *logger, pid_t pid)
-{
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (member_of_pid(target, pid) != UINT32_MAX)
-			return true;
-	return false;
-}
-
-static void handle_attach(struct logger *logger, int socket, pid_t pid)
-{
-	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = dup(socket), .is_attach = true};
-	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
-	if (is_pid_traced(logger, pid)) {
-		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
-		control_send(socket, &message);
-		close(request.control);
-	} else if (!holder_start(logger->holder, &request)) {
-		message.value = -EAGAIN;
-		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
-		control_send(socket, &message);
-		close(request.control);
-	}
-}
-
-static void handle_detach(struct logger *logger, int socket, pid_t pid)
-{
-	char text[100];
-	for (struct target *target = logger->targets; target; target = target->next) {
-		members_find(logger, target);
-		uint32_t index = member_of_pid(target, pid);
-		if (index == UINT32_MAX)
-			continue;
-		member_detach(logger, target, index);
-		done(socket, 0, "");
-		return;
-	}
-	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
-	done(socket, -ESRCH, text);
-}
-
-static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)
-{
-	/* For those that come; what is there goes by the words in its region. */
-	struct session_options *options = logger->own_options;
-	const uint32_t stacks = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE;
-	options->stack_kinds = wanted->options & stacks;
-	options->on_full_wait = wanted->options & OPTION_WAIT;
-	options->wait_limit_ms = wanted->wait_limit_ms;
-	for (struct target *target = logger->targets; target; target = target->next) {
-		uint32_t kept = target->region.header->options & ~(stacks | OPTION_WAIT);
-		__atomic_store_n(&target->region.header->options, kept | (wanted->options & (stacks | OPTION_WAIT)), __ATOMIC_RELEASE);
-		target->region.header->wait_limit_ms = wanted->wait_limit_ms;
-	}
-	done(socket, 0, "");
-}
-
-static void handle_flush(struct logger *logger, int socket)
-{
-	int error = 0;
-	clock_settle(logger, true);
-	for (struct target *target = logger->targets; target; target = target->next)
-		drain_poll(target->drain, true, &error, &logger->diag);
-	if (!error)
-		error = writer_flush(logger->writer, &logger->diag);
-	done(socket, error, error ? logger->diag.text : "");
-}
-
-static uint32_t buffers_free(const struct region *region)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < region->buffer_ready; i++)
-		count += __atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FREE;
-	return count;
-}
-
-static uint32_t threads_live(const struct region *region)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < region->slot_ready; i++)
-		count += __atomic_load_n(&region_slot(region, i)->state, __ATOMIC_RELAXED) == SLOT_LIVE;
-	return count;
-}
-
-static void tell_target(struct logger *logger, int socket, struct target *target)
-{
-	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
-	struct drain_totals totals;
-	drain_region_totals(target->drain, &totals);
-	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region)};
-	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && target->member[i].pid)
-			message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
-	proc_command(message.pid, message.text, sizeof(message.text));
-	control_send(socket, &message);
-}
-
-static void handle_query(struct logger *logger, int socket)
-{
-	const struct session_options *options = logger->options;
-	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
-	struct drain_totals totals;
-	/* Who was just attached to is there for whoever was told so. */
-	results_check(logger);
-	drain_totals(logger->drain, &totals);
-	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = writer_size_bytes(logger->writer),
-		.buffers_written = totals.buffers_written, .logger_cpu_ns = cpu_ns(), .max_file_bytes = options->max_file_bytes,
-		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
-		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
-		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
-	for (struct target *target = logger->targets; target; target = target->next) {
-		message.state.targets += target->alive > 0;
-		message.state.buffers_now += target->region.buffer_ready;
-		message.state.buffers_free += buffers_free(&target->region);
-	}
-	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, options->trace_path);
-	control_send(socket, &message);
-	for (struct target *target = logger->targets; target; target = target->next)
-		if (target->alive)
-			tell_target(logger, socket, target);
-	done(socket, logger->error, logger->error ? logger->diag.text : "");
-}
-
-static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
-{
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
-				       .control = dup(socket), .is_launch = true};
-	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
-	logger->command_pid = message->pid;
-	logger->is_command_known = true;
-	if (!holder_start(logger->holder, &request))
-		close(request.control);
-}
-
-static void handle_status(struct logger *logger, const struct control_message *message)
-{
-	struct told *told = calloc(1, sizeof(*told));
-	if (told) {
-		*told = (struct told){message->pid, (int)message->value, logger->told};
-		logger->told = told;
-	}
-	if (message->pid == logger->command_pid)
-		logger->is_command_over = true;
-}
-
-static void control_handle(struct logger *logger, int socket, const struct control_message *message)
-{
-	switch (message->kind) {
-	case CONTROL_LAUNCH: handle_launch(logger, socket, message); break;
-	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
-	case CONTROL_DETACH: handle_detach(logger, socket, message->pid); break;
-	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
-	case CONTROL_FLUSH: handle_flush(logger, socket); break;
-	case CONTROL_QUERY: handle_query(logger, socket); break;
-	case CONTROL_READY: logger->is_command_over = true; break;
-	case CONTROL_STOP: logger->is_stopping = true; break;
-	case CONTROL_EXEC_FAILED:
-		holder_cancel(logger->holder, NULL, message->pid);
-		logger->is_command_over = true;
-		break;
-	case CONTROL_STATUS: handle_status(logger, message); break;
-	default: break;
-	}
-}
-
-static bool controller_add(struct logger *logger, int socket)
-{
-	struct controller *controller = malloc(sizeof(*controller));
-	if (!controller)
-		return false;
-	*controller = (struct controller){socket, logger->controllers};
-	logger->controllers = controller;
-	watch_add(logger->watch, socket);
-	return true;
-}
-
-/* Only its user, and root, may say what a session does. */
-static void controllers_accept(struct logger *logger)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-	int socket;
-	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
-		    !controller_add(logger, socket))
-			close(socket);
-}
-
-static void controller_gone(struct logger *logger, struct controller **link)
-{
-	struct controller *controller = *link;
-	*link = controller->next;
-	if (controller->socket == logger->control) {
-		logger->has_controller = false;
-		logger->is_command_over = true; /* nobody will tell us; its pidfd does */
-		if (!logger->options->session_name)
-			logger->is_stopping = logger->options->is_attached;
-	} else {
-		close(controller->socket);
-	}
-	free(controller);
-}
-
-static bool control_check(struct logger *logger)
-{
-	struct control_message message;
-	bool has_any = false;
-	controllers_accept(logger);
-	for (struct controller **link = &logger->controllers; *link;) {
-		int got = control_receive((*link)->socket, &message, 0);
-		if (got > 0) {
-			control_handle(logger, (*link)->socket, &message);
-			has_any = true;
-		} else if (got < 0) {
-			controller_gone(logger, link);
-		} else {
-			link = &(*link)->next;
 		}
 	}
 	return has_any;
@@ -915,7 +593,7 @@ static void file_full(struct logger *logger)
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-	note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -938,8 +616,8 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 {
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target);
-	members_find(logger, target);
-	clock_settle(logger, flush || has_full_buffer(&target->region));
+	logger_find_members(logger, target);
+	logger_settle_clock(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
 	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
 	region_grow(&target->region);
@@ -982,8 +660,8 @@ static void loop(struct logger *logger)
 		bool flush = now - logger->flushed_ns > FLUSH_NS;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
-		bool has_any = control_check(logger);
-		has_any |= results_check(logger);
+		bool has_any = logger_check_controllers(logger);
+		has_any |= logger_take_results(logger);
 		struct target *next;
 		for (struct target *target = logger->targets; target; target = next) {
 			next = target->next;
@@ -993,7 +671,7 @@ static void loop(struct logger *logger)
 				target_remove(logger, target);
 		}
 		if (flush) {
-			clock_settle(logger, true);
+			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
 		}
@@ -1091,13 +769,13 @@ static int logger_begin(struct logger *logger)
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
-	controller_add(logger, logger->control);
+	logger_add_controller(logger, logger->control);
 	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
 	return 0;
 }
 
-static uint64_t cpu_ns(void)
+uint64_t logger_cpu(void)
 {
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
@@ -1105,7 +783,7 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
-static void member_detach(struct logger *logger, struct target *target, uint32_t index)
+void logger_detach_member(struct logger *logger, struct target *target, uint32_t index)
 {
 	struct member *member = &target->member[index];
 	char command[512], text[900];
@@ -1121,7 +799,7 @@ static void member_detach(struct logger *logger, struct target *target, uint32_t
 	else
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
 			 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6);
-	note(logger, text);
+	logger_note(logger, text);
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
 	target->is_let_go = target->alive == 0;
 	if (target->is_let_go)
@@ -1132,10 +810,10 @@ static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-		members_find(logger, target);
+		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
-				member_detach(logger, target, i);
+				logger_detach_member(logger, target, i);
 		members_check(logger, target, now_ns());
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}
@@ -1143,7 +821,7 @@ static void detach_all(struct logger *logger)
 
 static void logger_end(struct logger *logger)
 {
-	clock_settle(logger, true);
+	logger_settle_clock(logger, true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
@@ -1155,20 +833,20 @@ static void logger_end(struct logger *logger)
 					      .unwatched = totals.unwatched};
 	drain_free(logger->drain);
 	int error = writer_flush(logger->writer, &logger->diag);
-	statistics.logger_cpu_ns = cpu_ns();
+	statistics.logger_cpu_ns = logger_cpu();
 	int close_error = writer_close(logger->writer, &statistics, &logger->diag);
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits, .wait_ns = statistics.wait_ns,
-		.logger_cpu_ns = cpu_ns(), .processes = totals.processes, .untraced_processes = logger->untraced,
+		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls,
 		.error = logger->error ? logger->error : error ? error : close_error};
 	message.summary.size_bytes = stat(logger->options->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
 	snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
 	session_over(logger);
-	tell_all(logger, &message);
+	logger_tell_all(logger, &message);
 	session_directory_remove(logger->directory);
 }
 

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Who tells the logger what to do: connections, their messages, and the answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+#include "session/logger_state.h"
+
+void logger_tell_all(const struct logger *logger, const struct control_message *message)
+{
+	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
+		control_send(controller->socket, message);
+}
+
+void logger_note(struct logger *logger, const char *text)
+{
+	struct control_message message = {.kind = CONTROL_NOTE};
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
+	logger_tell_all(logger, &message);
+}
+
+static void done(int socket, int error, const char *text)
+{
+	struct control_message message = {.kind = CONTROL_DONE, .value = error};
+	snprintf(message.text, sizeof(message.text), "%s", text);
+	control_send(socket, &message);
+}
+
+static bool is_pid_traced(const struct logger *logger, pid_t pid)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (logger_member_of_pid(target, pid) != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static void handle_attach(struct logger *logger, int socket, pid_t pid)
+{
+	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = dup(socket), .is_attach = true};
+	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
+	if (is_pid_traced(logger, pid)) {
+		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
+		control_send(socket, &message);
+		close(request.control);
+	} else if (!holder_start(logger->holder, &request)) {
+		message.value = -EAGAIN;
+		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
+		control_send(socket, &message);
+		close(request.control);
+	}
+}
+
+static void handle_detach(struct logger *logger, int socket, pid_t pid)
+{
+	char text[100];
+	for (struct target *target = logger->targets; target; target = target->next) {
+		logger_find_members(logger, target);
+		uint32_t index = logger_member_of_pid(target, pid);
+		if (index == UINT32_MAX)
+			continue;
+		logger_detach_member(logger, target, index);
+		done(socket, 0, "");
+		return;
+	}
+	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
+	done(socket, -ESRCH, text);
+}
+
+static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)
+{
+	/* For those that come; what is there goes by the words in its region. */
+	struct session_options *options = logger->own_options;
+	const uint32_t stacks = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE;
+	options->stack_kinds = wanted->options & stacks;
+	options->on_full_wait = wanted->options & OPTION_WAIT;
+	options->wait_limit_ms = wanted->wait_limit_ms;
+	for (struct target *target = logger->targets; target; target = target->next) {
+		uint32_t kept = target->region.header->options & ~(stacks | OPTION_WAIT);
+		__atomic_store_n(&target->region.header->options, kept | (wanted->options & (stacks | OPTION_WAIT)), __ATOMIC_RELEASE);
+		target->region.header->wait_limit_ms = wanted->wait_limit_ms;
+	}
+	done(socket, 0, "");
+}
+
+static void handle_flush(struct logger *logger, int socket)
+{
+	int error = 0;
+	logger_settle_clock(logger, true);
+	for (struct target *target = logger->targets; target; target = target->next)
+		drain_poll(target->drain, true, &error, &logger->diag);
+	if (!error)
+		error = writer_flush(logger->writer, &logger->diag);
+	done(socket, error, error ? logger->diag.text : "");
+}
+
+static uint32_t buffers_free(const struct region *region)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->buffer_ready; i++)
+		count += __atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FREE;
+	return count;
+}
+
+static uint32_t threads_live(const struct region *region)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->slot_ready; i++)
+		count += __atomic_load_n(&region_slot(region, i)->state, __ATOMIC_RELAXED) == SLOT_LIVE;
+	return count;
+}
+
+static void tell_target(struct logger *logger, int socket, struct target *target)
+{
+	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
+	struct drain_totals totals;
+	drain_region_totals(target->drain, &totals);
+	message.target = (struct control_target){
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region)};
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && target->member[i].pid)
+			message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
+	proc_command(message.pid, message.text, sizeof(message.text));
+	control_send(socket, &message);
+}
+
+static void handle_query(struct logger *logger, int socket)
+{
+	const struct session_options *options = logger->options;
+	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
+	struct drain_totals totals;
+	/* Who was just attached to is there for whoever was told so. */
+	logger_take_results(logger);
+	drain_totals(logger->drain, &totals);
+	message.state = (struct control_state){
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = writer_size_bytes(logger->writer),
+		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .max_file_bytes = options->max_file_bytes,
+		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
+		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
+		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
+	for (struct target *target = logger->targets; target; target = target->next) {
+		message.state.targets += target->alive > 0;
+		message.state.buffers_now += target->region.buffer_ready;
+		message.state.buffers_free += buffers_free(&target->region);
+	}
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, options->trace_path);
+	control_send(socket, &message);
+	for (struct target *target = logger->targets; target; target = target->next)
+		if (target->alive)
+			tell_target(logger, socket, target);
+	done(socket, logger->error, logger->error ? logger->diag.text : "");
+}
+
+static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
+{
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
+				       .control = dup(socket), .is_launch = true};
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
+	logger->command_pid = message->pid;
+	logger->is_command_known = true;
+	if (!holder_start(logger->holder, &request))
+		close(request.control);
+}
+
+static void handle_status(struct logger *logger, const struct control_message *message)
+{
+	struct told *told = calloc(1, sizeof(*told));
+	if (told) {
+		*told = (struct told){message->pid, (int)message->value, logger->told};
+		logger->told = told;
+	}
+	if (message->pid == logger->command_pid)
+		logger->is_command_over = true;
+}
+
+static void control_handle(struct logger *logger, int socket, const struct control_message *message)
+{
+	switch (message->kind) {
+	case CONTROL_LAUNCH: handle_launch(logger, socket, message); break;
+	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
+	case CONTROL_DETACH: handle_detach(logger, socket, message->pid); break;
+	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
+	case CONTROL_FLUSH: handle_flush(logger, socket); break;
+	case CONTROL_QUERY: handle_query(logger, socket); break;
+	case CONTROL_READY: logger->is_command_over = true; break;
+	case CONTROL_STOP: logger->is_stopping = true; break;
+	case CONTROL_EXEC_FAILED:
+		holder_cancel(logger->holder, NULL, message->pid);
+		logger->is_command_over = true;
+		break;
+	case CONTROL_STATUS: handle_status(logger, message); break;
+	default: break;
+	}
+}
+
+bool logger_add_controller(struct logger *logger, int socket)
+{
+	struct controller *controller = malloc(sizeof(*controller));
+	if (!controller)
+		return false;
+	*controller = (struct controller){socket, logger->controllers};
+	logger->controllers = controller;
+	watch_add(logger->watch, socket);
+	return true;
+}
+
+/* Only its user, and root, may say what a session does. */
+static void controllers_accept(struct logger *logger)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int socket;
+	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
+		    !logger_add_controller(logger, socket))
+			close(socket);
+}
+
+static void controller_gone(struct logger *logger, struct controller **link)
+{
+	struct controller *controller = *link;
+	*link = controller->next;
+	if (controller->socket == logger->control) {
+		logger->has_controller = false;
+		logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+		if (!logger->options->session_name)
+			logger->is_stopping = logger->options->is_attached;
+	} else {
+		close(controller->socket);
+	}
+	free(controller);
+}
+
+bool logger_check_controllers(struct logger *logger)
+{
+	struct control_message message;
+	bool has_any = false;
+	controllers_accept(logger);
+	for (struct controller **link = &logger->controllers; *link;) {
+		int got = control_receive((*link)->socket, &message, 0);
+		if (got > 0) {
+			control_handle(logger, (*link)->socket, &message);
+			has_any = true;
+		} else if (got < 0) {
+			controller_gone(logger, link);
+		} else {
+			link = &(*link)->next;
+		}
+	}
+	return has_any;
+}

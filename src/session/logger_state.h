@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/** What the parts of the logger share: its state, and what one part does for another. */
+#ifndef XHEAP_SESSION_LOGGER_STATE_H
+#define XHEAP_SESSION_LOGGER_STATE_H
+
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+#include "inject/inject.h"
+#include "region/region.h"
+#include "session/clock.h"
+#include "session/control.h"
+#include "session/drain.h"
+#include "session/hold.h"
+#include "session/options.h"
+#include "session/watch.h"
+
+/** A process of a target. */
+struct member {
+	int pidfd;
+	pid_t pid;                    /* in our namespace; 0: was gone before we saw it */
+	pid_t inner;                  /* in its own */
+	bool is_foreign;              /* which is another */
+	uint64_t start_ticks;         /* with the place in the region, this tells one process from another */
+	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
+	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
+	uint64_t sampled_ns, resident_bytes; /* when we looked at its memory, and what we wrote last */
+	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
+};
+
+/** One executed image and what it forked. */
+struct target {
+	struct target *next;
+	struct region region;
+	struct inject inject;
+	struct drain_region *drain;
+	char region_path[512];
+	uint32_t number;              /* of the region */
+	uint32_t parent, exec_generation;
+	uint32_t alive;
+	bool is_let_go;               /* its last process runs on */
+	struct member member[REGION_PROCESS_MAX];
+	uint32_t member_count;
+	uint32_t doorbell_seen;
+	uint64_t reaped_ns;
+};
+
+/** Wait statuses that the command told us. */
+struct told { pid_t pid; int status; struct told *next; };
+
+/** Who tells us what to do. */
+struct controller {
+	int socket;
+	struct controller *next;
+};
+
+struct logger {
+	const struct session_options *options;
+	struct session_options *own_options; /* the same; they may change */
+	int control;                  /* of who started us; it is one of the controllers */
+	struct controller *controllers;
+	int listener;                 /* of a session; -1 */
+	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
+	char directory[400];
+	struct writer *writer;
+	struct drain *drain;
+	struct target *targets;
+	struct told *told;
+	struct session_clock clock;
+	bool is_clock_set;            /* in the trace */
+	struct doorbell doorbell;
+	uint32_t doorbell_seen;
+	int watch;
+	struct hook_cache *hooks;
+	struct holder *holder;
+	pid_t command_pid;
+	uint32_t untraced;
+	uint64_t flushed_ns;
+	int error;
+	struct diag diag;
+	/* The robust list that tells targets of our death. */
+	struct robust_list_head robust;
+};
+
+/* ---- logger.c ---- */
+
+/** Measure the clock's rate to the end and tell the trace, when there was time enough or it is urgent. */
+void logger_settle_clock(struct logger *logger, bool is_urgent);
+
+/** Take note of forked processes that have found themselves in the target's region. */
+void logger_find_members(const struct logger *logger, struct target *target);
+
+/** The place of the living process among the target's, or UINT32_MAX. */
+uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
+
+/** Let go of a process; controllers are told how that went. */
+void logger_detach_member(struct logger *logger, struct target *target, uint32_t index);
+
+/** Take what became of held processes. True when there was something. */
+bool logger_take_results(struct logger *logger);
+
+/** ns of CPU of this process. */
+uint64_t logger_cpu(void);
+
+/* ---- controllers.c ---- */
+
+/** Take a connection as a controller. */
+bool logger_add_controller(struct logger *logger, int socket);
+
+/** Do what controllers ask for. True when there was something. */
+bool logger_check_controllers(struct logger *logger);
+
+void logger_tell_all(const struct logger *logger, const struct control_message *message);
+
+/** Tell all controllers, for their users. */
+void logger_note(struct logger *logger, const char *text);
+
+#endif
