@@ -218,6 +218,23 @@ void report_json_missing(struct json *json, const char *name, const struct trace
 	json_end_array(json);
 }
 
+void report_json_dropped(struct json *json, const struct trace_dictionary *dictionary)
+{
+	if (!dictionary->dropped_events)
+		return;
+	json_begin_object(json, "dropped");
+	json_count(json, "events", dictionary->dropped_events);
+	json_time(json, "until_us", dictionary->dropped_until_ns);
+	json_end_object(json);
+}
+
+void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
+{
+	if (dictionary->dropped_events)
+		fprintf(out, "  %s events up to %s are not kept: blocks from then are not known, and giving one back is an unknown free\n",
+			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
+}
+
 /* Whether the processes ran already when the recording began. */
 static bool is_attached(const struct trace_dictionary *dictionary)
 {
@@ -259,6 +276,7 @@ static void json_doubts(struct json *json, const struct report *report)
 		json_count(json, "sample_bytes", table->sample_bytes);
 	json_count(json, "lost_events", report_losses_sum(dictionary).events);
 	report_json_gaps(json, dictionary);
+	report_json_dropped(json, dictionary);
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
 	if (is_sample(report))
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
@@ -525,10 +543,11 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
 	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
+	report_text_dropped(out, dictionary);
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
-			    is_attached(trace_dictionary(report->source->trace)) ? " (of blocks from before the recording)"
-										 : " (of addresses that were not live)");
+			    dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
+			    : is_attached(dictionary) ? " (of blocks from before the recording)" : " (of addresses that were not live)");
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");

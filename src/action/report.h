@@ -66,6 +66,12 @@ struct report_losses report_losses_sum(const struct trace_dictionary *dictionary
 /** The gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
 void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
 
+/** What was dropped of the past, as an object under "dropped" of the open one; nothing when nothing was. */
+void report_json_dropped(struct json *json, const struct trace_dictionary *dictionary);
+
+/** Likewise as a line of text. */
+void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
+
 /** The gaps, and what did not fit the file, as lines of text. */
 void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
 

@@ -116,6 +116,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "in_flight", dictionary->in_flight_count);
 	json_count(&json, "lost_events", report_losses_sum(dictionary).events);
 	report_json_gaps(&json, dictionary);
+	report_json_dropped(&json, dictionary);
 	json_count(&json, "truncated_stacks", dictionary->truncated_count);
 	if (dictionary->statistics.unwatched)
 		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
@@ -244,6 +245,7 @@ static void info_text(const struct info *info, FILE *out)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
 	report_text_gaps(out, dictionary);
+	report_text_dropped(out, dictionary);
 	putc('\n', out);
 	text_facts(info, out);
 	fputs("\nProcesses\n", out);

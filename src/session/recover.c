@@ -206,7 +206,7 @@ static int before_open(struct recovery *recovery, const char *path, struct diag 
 	struct stat status;
 	if (stat(path, &status) != 0 || status.st_size == 0)
 		return 0;
-	int error = trace_open(&recovery->before, path, diag);
+	int error = trace_open_as_written(&recovery->before, path, diag);
 	if (!error && !trace_dictionary(recovery->before)->clock[0]) {
 		trace_close(recovery->before);
 		recovery->before = NULL;

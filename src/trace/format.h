@@ -14,6 +14,8 @@
  *     | footer      |  FOOTER; more segments and a newer footer may follow it
  *     +-------------+
  *
+ * A circular file is written round and round: a segment may lie before an older one, and a SKIP behind it leads over the remains.
+ *
  *     block:  | struct format_block | head (by type, plain) | payload (by type) | zeros up to a multiple of 8 |
  */
 #ifndef XHEAP_TRACE_FORMAT_H
@@ -57,6 +59,7 @@ enum format_type {
 	FORMAT_FOOTER = 14,
 	FORMAT_MEMORY = 15,
 	FORMAT_SYMBOLS = 16,
+	FORMAT_SKIP = 17,      /**< in a circular file: ends what is here of a segment */
 	FORMAT_TYPE_COUNT
 	/* Up to 31 are kept for raw buffers and segment indexes. */
 };
@@ -67,12 +70,18 @@ enum format_flag {
 	FORMAT_PACKED = 2      /**< the payload is one zstd frame (and perhaps a skippable one); never with events */
 };
 
+/** Bits of the header's flags. */
+enum format_header_flag {
+	FORMAT_CIRCULAR = 1    /**< segments lie in any order; their numbers tell */
+};
+
 struct format_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes;         /* where the first block begins */
 	uint8_t trace_id[16];          /* random */
-	uint64_t reserved[3];
+	uint64_t flags;                /* enum format_header_flag */
+	uint64_t reserved[2];
 	uint64_t checksum;             /* XXH3 of what is before it */
 };
 _Static_assert(sizeof(struct format_header) == FORMAT_HEADER_BYTES, "on-disk layout");
@@ -98,8 +107,16 @@ struct format_segment {
 	uint32_t shift;                /* ns = (ticks - start_ticks) * mult >> shift */
 	uint64_t start_ticks, mult;
 	int64_t start_realtime_ns;
+	uint64_t events_before;        /* in segments with lower numbers, and the last point in them: some may have been dropped */
+	uint64_t last_ticks_before;
 };
-_Static_assert(sizeof(struct format_segment) == 48, "on-disk layout");
+_Static_assert(sizeof(struct format_segment) == 64, "on-disk layout");
+
+/** Head of SKIP: remains of what was overwritten follow the block. */
+struct format_skip {
+	uint64_t bytes;                /* so many */
+};
+_Static_assert(sizeof(struct format_skip) == 8, "on-disk layout");
 
 /** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it. */
 struct format_events {
@@ -119,6 +136,9 @@ struct format_tail {
 	uint64_t magic;
 };
 _Static_assert(sizeof(struct format_tail) == 16, "on-disk layout");
+
+/** Set the checksum of the block's head, of block->head_bytes bytes; all else of the block is there. */
+void format_sign(struct format_block *block, const void *head);
 
 static inline uint64_t format_aligned(uint64_t bytes)
 {

@@ -16,7 +16,8 @@
 
 #include "trace/rows.h"
 
-enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14 };
+enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14,
+       BLANKS_MAX = 1 << 22 };
 
 bool load_bytes(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -101,6 +102,33 @@ static uint32_t known_id(const struct load *load, const struct index *index, uin
 	return known ? *known : TRACE_NONE;
 }
 
+/* The file's own number is the id: rows that were dropped with their segments are blank. False: more than a file can have. */
+static bool blanks_add(struct load *load, uint32_t number, uint32_t count, uint32_t (*add)(struct dictionary *))
+{
+	if (number >= count && number - count > BLANKS_MAX)
+		return false;
+	for (; count <= number; count++)
+		if (add(&load->dictionary) == TRACE_NONE)
+			return false;
+	return true;
+}
+
+static uint32_t add_blank_process(struct dictionary *dictionary)
+{
+	return dictionary_add_process(dictionary, &(struct trace_process){
+		.parent = TRACE_NONE, .forked_from = TRACE_NONE, .end = TRACE_END_UNKNOWN, .image = "", .command = "", .note = ""});
+}
+
+static uint32_t add_blank_thread(struct dictionary *dictionary)
+{
+	return dictionary_add_thread(dictionary, &(struct trace_thread){.process = TRACE_NONE, .name = ""});
+}
+
+static uint32_t add_blank_mapping(struct dictionary *dictionary)
+{
+	return dictionary_add_mapping(dictionary, &(struct trace_mapping){.process = TRACE_NONE, .image = TRACE_NONE});
+}
+
 /* ---- rows of each type ---- */
 
 static struct load_segment *current(struct load *load)
@@ -136,6 +164,12 @@ static bool take_process(struct load *load, struct reading *reading)
 	uint32_t *id = index_add(&load->processes, file_key(load, number), &added);
 	if (!id)
 		return false;
+	if (added && load->keeps_ids) {
+		if (!blanks_add(load, number, dictionary->process_count, add_blank_process))
+			return false;
+		*id = number;
+		added = false;
+	}
 	uint32_t own = added ? dictionary->process_count : *id;
 	/* A process comes after those that it came from. */
 	row.parent = row.parent < own ? row.parent : TRACE_NONE;
@@ -159,6 +193,12 @@ static bool take_thread(struct load *load, struct reading *reading)
 	uint32_t *id = index_add(&load->threads, file_key(load, number), &added);
 	if (!id)
 		return false;
+	if (added && load->keeps_ids) {
+		if (!blanks_add(load, number, load->dictionary.thread_count, add_blank_thread))
+			return false;
+		*id = number;
+		added = false;
+	}
 	if (!added)
 		return dictionary_set_thread(&load->dictionary, *id, &row);
 	return (*id = dictionary_add_thread(&load->dictionary, &row)) != TRACE_NONE;
@@ -186,6 +226,12 @@ static bool take_mapping(struct load *load, struct reading *reading)
 	uint32_t *id = index_add(&load->mappings, file_key(load, number), &added);
 	if (!id)
 		return false;
+	if (added && load->keeps_ids) {
+		if (!blanks_add(load, number, load->dictionary.mapping_count, add_blank_mapping))
+			return false;
+		*id = number;
+		added = false;
+	}
 	if (!added)
 		load->dictionary.mappings[*id] = row;
 	else
@@ -552,10 +598,11 @@ static uint64_t search_segment(struct load *load, uint64_t from)
 	return load->size;
 }
 
-static void walk(struct load *load, uint64_t offset)
+/* All that lies before `end`. */
+static void walk(struct load *load, uint64_t offset, uint64_t end)
 {
 	struct found found;
-	while (offset < load->size) {
+	while (offset < end) {
 		if (find_block(load, offset, &found) && take_block(load, &found)) {
 			offset = load->end = found_end(&found);
 			current(load)->end = offset;
@@ -568,6 +615,71 @@ static void walk(struct load *load, uint64_t offset)
 			break;
 		offset = search_segment(load, offset + 8);
 	}
+}
+
+/* ---- circular files ---- */
+
+/* Where a segment of a circular file lies. */
+struct range { uint64_t offset, end; uint32_t number; };
+
+static int range_compare(const void *a, const void *b)
+{
+	const struct range *left = a, *right = b;
+	return left->number < right->number ? -1 : left->number > right->number;
+}
+
+struct ranges { struct range *rows; uint32_t count, capacity; };
+
+/* Note where a segment begins, or how far the one before goes. Where the next block lies; 0: no memory. */
+static uint64_t range_note(struct ranges *ranges, const struct found *found, uint64_t size)
+{
+	struct format_segment segment;
+	struct format_skip skip;
+	uint64_t end = found_end(found);
+	if (found->block.type == FORMAT_SEGMENT && found->block.head_bytes >= sizeof(segment)) {
+		if (!grow(&ranges->rows, ranges->count, &ranges->capacity, sizeof(*ranges->rows)))
+			return 0;
+		memcpy(&segment, found->head, sizeof(segment));
+		ranges->rows[ranges->count++] = (struct range){found->offset, end, segment.number};
+	} else if (found->block.type == FORMAT_SKIP && found->block.head_bytes >= sizeof(skip)) {
+		memcpy(&skip, found->head, sizeof(skip));
+		return skip.bytes < size - end ? end + skip.bytes : size;
+	} else if (ranges->count) {
+		ranges->rows[ranges->count - 1].end = end;
+	}
+	return end;
+}
+
+/* What is torn goes up to the next segment behind it, or is the end of the file. */
+static void hole_note(struct load *load, const struct ranges *ranges)
+{
+	uint64_t end = load->size;
+	for (uint32_t i = 0; i < ranges->count; i++)
+		if (ranges->rows[i].offset > load->cut_offset && ranges->rows[i].offset < end)
+			end = ranges->rows[i].offset;
+	if (end < load->size)
+		load->hole_end = end;
+	else
+		load->end = load->cut_offset;
+}
+
+/* Segments in the order of their numbers, whatever their place. */
+static void walk_circular(struct load *load, uint64_t offset)
+{
+	struct ranges ranges = {NULL, 0, 0};
+	struct found found;
+	while (offset && offset < load->size)
+		offset = find_block(load, offset, &found) ? range_note(&ranges, &found, load->size) : search_segment(load, offset + 8);
+	if (!offset)
+		cut(load, load->size, "no memory for the segments of the file");
+	if (ranges.count)
+		qsort(ranges.rows, ranges.count, sizeof(*ranges.rows), range_compare);
+	for (uint32_t i = 0; i < ranges.count; i++)
+		walk(load, ranges.rows[i].offset, ranges.rows[i].end);
+	load->end = load->size;
+	if (load->cut_reason[0])
+		hole_note(load, &ranges);
+	free(ranges.rows);
 }
 
 int load_file(struct load *load, const char *path, struct diag *diag)
@@ -594,7 +706,10 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 	load->clock_name = "";
 	load->end = header.header_bytes;
 	errno = 0;
-	walk(load, header.header_bytes);
+	if (header.flags & FORMAT_CIRCULAR)
+		walk_circular(load, header.header_bytes);
+	else
+		walk(load, header.header_bytes, load->size);
 	if (load->lacks_memory)
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	if (!load->is_complete)

@@ -37,6 +37,7 @@ struct load {
 	uint64_t size, end;            /* of the file; where the last whole block ends */
 	uint8_t trace_id[16];
 	bool keeps_ticks;              /* in rows: set it before load_file() */
+	bool keeps_ids;                /* of processes, threads, mappings, as the file has them; likewise. Rows that it has not are blank */
 	struct dictionary dictionary;
 	struct rows_texts texts;
 	struct load_segment *segments;
@@ -50,6 +51,7 @@ struct load {
 	uint32_t footer_segments;      /* segments that the newest footer lists */
 	uint64_t unwritten_blocks, unwritten_events;
 	uint64_t cut_offset;
+	uint64_t hole_end;             /* of what is torn from there on, in the midst of a circular file; 0: nothing is */
 	char cut_reason[160];
 	struct bytes scratch, unpacked;
 	uint64_t wasted;               /* bytes of payloads read since the last block that was whole */

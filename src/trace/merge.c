@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "trace/load.h"
+#include "trace/rows.h"
 
 /* Two traces since one start of the machine agree about when its clock was 0, but for what the wall clock was set by. */
 #define BOOT_SLACK_NS INT64_C(5000000000)
@@ -32,9 +33,11 @@ struct note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
 struct merging {
 	struct part *parts;
 	unsigned count;
+	bool is_join;
 	const struct format_segment *clock; /* of the one that began first */
 	int fd;
 	uint64_t end;
+	const struct trace_statistics *statistics; /* of pieces, which have none themselves; NULL: those of the parts */
 	struct note *notes;
 	uint32_t note_count;
 	struct bytes buffer;
@@ -45,6 +48,22 @@ struct merging {
 static int64_t boot_ns(const struct format_segment *clock)
 {
 	return clock->start_realtime_ns - (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
+}
+
+static bool is_same_segment(const struct format_segment *one, const struct format_segment *other)
+{
+	return one->number == other->number && !memcmp(one->trace_id, other->trace_id, sizeof(one->trace_id));
+}
+
+/* Pieces are parts of one trace, and the last of them may have been cut. */
+static int piece_check(const struct merging *merging, const struct part *part, struct diag *diag)
+{
+	const struct load *load = &part->load;
+	if (memcmp(load->trace_id, merging->parts[0].load.trace_id, sizeof(load->trace_id)) != 0)
+		return diag_fail(diag, EINVAL, "%s and %s are no parts of one trace", merging->parts[0].path, part->path);
+	if (!load->segment_count && part == &merging->parts[0])
+		return diag_fail(diag, EINVAL, "%s: %s", part->path, load->cut_reason);
+	return 0;
 }
 
 static int part_check(const struct merging *merging, const struct part *part, struct diag *diag)
@@ -62,7 +81,7 @@ static int part_check(const struct merging *merging, const struct part *part, st
 	for (const struct part *other = merging->parts; other < part; other++)
 		for (uint32_t i = 0; i < load->segment_count; i++)
 			for (uint32_t k = 0; k < other->load.segment_count; k++)
-				if (!memcmp(load->segments[i].head.trace_id, other->load.segments[k].head.trace_id, sizeof(load->trace_id)))
+				if (is_same_segment(&load->segments[i].head, &other->load.segments[k].head))
 					return diag_fail(diag, EINVAL, "%s and %s are, or hold, the same trace", other->path, part->path);
 	return 0;
 }
@@ -75,8 +94,9 @@ static int parts_load(struct merging *merging, struct diag *diag)
 		part->load = (struct load){.fd = -1, .keeps_ticks = true};
 		part->is_loaded = true;
 		error = load_file(&part->load, part->path, diag);
-		error = error ? error : part_check(merging, part, diag);
-		if (!error && (!merging->clock || part->load.segments[0].head.start_ticks < merging->clock->start_ticks))
+		if (!error)
+			error = merging->is_join ? piece_check(merging, part, diag) : part_check(merging, part, diag);
+		if (!error && part->load.segment_count && (!merging->clock || part->load.segments[0].head.start_ticks < merging->clock->start_ticks))
 			merging->clock = &part->load.segments[0].head;
 	}
 	return error;
@@ -90,14 +110,6 @@ static int put(struct merging *merging, const void *data, size_t size, struct di
 		return diag_errno(diag, "cannot write the merged trace");
 	merging->end += size;
 	return 0;
-}
-
-static void block_sign(struct format_block *block, const void *head)
-{
-	uint8_t hashed[offsetof(struct format_block, head_checksum) + FORMAT_HEAD_MAX];
-	memcpy(hashed, block, offsetof(struct format_block, head_checksum));
-	memcpy(hashed + offsetof(struct format_block, head_checksum), head, block->head_bytes);
-	block->head_checksum = XXH3_64bits(hashed, offsetof(struct format_block, head_checksum) + block->head_bytes);
 }
 
 static int put_header(struct merging *merging, struct diag *diag)
@@ -127,7 +139,7 @@ static int copy_block(struct merging *merging, int fd, uint64_t offset, const st
 		head.shift = merging->clock->shift;
 		head.start_realtime_ns = merging->clock->start_realtime_ns;
 		memcpy(buffer->data + sizeof(block), &head, sizeof(head));
-		block_sign(&block, buffer->data + sizeof(block));
+		format_sign(&block, buffer->data + sizeof(block));
 		memcpy(buffer->data, &block, sizeof(block));
 	}
 	return put(merging, buffer->data, bytes, diag);
@@ -137,7 +149,7 @@ static int copy_block(struct merging *merging, int fd, uint64_t offset, const st
 static int copy_segment(struct merging *merging, const struct part *part, uint32_t number, struct diag *diag)
 {
 	const struct load *load = &part->load;
-	uint64_t from = load->segments[number].offset, end = number + 1 < load->segment_count ? load->segments[number + 1].offset : load->end;
+	uint64_t from = load->segments[number].offset, end = load->segments[number].end;
 	struct note *note = &merging->notes[merging->note_count++];
 	*note = (struct note){.offset = merging->end, .first_ticks = UINT64_MAX};
 	for (uint64_t at = from; at < end;) {
@@ -164,6 +176,21 @@ static int copy_segment(struct merging *merging, const struct part *part, uint32
 	return 0;
 }
 
+/* A block without a head, in the last segment. The payload is freed. */
+static int put_block(struct merging *merging, struct format_block *block, struct bytes *payload, struct diag *diag)
+{
+	block->raw_bytes = block->payload_bytes = (uint32_t)payload->size;
+	block->place = merging->end - merging->notes[merging->note_count - 1].offset;
+	block->payload_checksum = payload->has_failed ? 0 : XXH3_64bits(payload->data, payload->size);
+	format_sign(block, "");
+	if (!payload->has_failed)
+		bytes_zero(payload, format_aligned(payload->size) - payload->size);
+	int error = payload->has_failed ? diag_fail(diag, ENOMEM, "no memory to merge traces") : put(merging, block, sizeof(*block), diag);
+	error = error ? error : put(merging, payload->data, payload->size, diag);
+	bytes_fini(payload);
+	return error;
+}
+
 static int put_footer(struct merging *merging, struct diag *diag)
 {
 	struct bytes payload = {0};
@@ -178,7 +205,8 @@ static int put_footer(struct merging *merging, struct diag *diag)
 		bytes_number(&payload, note->last_ticks);
 		bytes_number(&payload, note->events);
 	}
-	for (unsigned i = 0; i < merging->count; i++) {
+	/* Each piece has the sum of those before it. */
+	for (unsigned i = merging->is_join ? merging->count - 1 : 0; i < merging->count; i++) {
 		unwritten_blocks += merging->parts[i].load.unwritten_blocks;
 		unwritten_events += merging->parts[i].load.unwritten_events;
 	}
@@ -186,14 +214,15 @@ static int put_footer(struct merging *merging, struct diag *diag)
 	bytes_number(&payload, unwritten_events);
 	bytes_zero(&payload, format_aligned(payload.size) - payload.size);
 	bytes_add(&payload, &tail, sizeof(tail));
-	block.raw_bytes = block.payload_bytes = (uint32_t)payload.size;
-	block.place = merging->end - merging->notes[merging->note_count - 1].offset;
-	block.payload_checksum = payload.has_failed ? 0 : XXH3_64bits(payload.data, payload.size);
-	block_sign(&block, "");
-	int error = payload.has_failed ? diag_fail(diag, ENOMEM, "no memory to merge traces") : put(merging, &block, sizeof(block), diag);
-	error = error ? error : put(merging, payload.data, payload.size, diag);
-	bytes_fini(&payload);
-	return error;
+	return put_block(merging, &block, &payload, diag);
+}
+
+static int put_statistics(struct merging *merging, struct diag *diag)
+{
+	struct bytes payload = {0};
+	struct format_block block = {.magic = FORMAT_BLOCK_MAGIC, .type = FORMAT_STATISTICS, .count = 1};
+	rows_put_statistics(&payload, merging->statistics);
+	return put_block(merging, &block, &payload, diag);
 }
 
 static int write_all(struct merging *merging, struct diag *diag)
@@ -206,6 +235,8 @@ static int write_all(struct merging *merging, struct diag *diag)
 	for (unsigned i = 0; i < merging->count; i++)
 		for (uint32_t k = 0; k < merging->parts[i].load.segment_count && !error; k++)
 			error = copy_segment(merging, &merging->parts[i], k, diag);
+	if (!error && merging->statistics)
+		error = put_statistics(merging, diag);
 	return error ? error : put_footer(merging, diag);
 }
 
@@ -223,9 +254,11 @@ static int output_check(const char *output, const char *const *paths, unsigned c
 	return 0;
 }
 
-int trace_merge(const char *output, const char *const *paths, unsigned count, struct diag *diag)
+static int merge(const char *output, const char *const *paths, unsigned count, const struct merging *how, struct diag *diag)
 {
-	struct merging merging = {.count = count, .fd = -1};
+	struct merging merging = *how;
+	merging.count = count;
+	merging.fd = -1;
 	char temporary[4200];
 	int error = output_check(output, paths, count, diag);
 	if (error)
@@ -254,4 +287,14 @@ int trace_merge(const char *output, const char *const *paths, unsigned count, st
 	free(merging.notes);
 	free(merging.parts);
 	return error;
+}
+
+int trace_merge(const char *output, const char *const *paths, unsigned count, struct diag *diag)
+{
+	return merge(output, paths, count, &(struct merging){.is_join = false}, diag);
+}
+
+int trace_join(const char *output, const char *const *paths, unsigned count, const struct trace_statistics *statistics, struct diag *diag)
+{
+	return merge(output, paths, count, &(struct merging){.is_join = true, .statistics = statistics}, diag);
 }

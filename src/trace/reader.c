@@ -42,6 +42,25 @@ static void later(int64_t *latest, int64_t time_ns)
 		*latest = time_ns;
 }
 
+/* Each segment tells how many events came before it in its trace. */
+static void count_dropped(struct trace *trace)
+{
+	const struct load *load = &trace->load;
+	struct trace_dictionary *dictionary = &trace->dictionary;
+	uint64_t known = 0;
+	for (uint32_t i = 0, block = 0; i < load->segment_count; i++) {
+		const struct format_segment *head = &load->segments[i].head;
+		if (i && memcmp(head->trace_id, load->segments[i - 1].head.trace_id, sizeof(head->trace_id)) != 0)
+			known = 0;
+		if (head->events_before > known) {
+			dictionary->dropped_events += head->events_before - known;
+			later(&dictionary->dropped_until_ns, load_ns(head, head->last_ticks_before));
+		}
+		for (known = head->events_before; block < load->block_count && load->blocks[block].segment == i; block++)
+			known += load->blocks[block].count;
+	}
+}
+
 static void summarize(struct trace *trace)
 {
 	struct load *load = &trace->load;
@@ -50,6 +69,7 @@ static void summarize(struct trace *trace)
 		load->dictionary.threads[load->blocks[i].head.thread].end_ns = INT64_MIN;
 	for (uint32_t i = 0; i < load->block_count; i++)
 		count_block(trace, &load->blocks[i]);
+	count_dropped(trace);
 	for (uint32_t i = 0; i < load->dictionary.process_count; i++)
 		if (load->dictionary.processes[i].end != TRACE_END_OPEN)
 			later(&view->duration_ns, load->dictionary.processes[i].end_ns);
@@ -74,11 +94,12 @@ static void summarize(struct trace *trace)
 	view->statistics = load->dictionary.statistics;
 }
 
-int trace_open(struct trace **out, const char *path, struct diag *diag)
+static int open_file(struct trace **out, const char *path, bool keeps_ids, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
+	trace->load.keeps_ids = keeps_ids;
 	int error = load_file(&trace->load, path, diag);
 	if (error) {
 		trace_close(trace);
@@ -87,6 +108,16 @@ int trace_open(struct trace **out, const char *path, struct diag *diag)
 	summarize(trace);
 	*out = trace;
 	return 0;
+}
+
+int trace_open(struct trace **out, const char *path, struct diag *diag)
+{
+	return open_file(out, path, false, diag);
+}
+
+int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
+{
+	return open_file(out, path, true, diag);
 }
 
 void trace_close(struct trace *trace)

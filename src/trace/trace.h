@@ -190,11 +190,16 @@ struct trace_dictionary {
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, by the blocks' headers */
 	uint64_t failed_count, in_flight_count, truncated_count;
 	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
+	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */
+	int64_t dropped_until_ns;              /**< the last of those; from there on nothing is missing */
 	struct trace_statistics statistics;
 };
 
 /** Open the trace at path: 0, or a negative errno with its reason in diag. A file cut short opens; see is_complete. */
 int trace_open(struct trace **out, const char *path, struct diag *diag);
+
+/** As trace_open(), with the ids of processes, threads and mappings that its writer gave; rows that are not there any more are blank. */
+int trace_open_as_written(struct trace **out, const char *path, struct diag *diag);
 void trace_close(struct trace *trace);
 
 /** Valid until trace_close(). */

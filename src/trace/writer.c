@@ -23,14 +23,12 @@
 #include "trace/columns.h"
 #include "trace/dictionary.h"
 #include "trace/load.h"
+#include "trace/output.h"
 #include "trace/rows.h"
 
 enum {
 	DEFAULT_SEGMENT_BYTES = 64 << 20,
 	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
-	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
-	FOOTER_BYTES = 1 << 13,        /* kept free for the end, and more for each segment */
-	FOOTER_SEGMENT_BYTES = 56,
 	GAPS_AFTER_END_BYTES = 1 << 12, /* of gaps once the file is full */
 	PROCESSES_AFTER_END_BYTES = 1 << 11,
 	PACKED_MIN = 64,
@@ -54,24 +52,20 @@ struct numbers {
 	uint32_t capacity, next;
 };
 
-struct segment_note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
-
 struct sequence { uint64_t region; uint32_t slot, last, part_sequence, part_events; };
 
 struct writer {
-	int fd, error;                 /* once writing has failed, that is its answer */
+	int error;                     /* once writing has failed, that is its answer */
+	struct output output;
 	struct writer_options options;
 	struct writer_clock clock;
 	char *clock_name;
 	uint8_t trace_id[16];
-	uint64_t end;                  /* of what is written and whole */
-	uint64_t allocated;            /* bytes of the file that are sure to be had */
 	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
 	bool has_rows;                 /* sections have something to write */
 	uint64_t segment_offset, segment_first, segment_ticks_max;
+	uint64_t events_before, last_ticks; /* of all segments, and of those that were dropped */
 	uint32_t cut_bits;             /* of times */
-	struct segment_note *segments;
-	uint32_t segment_count, segment_capacity, first_number;
 	struct dictionary dictionary;
 	struct section sections[FORMAT_TYPE_COUNT];
 	struct numbers images, entries, heaps, frames, nodes;
@@ -183,25 +177,28 @@ static void put_block_here(struct writer *writer, struct format_block *block, co
 	const uint8_t *data = payload->size ? payload->data : no_payload;
 	block->magic = FORMAT_BLOCK_MAGIC;
 	block->payload_bytes = (uint32_t)payload->size;
-	block->place = writer->end + out->size - writer->segment_offset;
+	block->place = writer->output.end + out->size - writer->segment_offset;
 	block->payload_checksum = XXH3_64bits(data, payload->size);
-	uint8_t hashed[offsetof(struct format_block, head_checksum) + FORMAT_HEAD_MAX];
-	memcpy(hashed, block, offsetof(struct format_block, head_checksum));
-	if (block->head_bytes)
-		memcpy(hashed + offsetof(struct format_block, head_checksum), head, block->head_bytes);
-	block->head_checksum = XXH3_64bits(hashed, offsetof(struct format_block, head_checksum) + block->head_bytes);
+	format_sign(block, head);
 	bytes_add(out, block, sizeof(*block));
 	bytes_add(out, head, block->head_bytes);
 	bytes_add(out, data, payload->size);
 	bytes_zero(out, format_aligned(out->size) - out->size);
 }
 
+static void segment_end(struct output_segment *segment, uint64_t offset)
+{
+	segment->bytes = offset - segment->offset;
+}
+
 /* The head waits until something follows it, since clock and host may come after the first rows. */
 static void put_segment_head(struct writer *writer)
 {
-	struct format_segment head = {.number = writer->first_number + writer->segment_count - 1, .shift = writer->clock.shift,
+	struct output *output = &writer->output;
+	struct format_segment head = {.number = output->first_number + output->segment_count - 1, .shift = writer->clock.shift,
 				      .start_ticks = writer->clock.start_ticks, .mult = writer->clock.mult,
-				      .start_realtime_ns = writer->clock.start_realtime_ns};
+				      .start_realtime_ns = writer->clock.start_realtime_ns, .events_before = writer->events_before,
+				      .last_ticks_before = writer->last_ticks};
 	struct format_block block = {.type = FORMAT_SEGMENT, .count = 1, .head_bytes = sizeof(head)};
 	struct bytes payload = {0};
 	writer->is_head_due = false;
@@ -209,7 +206,9 @@ static void put_segment_head(struct writer *writer)
 	bytes_text(&payload, writer->clock_name ? writer->clock_name : "");
 	bytes_text(&payload, writer->dictionary.host);
 	block.raw_bytes = (uint32_t)payload.size;
-	writer->segment_offset = writer->segments[writer->segment_count - 1].offset = writer->end + writer->out.size;
+	writer->segment_offset = output->segments[output->segment_count - 1].offset = output->end + writer->out.size;
+	if (output->segment_count > 1)
+		segment_end(&output->segments[output->segment_count - 2], writer->segment_offset);
 	put_block_here(writer, &block, &head, &payload);
 	if (payload.has_failed)
 		writer_fail(writer, -ENOMEM);
@@ -278,104 +277,53 @@ static void section_added(struct writer *writer, struct section *section)
 
 /* ---- the file ---- */
 
-static uint64_t footer_room(const struct writer *writer)
-{
-	return FOOTER_BYTES + (uint64_t)FOOTER_SEGMENT_BYTES * (writer->segment_count + 1);
-}
-
-/* Make sure that the disk has room up to `end` and for the footer. */
-static int disk_room(struct writer *writer, uint64_t end)
-{
-	end += footer_room(writer);
-	if (end <= writer->allocated)
-		return 0;
-	uint64_t ahead = end + AHEAD_BYTES;
-	if (writer->options.max_file_bytes && ahead > writer->options.max_file_bytes)
-		ahead = end > writer->options.max_file_bytes ? end : writer->options.max_file_bytes;
-	for (uint64_t to = ahead;; to = end) {
-		if (!fallocate(writer->fd, FALLOC_FL_KEEP_SIZE, (off_t)writer->end, (off_t)(to - writer->end))) {
-			writer->allocated = to;
-			return 0;
-		}
-		if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) /* such a file system: the write will tell */
-			return 0;
-		if (to == end)
-			return -errno;
-	}
-}
-
-/* Write all of `out` at the end, or leave the file as it was. */
-static int write_out(struct writer *writer)
-{
-	const uint8_t *at = writer->out.data;
-	size_t left = writer->out.size;
-	for (uint64_t offset = writer->end; left;) {
-		ssize_t written = pwrite(writer->fd, at, left, (off_t)offset);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			int error = written < 0 ? -errno : -EIO;
-			/* Best effort: a reader passes over what is torn. */
-			if (ftruncate(writer->fd, (off_t)writer->end) == 0)
-				writer->allocated = 0;
-			return error;
-		}
-		at += written;
-		left -= (size_t)written;
-		offset += (uint64_t)written;
-	}
-	writer->end += writer->out.size;
-	writer->out.size = 0;
-	return 0;
-}
-
 /* Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. */
 static int flush_out(struct writer *writer, bool is_end)
 {
-	uint64_t end = writer->end + writer->out.size, limit = writer->options.max_file_bytes;
 	int error = writer->out.has_failed ? -ENOMEM : writer->error;
-	if (!error && !is_end && limit && end + footer_room(writer) > limit)
-		error = -EFBIG;
 	if (!error && !is_end)
-		error = disk_room(writer, end);
+		error = output_room(&writer->output, writer->out.size);
 	if (!error || is_end)
-		error = write_out(writer);
-	if (error) {
-		writer->out.size = 0;
+		error = output_write(&writer->output, writer->out.data, writer->out.size);
+	writer->out.size = 0;
+	if (error)
 		writer_fail(writer, error);
-	}
 	return error;
 }
 
 /* ---- segments ---- */
 
-static bool segment_room(struct writer *writer)
+static bool drops_segments(const struct writer *writer)
 {
-	if (writer->segment_count < writer->segment_capacity)
-		return true;
-	uint32_t capacity = writer->segment_capacity ? writer->segment_capacity * 2 : 16;
-	struct segment_note *larger = realloc(writer->segments, capacity * sizeof(*larger));
-	if (!larger) {
-		writer_fail(writer, -ENOMEM);
-		return false;
+	return writer->options.mode != WRITER_SEQUENTIAL;
+}
+
+static void need_process(struct writer *writer, uint32_t id);
+
+/* Where segments are dropped, each has who is recorded, and who has ended since the one before began. */
+static void put_processes(struct writer *writer, uint64_t since)
+{
+	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
+		const struct trace_process *row = &writer->dictionary.processes[id];
+		if (row->end == TRACE_END_OPEN || (row->end_ns != INT64_MAX && (uint64_t)row->end_ns >= since))
+			need_process(writer, id);
 	}
-	writer->segments = larger;
-	writer->segment_capacity = capacity;
-	return true;
 }
 
 static void begin_segment(struct writer *writer, uint64_t ticks)
 {
+	uint64_t since = writer->segment_first;
 	/* Rows that wait belong to what was before. */
 	put_sections(writer);
-	if (!segment_room(writer))
+	if (!output_add_segment(&writer->output)) {
+		writer_fail(writer, -ENOMEM);
 		return;
+	}
 	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
 				 &writer->threads};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		numbers_begin(all[i]);
 	writer->nodes.next = 1;
-	writer->segments[writer->segment_count++] = (struct segment_note){.first_ticks = UINT64_MAX};
 	writer->has_segment = writer->is_head_due = true;
 	writer->segment_first = ticks;
 	for (uint32_t i = 0; i < writer->dictionary.option_count; i++) {
@@ -383,6 +331,8 @@ static void begin_segment(struct writer *writer, uint64_t ticks)
 		rows_put_option(&section->bytes, &writer->dictionary.options[i]);
 		section_added(writer, section);
 	}
+	if (drops_segments(writer))
+		put_processes(writer, since);
 }
 
 /* The first row or event begins the first segment. */
@@ -395,10 +345,10 @@ static void need_segment(struct writer *writer)
 static void turn_segment(struct writer *writer, const struct writer_events *events)
 {
 	uint64_t ticks = events->time[events->count - 1];
-	bool is_large = writer->end - writer->segment_offset >= writer->options.segment_bytes;
+	bool is_large = writer->output.end - writer->segment_offset >= writer->options.segment_bytes;
 	bool is_long = ticks > writer->segment_first && ticks - writer->segment_first >= writer->segment_ticks_max;
 	if (writer->has_segment && (is_large || is_long) &&
-	    writer->segments[writer->segment_count - 1].events)
+	    writer->output.segments[writer->output.segment_count - 1].events)
 		begin_segment(writer, ticks);
 }
 
@@ -839,7 +789,7 @@ static const struct sequence *sequence_find(const struct writer *writer, uint64_
 }
 
 /* Columns, and what they need of the dictionaries, into `out`. */
-static int put_events(struct writer *writer, const struct writer_events *events)
+static int put_events(struct writer *writer, const struct writer_events *events, struct format_events *made)
 {
 	struct bytes *payload = &writer->payload;
 	uint32_t descriptor_count;
@@ -874,14 +824,22 @@ static int put_events(struct writer *writer, const struct writer_events *events)
 	if (!block.head_bytes)
 		return -EINVAL;
 	put_block(writer, &block, head, payload);
-	struct segment_note *note = &writer->segments[writer->segment_count - 1];
-	struct format_events made;
-	memcpy(&made, head, sizeof(made));
-	note->first_ticks = made.first_ticks < note->first_ticks ? made.first_ticks : note->first_ticks;
-	note->last_ticks = made.last_ticks > note->last_ticks ? made.last_ticks : note->last_ticks;
-	note->events += events->count;
-	writer->truncated_count += made.truncated;
+	memcpy(made, head, sizeof(*made));
 	return writer->error;
+}
+
+/* The block is in the file. */
+static void events_note(struct writer *writer, const struct format_events *made, uint32_t count)
+{
+	struct output_segment *note = &writer->output.segments[writer->output.segment_count - 1];
+	note->first_ticks = made->first_ticks < note->first_ticks ? made->first_ticks : note->first_ticks;
+	note->last_ticks = made->last_ticks > note->last_ticks ? made->last_ticks : note->last_ticks;
+	note->events += count;
+	writer->truncated_count += made->truncated;
+	writer->event_count += count;
+	writer->events_before += count;
+	if (writer->last_ticks < made->last_ticks)
+		writer->last_ticks = made->last_ticks;
 }
 
 static int explain(const struct writer *writer, int error, struct diag *diag)
@@ -889,7 +847,131 @@ static int explain(const struct writer *writer, int error, struct diag *diag)
 	if (error == -EFBIG && writer->options.max_file_bytes)
 		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
 				 (unsigned long long)writer->options.max_file_bytes);
-	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s", (unsigned long long)writer->end, strerror(-error));
+	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s", (unsigned long long)writer->output.end, strerror(-error));
+}
+
+/* ---- turning: where this file, or this round, has no room left ---- */
+
+static void forget_rows(struct writer *writer)
+{
+	for (size_t i = 0; i < sizeof(section_types) / sizeof(section_types[0]); i++)
+		writer->sections[section_types[i]].bytes.size = writer->sections[section_types[i]].count = 0;
+}
+
+/* What was to be written of the newest segment comes to nothing; a segment of which nothing is written is none. */
+static void forget_unwritten(struct writer *writer)
+{
+	struct output *output = &writer->output;
+	writer->out.size = 0;
+	forget_rows(writer);
+	while (output->segment_count && (writer->is_head_due || output->segments[output->segment_count - 1].offset >= output->end)) {
+		output->segment_count--;
+		writer->is_head_due = false;
+	}
+	writer->has_segment = false;
+	if (!output->segment_count)
+		return;
+	struct output_segment *last = &output->segments[output->segment_count - 1];
+	segment_end(last, output->end);
+	writer->segment_offset = last->offset;
+}
+
+/* Rows of gaps and memory are nowhere else; they go along. All others are put again when they are needed. */
+static const uint16_t kept_types[] = {FORMAT_GAPS, FORMAT_MEMORY};
+enum { KEPT_TYPES = sizeof(kept_types) / sizeof(kept_types[0]) };
+
+static int end_piece(struct writer *writer, struct diag *diag);
+
+static int turn(struct writer *writer, struct diag *diag)
+{
+	struct section kept[KEPT_TYPES];
+	for (int i = 0; i < KEPT_TYPES; i++) {
+		kept[i] = writer->sections[kept_types[i]];
+		writer->sections[kept_types[i]] = (struct section){0};
+	}
+	forget_unwritten(writer);
+	int error = writer->options.mode == WRITER_PIECES ? end_piece(writer, diag) : output_wrap(&writer->output);
+	if (!error)
+		begin_segment(writer, writer->last_ticks);
+	for (int i = 0; i < KEPT_TYPES; i++) {
+		struct section *section = &writer->sections[kept_types[i]];
+		bytes_add(&section->bytes, kept[i].bytes.data, kept[i].bytes.size);
+		section->count += kept[i].count;
+		bytes_fini(&kept[i].bytes);
+	}
+	if (error && error != -EFBIG)
+		writer_fail(writer, error);
+	return error ? error : writer->error;
+}
+
+/* As much as the rows that wait can take. */
+static uint64_t rows_bound(const struct writer *writer)
+{
+	uint64_t bytes = writer->out.size + FORMAT_HEAD_MAX;
+	for (size_t i = 0; i < sizeof(section_types) / sizeof(section_types[0]); i++)
+		if (writer->sections[section_types[i]].count)
+			bytes += format_aligned(sizeof(struct format_block) + writer->sections[section_types[i]].bytes.size);
+	return bytes;
+}
+
+/* Whether there is room, after what can be done about it. */
+static int find_room(struct writer *writer, uint64_t size)
+{
+	int error;
+	do
+		error = output_room(&writer->output, size);
+	while ((error == -ENOSPC || error == -EDQUOT) && writer->options.make_room && writer->options.make_room(writer->options.cookie));
+	return error;
+}
+
+/* Rows that wait, apart from what comes after them: turning would forget some. */
+static int write_rows(struct writer *writer, struct diag *diag)
+{
+	int error = drops_segments(writer) && find_room(writer, rows_bound(writer)) == -EFBIG ? turn(writer, diag) : 0;
+	if (error)
+		return error;
+	need_segment(writer);
+	put_sections(writer);
+	return flush_out(writer, false);
+}
+
+/* A block that is too large for an empty file is one that is lost; others may find room. */
+static int put_turned(struct writer *writer, const struct writer_events *events, struct format_events *made, struct diag *diag)
+{
+	int error = turn(writer, diag);
+	if (error)
+		return error;
+	error = put_events(writer, events, made);
+	if (error || find_room(writer, writer->out.size) != -EFBIG)
+		return error;
+	forget_unwritten(writer);
+	return -EFBIG;
+}
+
+static int write_block(struct writer *writer, const struct writer_events *events, struct diag *diag)
+{
+	struct format_events made;
+	bool drops = drops_segments(writer), is_lost = false;
+	int error = drops ? write_rows(writer, diag) : 0;
+	if (error)
+		return error;
+	need_segment(writer);
+	turn_segment(writer, events);
+	error = put_events(writer, events, &made);
+	if (!error && drops && find_room(writer, writer->out.size) == -EFBIG) {
+		error = put_turned(writer, events, &made, diag);
+		is_lost = error == -EFBIG;
+	}
+	if (error) {
+		writer->out.size = 0;
+		if (!is_lost)
+			writer_fail(writer, error);
+		return error;
+	}
+	error = flush_out(writer, false);
+	if (!error)
+		events_note(writer, &made, events->count);
+	return error;
 }
 
 int writer_write_events(struct writer *writer, const struct writer_events *events, struct diag *diag)
@@ -898,46 +980,20 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 		return 0;
 	if (!events_are_valid(writer, events))
 		return diag_fail(diag, EINVAL, "events that refer to what is not there");
-	int error = writer->error;
-	struct segment_note before = {0};
-	uint64_t truncated_before = writer->truncated_count;
-	if (!error) {
-		need_segment(writer);
-		turn_segment(writer, events);
-		before = writer->segments[writer->segment_count - 1];
-		error = put_events(writer, events);
-		if (error) {
-			writer->out.size = 0;
-			writer_fail(writer, error);
-		} else {
-			error = flush_out(writer, false);
-		}
-		if (error) {
-			before.offset = writer->segments[writer->segment_count - 1].offset;
-			writer->segments[writer->segment_count - 1] = before;
-		}
-	}
+	int error = writer->error ? writer->error : write_block(writer, events, diag);
 	if (!error)
 		error = sequence_note(writer, events->region, events->slot, events->first_sequence, events->last_sequence,
 				      events->part_sequence, events->part_events);
-	if (error) {
-		writer->truncated_count = truncated_before;
-		writer->unwritten_blocks++;
-		writer->unwritten_events += events->count;
-		return explain(writer, error, diag);
-	}
-	writer->event_count += events->count;
-	return 0;
+	if (!error)
+		return 0;
+	writer->unwritten_blocks++;
+	writer->unwritten_events += events->count;
+	return explain(writer, error, diag);
 }
 
 int writer_flush(struct writer *writer, struct diag *diag)
 {
-	int error = writer->error;
-	if (!error) {
-		need_segment(writer);
-		put_sections(writer);
-		error = flush_out(writer, false);
-	}
+	int error = writer->error ? writer->error : write_rows(writer, diag);
 	return error ? explain(writer, error, diag) : 0;
 }
 
@@ -955,7 +1011,7 @@ uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t
 
 uint64_t writer_size_bytes(const struct writer *writer)
 {
-	return writer->end;
+	return writer->output.size;
 }
 
 uint64_t writer_event_count(const struct writer *writer)
@@ -980,7 +1036,7 @@ static struct writer *writer_new(const struct writer_options *options)
 	struct writer *writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return NULL;
-	writer->fd = -1;
+	writer->output.fd = -1;
 	if (options)
 		writer->options = *options;
 	if (!writer->options.segment_bytes)
@@ -988,6 +1044,8 @@ static struct writer *writer_new(const struct writer_options *options)
 	if (!writer->options.segment_ns)
 		writer->options.segment_ns = DEFAULT_SEGMENT_NS;
 	writer->segment_ticks_max = writer->options.segment_ns;
+	writer->output.is_circular = writer->options.mode == WRITER_CIRCULAR;
+	writer->output.limit = writer->options.max_file_bytes;
 	writer->encoder = columns_encoder_new(writer->options.compression);
 	writer->zstd = ZSTD_createCCtx();
 	writer->event_nodes = malloc(FORMAT_EVENTS_MAX * sizeof(*writer->event_nodes));
@@ -1010,12 +1068,12 @@ static void writer_free(struct writer *writer)
 	bytes_fini(&writer->payload);
 	index_fini(&writer->sequence_index);
 	free(writer->sequences);
-	free(writer->segments);
+	free(writer->output.segments);
 	free(writer->process_mapping);
 	free(writer->mapping_next);
 	free(writer->clock_name);
-	if (writer->fd >= 0)
-		close(writer->fd);
+	if (writer->output.fd >= 0)
+		close(writer->output.fd);
 	free(writer);
 }
 
@@ -1024,32 +1082,69 @@ static bool is_whole(const struct writer *writer)
 	return writer && writer->encoder && writer->zstd && writer->event_nodes;
 }
 
+static void put_footer(struct writer *writer);
+
 /* Open and lock: two writers would ruin each other's trace. */
 static int open_locked(struct writer *writer, const char *path, int flags, struct diag *diag)
 {
-	writer->fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | flags, 0666);
-	if (writer->fd < 0)
+	writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | flags, 0666);
+	if (writer->output.fd < 0)
 		return diag_errno(diag, "cannot write %s", path);
-	if (flock(writer->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+	if (flock(writer->output.fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return diag_fail(diag, EBUSY, "%s is being written by another session", path);
 	return 0;
 }
 
 static int write_header(struct writer *writer, const char *path, struct diag *diag)
 {
-	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header)};
+	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header),
+				       .flags = writer->output.is_circular ? FORMAT_CIRCULAR : 0};
+	static const uint8_t none[sizeof(header.trace_id)];
 	struct stat status;
-	if (fstat(writer->fd, &status))
+	if (fstat(writer->output.fd, &status))
 		return diag_errno(diag, "cannot write %s", path);
-	if (S_ISREG(status.st_mode) && ftruncate(writer->fd, 0))
+	if (S_ISREG(status.st_mode) && ftruncate(writer->output.fd, 0))
 		return diag_errno(diag, "cannot write %s", path);
-	if (getrandom(header.trace_id, sizeof(header.trace_id), 0) != (ssize_t)sizeof(header.trace_id))
+	/* The pieces of a trace have one id. */
+	if (!memcmp(writer->trace_id, none, sizeof(none)) && getrandom(writer->trace_id, sizeof(writer->trace_id), 0) != (ssize_t)sizeof(writer->trace_id))
 		return diag_errno(diag, "no random number for %s", path);
-	memcpy(writer->trace_id, header.trace_id, sizeof(writer->trace_id));
+	memcpy(header.trace_id, writer->trace_id, sizeof(header.trace_id));
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
 	bytes_add(&writer->out, &header, sizeof(header));
 	int error = flush_out(writer, false);
 	return error ? explain(writer, error, diag) : 0;
+}
+
+/* The file is ended, and the next one begun. */
+static int end_piece(struct writer *writer, struct diag *diag)
+{
+	char path[WRITER_PATH_MAX];
+	struct output *output = &writer->output;
+	/* A row may be too large for any file. */
+	if (!output->segment_count)
+		return -EFBIG;
+	put_footer(writer);
+	int error = flush_out(writer, true), close_error = output_close(output);
+	error = error ? error : close_error;
+	if (error)
+		return error;
+	error = writer->options.next(writer->options.cookie, output->size, path, sizeof(path), diag);
+	output->first_number += output->segment_count;
+	output->segment_count = 0;
+	output->end = output->size = output->allocated = 0;
+	error = error ? error : open_locked(writer, path, O_CREAT, diag);
+	return error ? error : write_header(writer, path, diag);
+}
+
+int writer_turn(struct writer *writer, bool is_forced, struct diag *diag)
+{
+	bool has_events = is_forced;
+	int error = writer_flush(writer, diag);
+	for (uint32_t i = 0; i < writer->output.segment_count; i++)
+		has_events |= writer->output.segments[i].events > 0;
+	if (!error && has_events)
+		error = turn(writer, diag);
+	return error;
 }
 
 int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
@@ -1071,35 +1166,29 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 	return 0;
 }
 
-/* Rows of the file keep their ids only if the file numbers them as we do. */
-static bool ids_are_ours(const struct load *load)
-{
-	const struct dictionary *dictionary = &load->dictionary;
-	const struct { const struct index *index; uint32_t count; } tables[] = {
-		{&load->processes, dictionary->process_count}, {&load->threads, dictionary->thread_count},
-		{&load->mappings, dictionary->mapping_count}};
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		for (uint32_t id = 0; id < tables[i].count; id++) {
-			const uint32_t *known = index_find(tables[i].index, id);
-			if (!known || *known != id)
-				return false;
-		}
-	}
-	return load->origins.count <= 1;
-}
-
 static void adopt_segments(struct writer *writer, const struct load *load)
 {
-	for (uint32_t i = 0; i < load->segment_count && segment_room(writer); i++)
-		writer->segments[writer->segment_count++] = (struct segment_note){
-			.offset = load->segments[i].offset, .bytes = load->segments[i].end - load->segments[i].offset, .first_ticks = UINT64_MAX};
+	for (uint32_t i = 0; i < load->segment_count; i++) {
+		if (!output_add_segment(&writer->output))
+			return writer_fail(writer, -ENOMEM);
+		writer->output.segments[i].offset = load->segments[i].offset;
+		segment_end(&writer->output.segments[i], load->segments[i].end);
+	}
+	if (load->segment_count) {
+		const struct format_segment *last = &load->segments[load->segment_count - 1].head;
+		writer->output.first_number = last->number + 1 - load->segment_count;
+		writer->events_before = last->events_before;
+		writer->last_ticks = last->last_ticks_before;
+	}
 	for (uint32_t i = 0; i < load->block_count && !writer->error; i++) {
 		const struct load_block *block = &load->blocks[i];
-		struct segment_note *note = &writer->segments[block->segment];
+		struct output_segment *note = &writer->output.segments[block->segment];
 		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
 		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
 		note->events += block->count;
 		writer->event_count += block->count;
+		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
+		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
 		writer->truncated_count += block->head.truncated;
 		if (sequence_note(writer, block->head.region, block->head.slot, block->head.first_sequence, block->head.last_sequence,
 				  block->head.part_sequence, block->head.part_events))
@@ -1126,6 +1215,8 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 	    !array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
 		writer_fail(writer, -ENOMEM);
 	for (uint32_t id = 0; id < dictionary->mapping_count && !writer->error; id++) {
+		if (dictionary->mappings[id].process == TRACE_NONE)
+			continue;
 		uint32_t *newest = &writer->process_mapping[dictionary->mappings[id].process];
 		writer->mapping_next[id] = *newest;
 		*newest = id + 1;
@@ -1137,9 +1228,19 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 	return writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
 }
 
+/* What is torn in the midst of a circular file is led over. */
+static int mend_hole(struct writer *writer, const struct load *load)
+{
+	uint64_t offset = 0;
+	for (uint32_t i = 0; i < load->segment_count; i++)
+		if (load->segments[i].offset <= load->cut_offset && load->segments[i].offset > offset)
+			offset = load->segments[i].offset;
+	return offset ? output_skip(&writer->output, load->cut_offset, load->hole_end, offset) : 0;
+}
+
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
 {
-	struct load load = {.fd = -1, .keeps_ticks = true};
+	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
 	struct writer *writer = writer_new(options);
 	if (!is_whole(writer)) {
 		if (writer)
@@ -1149,14 +1250,17 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	int error = open_locked(writer, path, 0, diag);
 	if (!error)
 		error = load_file(&load, path, diag);
-	if (!error && !ids_are_ours(&load))
+	if (!error && load.origins.count > 1)
 		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with", path);
 	if (!error)
 		error = adopt(writer, &load, diag);
-	if (!error && load.end < load.size && ftruncate(writer->fd, (off_t)load.end))
+	if (!error && load.end < load.size && ftruncate(writer->output.fd, (off_t)load.end))
 		error = diag_errno(diag, "cannot cut %s at offset %llu", path, (unsigned long long)load.end);
 	if (!error) {
-		writer->end = load.end;
+		writer->output.end = writer->output.size = format_aligned(load.end);
+		/* Else it stays told that something is missing there. */
+		if (load.hole_end)
+			mend_hole(writer, &load);
 		if (load.end < load.size)
 			diag_fail(diag, 0, "cut %llu bytes behind offset %llu: %s", (unsigned long long)(load.size - load.end),
 				  (unsigned long long)load.end, load.cut_reason);
@@ -1196,17 +1300,10 @@ void writer_set_host(struct writer *writer, const char *host)
 /* What the end of a file that could not take everything still says: how processes ended, and what is missing. */
 static void put_ending(struct writer *writer, struct section gaps)
 {
-	for (size_t i = 0; i < sizeof(section_types) / sizeof(section_types[0]); i++)
-		writer->sections[section_types[i]].bytes.size = writer->sections[section_types[i]].count = 0;
-	writer->out.size = 0;
-	/* A segment whose head was not written is none. */
-	while (writer->segment_count && (writer->is_head_due || writer->segments[writer->segment_count - 1].offset >= writer->end)) {
-		writer->segment_count--;
-		writer->is_head_due = false;
-	}
+	forget_unwritten(writer);
 	writer->error = 0;
 	begin_segment(writer, writer->segment_first);
-	writer->sections[FORMAT_OPTIONS].bytes.size = writer->sections[FORMAT_OPTIONS].count = 0;
+	forget_rows(writer);
 	struct section *section = section_of(writer, FORMAT_PROCESSES);
 	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
 		struct section before = *section;
@@ -1229,10 +1326,8 @@ static void put_last_rows(struct writer *writer)
 	bytes_add(&gaps.bytes, writer->sections[FORMAT_GAPS].bytes.data, writer->sections[FORMAT_GAPS].bytes.size);
 	if (gaps.bytes.has_failed || gaps.bytes.size > GAPS_AFTER_END_BYTES)
 		gaps.bytes.size = gaps.count = 0;
-	if (!writer->error) {
-		put_sections(writer);
-		flush_out(writer, false);
-	}
+	if (!writer->error)
+		write_rows(writer, &(struct diag){""});
 	if (writer->error)
 		put_ending(writer, gaps);
 	bytes_fini(&gaps.bytes);
@@ -1251,13 +1346,12 @@ static void put_statistics(struct writer *writer, const struct trace_statistics 
 static void put_footer(struct writer *writer)
 {
 	struct bytes payload = {0};
-	struct format_block block = {.type = FORMAT_FOOTER, .count = writer->segment_count};
-	struct format_tail tail = {.footer_offset = writer->end + writer->out.size, .magic = FORMAT_FOOTER_MAGIC};
-	for (uint32_t i = 0; i < writer->segment_count; i++) {
-		const struct segment_note *note = &writer->segments[i];
-		uint64_t end = i + 1 < writer->segment_count ? writer->segments[i + 1].offset : tail.footer_offset;
+	struct format_block block = {.type = FORMAT_FOOTER, .count = writer->output.segment_count};
+	struct format_tail tail = {.footer_offset = writer->output.end + writer->out.size, .magic = FORMAT_FOOTER_MAGIC};
+	for (uint32_t i = 0; i < writer->output.segment_count; i++) {
+		const struct output_segment *note = &writer->output.segments[i];
 		bytes_number(&payload, note->offset);
-		bytes_number(&payload, end - note->offset);
+		bytes_number(&payload, i + 1 < writer->output.segment_count ? note->bytes : tail.footer_offset - note->offset);
 		bytes_number(&payload, note->events ? note->first_ticks : 0);
 		bytes_number(&payload, note->last_ticks);
 		bytes_number(&payload, note->events);
@@ -1283,15 +1377,10 @@ int writer_close(struct writer *writer, const struct trace_statistics *statistic
 		put_statistics(writer, statistics);
 	put_footer(writer);
 	int error = flush_out(writer, true);
-	/* What was allocated ahead goes back. */
-	struct stat status;
-	if (!fstat(writer->fd, &status) && S_ISREG(status.st_mode) && ftruncate(writer->fd, (off_t)writer->end) && !error)
-		error = -errno;
+	int close_error = output_close(&writer->output);
+	error = error ? error : close_error;
 	if (error)
 		error = explain(writer, error, diag);
-	if (close(writer->fd) && !error)
-		error = diag_errno(diag, "cannot write the trace");
-	writer->fd = -1;
 	writer_free(writer);
 	return error;
 }

@@ -12,8 +12,21 @@
 
 struct writer;
 
+enum writer_mode {
+	WRITER_SEQUENTIAL,            /**< at the file's greatest size it is ended cleanly and writing returns -EFBIG */
+	WRITER_CIRCULAR,              /**< then the oldest segments are overwritten */
+	WRITER_PIECES                 /**< then the file is ended and another one begun: each a trace by itself */
+};
+
+enum { WRITER_PATH_MAX = 4096 };
+
 struct writer_options {
-	uint64_t max_file_bytes;      /**< 0: no limit. Reached: the file is ended cleanly and writing returns -EFBIG */
+	enum writer_mode mode;
+	uint64_t max_file_bytes;      /**< 0: no limit */
+	void *cookie;                 /**< for what is called */
+	/** For pieces: the file before is whole and has so many bytes; the path of the next. 0 or a negative errno. */
+	int (*next)(void *cookie, uint64_t size_bytes, char *path, size_t size, struct diag *diag);
+	bool (*make_room)(void *cookie); /**< the disk is full: whether something could be done about it; may be NULL */
 	uint64_t segment_bytes;       /**< 0: 64 MiB */
 	uint64_t segment_ns;          /**< 0: 10 s */
 	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
@@ -96,6 +109,9 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 
 /** Dictionary rows and everything before are in the file (not necessarily on the disk). */
 int writer_flush(struct writer *writer, struct diag *diag);
+
+/** Of pieces: end the file, when it has events or is_forced, and go on in the next. */
+int writer_turn(struct writer *writer, bool is_forced, struct diag *diag);
 
 /** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot);

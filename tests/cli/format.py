@@ -120,14 +120,36 @@ def cell_of(size):
 class Trace:
     def __init__(self, data):
         assert data[:8] == b"\x89XHT\r\n\x1a\n" and struct.unpack_from("<II", data, 8) == (1, 64)
+        is_circular = struct.unpack_from("<Q", data, 32)[0] & 1
         offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
-        assert magic == b"\x89XHT_END"
+        assert is_circular or magic == b"\x89XHT_END"
         self.data, self.processes, self.threads, self.events = data, {}, {}, []
+        self.segment = self.before = self.dropped = 0
+        if is_circular:
+            self.circular()
+            return
         at = 64
         while at < len(data):
             is_footer = at == offset
             at = self.block(at)
         assert is_footer
+
+    def circular(self):
+        """Blocks by the numbers of their segments; the last one is the footer."""
+        at, segments = 64, []
+        while at < len(self.data):
+            kind, _, head_bytes, payload_bytes = struct.unpack_from("<HHII", self.data, at + 4)
+            if kind == 1:
+                segments.append((struct.unpack_from("<I", self.data, at + 64)[0], []))
+            if kind == 17:
+                at += 56 + struct.unpack_from("<Q", self.data, at + 48)[0]
+                continue
+            segments[-1][1].append((at, kind))
+            at += (48 + head_bytes + payload_bytes + 7) // 8 * 8
+        blocks = [block for _, blocks in sorted(segments) for block in blocks]
+        for at, _ in blocks:
+            self.block(at)
+        assert blocks[-1][1] == 14 and at + 48 <= len(self.data)
 
     def block(self, at):
         magic, kind, flags, head_bytes, payload_bytes, raw, count, place = struct.unpack_from("<4sHHIIIIQ", self.data, at)
@@ -140,6 +162,9 @@ class Trace:
         if kind == 1:
             self.segment = at
             self.shift, self.start, self.mult = struct.unpack_from("<IQQ", head, 20)
+            before, _ = struct.unpack_from("<QQ", head, 48)
+            self.dropped += before - self.before
+            self.before = before
             self.entries, self.heaps, self.nodes, self.frames, self.next_frame = [], [], [None], 0, 0
         assert place == at - self.segment
         self.rows(kind, Reading(payload), count) if kind != 11 else self.take(head, payload, count)
@@ -178,6 +203,7 @@ class Trace:
         return (ticks - self.start) * self.mult >> self.shift
 
     def take(self, head, payload, count):
+        self.before += count
         process, thread, first, last = struct.unpack_from("<IIQQ", head)
         streams = events_streams(payload)
         empty = Reading(b"")

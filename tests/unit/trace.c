@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "trace/merge.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -606,6 +607,185 @@ static void test_max_file(void **state)
 	}
 }
 
+/* ---- files that drop their past ---- */
+
+static void write_numbered(struct writer *writer, const struct rows *rows, uint32_t number, uint32_t count)
+{
+	struct writer_events events = {.region = 77, .slot = 3};
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t event = event_add(&events, rows, EVENT_ALLOC, 5000 + (uint64_t)number * 1000 + i);
+		events.address[event] = next();
+		events.size[event] = number;
+		events.stack[event] = add_stack(writer, rows, number % 50 * 256, 6);
+	}
+	events.first_sequence = events.last_sequence = number;
+	write_all(writer, &events);
+	writer_events_fini(&events);
+}
+
+/* The blocks that are there are the newest ones, in order, and what is not is told. Their number. */
+static uint32_t check_newest(const char *file, uint32_t blocks, uint64_t events, bool is_complete)
+{
+	struct diag diag = {""};
+	struct trace *trace;
+	assert_int_equal(trace_open(&trace, file, &diag), 0);
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	struct trace_cursor *cursor = trace_cursor_new(trace);
+	uint32_t count = trace_block_count(trace);
+	struct trace_block block;
+	assert_string_equal(is_complete ? dictionary->cut_reason : "", "");
+	assert_int_equal(dictionary->is_complete, is_complete);
+	assert_true(dictionary->event_count + dictionary->dropped_events == events);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(trace_cursor_read(cursor, i, &block, &diag), 0);
+		assert_int_equal(block.size[0], blocks - count + i);
+		assert_int_equal(trace_dictionary(trace)->processes[block.process].pid, 10);
+	}
+	if (count && count < blocks) {
+		assert_true(block.time_ns[0] > dictionary->dropped_until_ns);
+		assert_true(dictionary->dropped_until_ns >= 4000 + (blocks - count - 1) * 1000);
+	}
+	trace_cursor_free(cursor);
+	trace_close(trace);
+	return count;
+}
+
+static void test_circular(void **state)
+{
+	(void)state;
+	for (uint64_t limit = 64 << 10; limit <= 1 << 20; limit *= 2) {
+		struct diag diag = {""};
+		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+		struct rows rows = add_rows(writer, 10);
+		uint64_t events = 0, size = 0;
+		struct stat status;
+		uint32_t kept = 0;
+		for (uint32_t block = 0; block < 600; block++) {
+			uint32_t count = 1 + (uint32_t)(next() % 400);
+			write_numbered(writer, &rows, block, count);
+			events += count;
+			assert_int_equal(stat(path, &status), 0);
+			assert_true((uint64_t)status.st_size <= limit);
+			size = (uint64_t)status.st_size > size ? (uint64_t)status.st_size : size;
+			/* Whenever it is read. */
+			if (block % 7 == 0) {
+				assert_int_equal(writer_flush(writer, &diag), 0);
+				kept = check_newest(path, block + 1, events, false);
+			}
+		}
+		assert_true(size > limit * 7 / 10);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		uint32_t last = check_newest(path, 600, events, true);
+		assert_true(last > kept / 2 && last > 20);
+		/* Gone on with, it has its ids. */
+		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+		assert_int_equal(writer_last_sequence(writer, 77, 3), 599);
+		write_numbered(writer, &rows, 600, 3);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		check_newest(path, 601, events + 3, true);
+	}
+}
+
+/* A logger that was killed in the midst of a write: what is torn is led over when the file is gone on with. */
+static void test_circular_torn(void **state)
+{
+	(void)state;
+	const uint64_t limit = 100000;
+	for (uint32_t blocks = 20; blocks < 200; blocks += 13) {
+		struct diag diag = {""};
+		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+		struct rows rows = add_rows(writer, 10);
+		for (uint32_t block = 0; block < blocks; block++)
+			write_numbered(writer, &rows, block, 300);
+		size_t size;
+		uint8_t *data = read_file(&size);
+		write_numbered(writer, &rows, blocks, 300);
+		size_t size_after;
+		uint8_t *after = read_file(&size_after);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		/* Half of what the last write changed. */
+		size_t first = 0, last = size_after, common = size < size_after ? size : size_after;
+		while (first < common && data[first] == after[first])
+			first++;
+		if (size == size_after)
+			while (last > first && data[last - 1] == after[last - 1])
+				last--;
+		size_t middle = (first + last) / 2;
+		memcpy(after + middle, data + (middle < size ? middle : size), middle < size ? size - middle : 0);
+		put_file(after, size > middle ? size : middle);
+		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+		write_numbered(writer, &rows, 1000, 5);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		struct trace *trace = open_trace();
+		assert_string_equal(trace_dictionary(trace)->cut_reason, "");
+		assert_true(trace_dictionary(trace)->is_complete);
+		assert_true(trace_block_count(trace) > 5);
+		trace_close(trace);
+		free(data);
+		free(after);
+	}
+}
+
+struct pieces { uint32_t count; uint64_t bytes; };
+
+static int next_piece(void *cookie, uint64_t size_bytes, char *next, size_t size, struct diag *diag)
+{
+	struct pieces *pieces = cookie;
+	(void)diag;
+	pieces->bytes += size_bytes;
+	snprintf(next, size, "%s.%u", path, ++pieces->count);
+	return 0;
+}
+
+/* Each piece is a trace by itself. */
+static void test_pieces(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct pieces pieces = {0};
+	const uint64_t limit = 50000;
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
+	struct rows rows = add_rows(writer, 10);
+	uint32_t before = 0;
+	for (uint32_t block = 0; block < 200; block++) {
+		struct trace_gap gap = {.process = rows.process, .thread = rows.thread, .from_ns = 5000, .to_ns = 5100, .stacks = 1};
+		writer_add_gap(writer, &gap);
+		write_numbered(writer, &rows, block, 300);
+	}
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	assert_true(pieces.count > 5);
+	uint32_t gaps = 0;
+	char names[64][96];
+	struct trace *trace;
+	assert_true(pieces.count < 64);
+	for (uint32_t piece = 0; piece <= pieces.count; piece++) {
+		snprintf(names[piece], sizeof(names[piece]), piece ? "%s.%u" : "%s", path, piece);
+		assert_int_equal(trace_open(&trace, names[piece], &diag), 0);
+		const struct trace_dictionary *dictionary = trace_dictionary(trace);
+		assert_true(dictionary->is_complete && dictionary->size_bytes <= limit);
+		assert_int_equal(dictionary->process_count, 1);
+		assert_true(dictionary->dropped_events == before * 300);
+		gaps += dictionary->gap_count;
+		before += trace_block_count(trace);
+		trace_close(trace);
+	}
+	assert_int_equal(before, 200);
+	assert_int_equal(gaps, 200);
+	/* The newest of them make one. */
+	const char *newest[64];
+	for (uint32_t piece = 3; piece <= pieces.count; piece++)
+		newest[piece - 3] = names[piece];
+	assert_int_equal(trace_join(path, newest, pieces.count - 2, &(struct trace_statistics){.waits = 7}, &diag), 0);
+	uint32_t kept = check_newest(path, 200, 200 * 300, true);
+	assert_true(kept > 50 && kept < 200);
+	trace = open_trace();
+	assert_int_equal(trace_dictionary(trace)->statistics.waits, 7);
+	trace_close(trace);
+	for (uint32_t piece = 1; piece <= pieces.count; piece++)
+		unlink(names[piece]);
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/xheap-test-trace.%d", (int)getpid());
@@ -620,6 +800,9 @@ int main(void)
 		cmocka_unit_test(test_two_writers_are_refused),
 		cmocka_unit_test(test_read_while_written),
 		cmocka_unit_test(test_max_file),
+		cmocka_unit_test(test_circular),
+		cmocka_unit_test(test_circular_torn),
+		cmocka_unit_test(test_pieces),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
