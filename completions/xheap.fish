@@ -13,7 +13,7 @@ function __xheap_before_command
     for word in $words[3..-1]
         if test $is_value = 1
             set is_value 0
-        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file
+        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --trigger --flush-timer
             set is_value 1
         else if not string match -q -- '-*' $word
             return 1
@@ -64,11 +64,15 @@ complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Bytes of a buf
 complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Buffers that a process begins with'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Most buffers of a process'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record one block for so many bytes asked for'
-complete -c xheap -n __xheap_before_command -l max-file -x -d 'End recording when the trace has this size'
+complete -c xheap -n __xheap_before_command -l max-file -x -d 'Greatest size of the trace, or of what is kept'
+complete -c xheap -n __xheap_before_command -l file-mode -x -a 'sequential circular append newfile flight none' -d 'What becomes of a large file, and of the past'
+complete -c xheap -n __xheap_before_command -l trigger -x -a 'rss= memory-limit exit crash' -d 'Write a flight recorder out at this'
+complete -c xheap -n __xheap_before_command -l flush-timer -x -d 'What is older is in the file'
+complete -c xheap -n __xheap_before_command -l real-time -d 'A flush timer of 100ms'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare every remembered stack with a full walk'
 complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Show the options'
-complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file)'
+complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --trigger --flush-timer)'
 
 complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
 complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Do not remove the session\'s directory'

@@ -144,6 +144,9 @@ typedef struct xheap_session_state {
 	uint64_t buffers_written;
 	uint32_t buffer_bytes, min_buffers, max_buffers, buffers, free_buffers;
 	uint32_t stacks, on_full, wait_limit_ms;
+	uint32_t flush_timer_ms; /**< what is older is in the trace, or the memory */
+	const char *file_mode;   /**< as --file-mode of `xheap start` has it */
+	uint64_t dropped_events; /**< of the past, which are not kept */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */

@@ -11,9 +11,10 @@
 
 #include "api/api.h"
 #include "api/launch.h"
+#include "session/options.h"
 
 enum { NAME_BYTES = 1024, PATH_BYTES = 4096, STACK_IDS_MAX = 256, PIDS_MAX = 256, MERGE_MAX = 26, KIB_DEFAULT = 64, KIB_MIN = 64, KIB_MAX = 1024,
-       BUFFERS_MIN_DEFAULT = 32, BUFFERS_MAX_DEFAULT = 1024, BUFFERS_MAX = 65536, FLUSH_SECONDS = 1 };
+       BUFFERS_MIN_DEFAULT = 32, BUFFERS_MAX_DEFAULT = 1024, BUFFERS_MAX = 65536, FLUSH_SECONDS_MAX = 60 };
 
 _Static_assert(sizeof(EVENT_TRACE_PROPERTIES) == 120 && sizeof(WNODE_HEADER) == 48 && sizeof(STACK_TRACING_EVENT_ID) == 24, "as documented");
 
@@ -144,10 +145,12 @@ static ULONG narrow_count(uint64_t count)
 	return count < UINT32_MAX ? (ULONG)count : UINT32_MAX;
 }
 
+static ULONG file_mode_flag(int mode);
+
 /* What the session has, for the caller. ERROR_MORE_DATA: a name did not fit. */
 static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state)
 {
-	enum { KIB = 1024 };
+	enum { KIB = 1024, MS = 1000 };
 	static const int64_t hundred_ns_from_1601 = 116444736000000000;
 	bool in_kib = properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE, fits = true;
 	size_t most;
@@ -160,8 +163,9 @@ static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state 
 	properties->MinimumBuffers = state->min_buffers;
 	properties->MaximumBuffers = state->max_buffers;
 	properties->MaximumFileSize = narrow_count(state->max_file_bytes / (in_kib ? KIB : KIB * KIB));
-	properties->LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
-	properties->FlushTimer = FLUSH_SECONDS;
+	properties->LogFileMode = file_mode_flag(session_file_mode_find(state->file_mode)) | (properties->LogFileMode & EVENT_TRACE_REAL_TIME_MODE) |
+				  (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
+	properties->FlushTimer = (state->flush_timer_ms + MS - 1) / MS;
 	properties->EnableFlags = 0;
 	properties->NumberOfBuffers = state->buffers;
 	properties->FreeBuffers = state->free_buffers;
@@ -223,40 +227,110 @@ static ULONG within(ULONG number, ULONG low, ULONG high)
 	return number < low ? low : number > high ? high : number;
 }
 
-/* Unreasonable values are adjusted, and reported back when the properties are filled. */
-static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options)
+/* The documented flags for the file, each with our mode. */
+static const struct { ULONG flag; enum session_file_mode mode; } file_modes[] = {
+	{EVENT_TRACE_FILE_MODE_SEQUENTIAL, SESSION_FILE_SEQUENTIAL}, {EVENT_TRACE_FILE_MODE_CIRCULAR, SESSION_FILE_CIRCULAR},
+	{EVENT_TRACE_FILE_MODE_NEWFILE, SESSION_FILE_NEWFILE}, {EVENT_TRACE_BUFFERING_MODE, SESSION_FILE_FLIGHT},
+	{EVENT_TRACE_FILE_MODE_APPEND, SESSION_FILE_APPEND}};
+#define NEEDS_SIZE (EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE)
+
+/* Most exclude one another; appending may be sequential, and only that. */
+static bool is_possible_mode(ULONG mode)
 {
-	enum { KIB = 1024, FILE_MIN = 65536 };
 	const ULONG exclusive = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE |
 				EVENT_TRACE_BUFFERING_MODE;
-	const ULONG unsupported = EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE | EVENT_TRACE_BUFFERING_MODE |
-				  EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_PRIVATE_LOGGER_MODE |
-				  EVENT_TRACE_NONSTOPPABLE_MODE;
+	if (__builtin_popcount(mode & exclusive) > 1)
+		return false;
+	if ((mode & EVENT_TRACE_FILE_MODE_APPEND) && (mode & (exclusive | EVENT_TRACE_REAL_TIME_MODE) & ~EVENT_TRACE_FILE_MODE_SEQUENTIAL))
+		return false;
+	return !((mode & EVENT_TRACE_BUFFERING_MODE) && (mode & EVENT_TRACE_REAL_TIME_MODE));
+}
+
+static enum session_file_mode file_mode(const EVENT_TRACE_PROPERTIES *properties)
+{
+	enum session_file_mode mode = SESSION_FILE_SEQUENTIAL;
+	if (!properties->LogFileNameOffset)
+		return SESSION_FILE_NONE;
+	for (size_t i = 0; i < sizeof(file_modes) / sizeof(*file_modes); i++)
+		if (properties->LogFileMode & file_modes[i].flag)
+			mode = file_modes[i].mode;
+	return mode;
+}
+
+static ULONG file_mode_flag(int mode)
+{
+	for (size_t i = 0; i < sizeof(file_modes) / sizeof(*file_modes); i++)
+		if ((int)file_modes[i].mode == mode)
+			return file_modes[i].flag;
+	return EVENT_TRACE_REAL_TIME_MODE;
+}
+
+/* Of the file, or of what is kept in memory: there the buffers, as documented, if no size is given. 0: no limit. */
+static uint64_t file_size(const EVENT_TRACE_PROPERTIES *properties, uint64_t buffers)
+{
+	enum { FILE_MIN = 65536 };
+	enum session_file_mode mode = file_mode(properties);
+	bool is_in_memory = session_is_in_memory(&(struct session_options){.file_mode = mode});
+	uint64_t size = (uint64_t)properties->MaximumFileSize << (properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
+	uint64_t least = is_in_memory || mode == SESSION_FILE_CIRCULAR ? SESSION_KEPT_BYTES_MIN : FILE_MIN;
+	if (!size && is_in_memory)
+		size = buffers;
+	return size && size < least ? least : size;
+}
+
+/* Options of the command that a session's own have no place for. */
+struct file_words { const char *items[6]; char flush[16]; };
+
+static void take_file_mode(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+{
+	options->words = words->items;
+	words->items[options->word_count++] = "--file-mode";
+	words->items[options->word_count++] = session_file_mode_name(file_mode(properties));
+	if (properties->LogFileMode & EVENT_TRACE_REAL_TIME_MODE)
+		words->items[options->word_count++] = "--real-time";
+	if (!properties->FlushTimer)
+		return;
+	snprintf(words->flush, sizeof(words->flush), "%us", within(properties->FlushTimer, 1, FLUSH_SECONDS_MAX));
+	words->items[options->word_count++] = "--flush-timer";
+	words->items[options->word_count++] = words->flush;
+}
+
+/* Unreasonable values are adjusted, and reported back when the properties are filled. */
+static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+{
+	enum { KIB = 1024 };
+	const ULONG unsupported = EVENT_TRACE_PRIVATE_LOGGER_MODE | EVENT_TRACE_NONSTOPPABLE_MODE;
 	ULONG mode = properties->LogFileMode, minimum = properties->MinimumBuffers ? properties->MinimumBuffers : BUFFERS_MIN_DEFAULT;
 	if (properties->EnableFlags)
 		return ERROR_INVALID_FLAGS;
-	if (__builtin_popcount(mode & exclusive) > 1)
+	if (!is_possible_mode(mode) || ((mode & NEEDS_SIZE) && !properties->MaximumFileSize))
 		return ERROR_INVALID_PARAMETER;
 	if (mode & unsupported)
 		return ERROR_NOT_SUPPORTED;
-	if (!properties->LogFileNameOffset)
+	if (!properties->LogFileNameOffset && !(mode & (EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE)))
 		return ERROR_BAD_PATHNAME;
 	ULONG maximum = properties->MaximumBuffers ? properties->MaximumBuffers : BUFFERS_MAX_DEFAULT;
 	options->buffer_bytes = within(properties->BufferSize ? properties->BufferSize : KIB_DEFAULT, KIB_MIN, KIB_MAX) * KIB;
 	options->min_buffers = within(minimum, 2, BUFFERS_MAX);
 	options->max_buffers = within(maximum, options->min_buffers, BUFFERS_MAX);
-	if (properties->MaximumFileSize) {
-		uint64_t bytes = (uint64_t)properties->MaximumFileSize << (mode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
-		options->max_file_bytes = bytes < FILE_MIN ? FILE_MIN : bytes;
-	}
+	options->max_file_bytes = file_size(properties, (uint64_t)options->min_buffers * options->buffer_bytes);
+	take_file_mode(properties, options, words);
 	return ERROR_SUCCESS;
 }
 
-static ULONG take_file(EVENT_TRACE_PROPERTIES *properties, char path[PATH_BYTES])
+/* path stays what it is where there is no file. */
+static ULONG take_file(EVENT_TRACE_PROPERTIES *properties, char path[PATH_BYTES], xheap_session_options *options)
 {
 	size_t most;
+	enum session_file_mode mode = file_mode(properties);
+	if (mode == SESSION_FILE_NONE)
+		return ERROR_SUCCESS;
 	const WCHAR *name = name_at(properties, properties->LogFileNameOffset, &most);
-	return name && narrow(path, PATH_BYTES, name, most) && path[0] ? ERROR_SUCCESS : ERROR_BAD_PATHNAME;
+	if (!name || !narrow(path, PATH_BYTES, name, most) || !path[0])
+		return ERROR_BAD_PATHNAME;
+	options->path = path;
+	/* The counter of new files has its place in the name. */
+	return mode == SESSION_FILE_NEWFILE && !session_path_is_numbered(path) ? ERROR_INVALID_PARAMETER : ERROR_SUCCESS;
 }
 
 /* ---- the calls ---- */
@@ -267,6 +341,7 @@ API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIE
 	char name[NAME_BYTES], path[PATH_BYTES];
 	int32_t pids[PIDS_MAX];
 	xheap_session_options options;
+	struct file_words words;
 	xheap_session *session;
 	xheap_error failure;
 	if (TraceHandle)
@@ -277,10 +352,9 @@ API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIE
 	if (!narrow(name, sizeof(name), wszSessionName, NAME_BYTES))
 		return ERROR_INVALID_PARAMETER;
 	xheap_session_options_init(&options, sizeof(options));
-	options.path = path;
 	options.pids = pids;
-	error = take_properties(Properties, &options);
-	error = error ? error : take_file(Properties, path);
+	error = take_properties(Properties, &options, &words);
+	error = error ? error : take_file(Properties, path, &options);
 	error = error ? error : take_pids(Pids, cPids, pids, &options.pid_count);
 	error = error ? error : take_stacks(StackTracingEventIds, cStackTracingEventIds, &options.stacks);
 	if (error)

@@ -20,6 +20,7 @@
 #include "region/layout.h"
 #include "session/controller.h"
 #include "session/directory.h"
+#include "session/options.h"
 
 API_INIT(xheap_session_options, .stacks = XHEAP_STACKS_ALL)
 API_INIT(xheap_update, .changes = 0)
@@ -324,7 +325,8 @@ static struct state *state_new(const char *name, const struct controller_state *
 		.buffers_written = session->buffers_written, .buffer_bytes = session->buffer_size, .min_buffers = session->buffer_min,
 		.max_buffers = session->buffer_max, .buffers = session->buffers_now, .free_buffers = session->buffers_free,
 		.stacks = stacks_of(session->options), .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
-		.wait_limit_ms = session->wait_limit_ms};
+		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
+		.dropped_events = session->dropped};
 	for (size_t i = 0; i < from->target_count; i++) {
 		const struct control_target *target = &from->targets[i].target;
 		state->targets[i] = (xheap_target){

@@ -29,6 +29,7 @@
 #include "session/control.h"
 #include "session/logger.h"
 
+enum { FLUSH_MS_MIN = 10, FLUSH_MS_MAX = 60000, FLUSH_MS_REAL_TIME = 100 };
 enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
 static const uint64_t SAMPLE_BYTES_MAX = 1ull << 40;
 
@@ -98,7 +99,11 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with (default 32)") \
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
 	X('S', "sample", required_argument, "BYTES", "record one block for so many bytes asked for, and estimate the rest") \
-	X('F', "max-file", required_argument, "SIZE", "end recording when the trace has this size") \
+	X('F', "max-file", required_argument, "SIZE", "greatest size of the trace, of each file, or of what a flight recorder keeps") \
+	X('O', "file-mode", required_argument, "MODE", "sequential (default), circular, append, newfile, flight, none: see the manual") \
+	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
+	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
+	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
 	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
 
@@ -171,10 +176,42 @@ static int take_option(struct record *record, int letter)
 			 usage_error("--max-file", optarg, "not a size of at least 64K");
 	case 'S': return text_parse_size(optarg, &session->sample_bytes) && session->sample_bytes && session->sample_bytes <= SAMPLE_BYTES_MAX ? 0 :
 			 usage_error("--sample", optarg, "not a size from 1 byte to 1024G, such as 512K");
+	case 'O': {
+		int mode = session_file_mode_find(optarg);
+		if (mode < 0)
+			return usage_error("--file-mode", optarg, "must be sequential, circular, append, newfile, flight or none");
+		session->file_mode = (uint32_t)mode;
+		return 0;
+	}
+	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
+	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
+			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
+	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
 	default: return EXIT_USAGE;
 	}
+}
+
+/* What each mode needs. */
+static int check_file_mode(struct record *record, const char *command)
+{
+	struct session_options *session = &record->session;
+	const char *name = session_file_mode_name(session->file_mode);
+	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE, keeps_newest = session_is_in_memory(session) || session->file_mode == SESSION_FILE_CIRCULAR;
+	if (session->triggers && session->file_mode != SESSION_FILE_FLIGHT)
+		return cli_fail("%s: --trigger goes with --file-mode flight", command);
+	if (session_is_in_memory(session) && !session->max_file_bytes)
+		session->max_file_bytes = SESSION_FLIGHT_BYTES;
+	if ((is_newfile || keeps_newest) && !session->max_file_bytes)
+		return cli_fail("%s: --file-mode %s: --max-file SIZE is missing, the size %s", command, name, is_newfile ? "of each file" : "of the file");
+	if (keeps_newest && session->max_file_bytes < SESSION_KEPT_BYTES_MIN)
+		return cli_fail("%s: --file-mode %s: --max-file has to be at least 1M", command, name);
+	if (is_newfile && record->output && !session_path_is_numbered(record->output))
+		return cli_fail("%s: --file-mode newfile: the file's name, %s, has no %%d for the counter", command, record->output);
+	if (session->file_mode == SESSION_FILE_NONE && record->output)
+		return cli_fail("%s: --file-mode none: there is no file to be called %s", command, record->output);
+	return 0;
 }
 
 int record_parse(struct record *record, const char *command, int count, char **arguments)
@@ -195,7 +232,7 @@ int record_parse(struct record *record, const char *command, int count, char **a
 	record->command = arguments + optind;
 	if (record->session.buffer_max < record->session.buffer_min)
 		record->session.buffer_max = record->session.buffer_min;
-	return 0;
+	return check_file_mode(record, command);
 }
 
 /* 0, or an exit status. */
@@ -206,6 +243,8 @@ static int parse(struct record *record, int count, char **arguments)
 		return error;
 	if (record->pid_count && record->command[0])
 		return cli_fail("record: either --pid or a command, not both: %s", record->command[0]);
+	if (record->session.file_mode == SESSION_FILE_NONE)
+		return cli_fail("record: --file-mode none is for sessions: xheap start NAME --file-mode none");
 	if (record->limit_ms && !record->pid_count)
 		return cli_fail("record: --duration goes with --pid; a command is recorded until it ends");
 	if (!record->command[0] && !record->pid_count) {
@@ -279,12 +318,21 @@ int record_check_output(const struct record *record)
 	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
 }
 
+bool record_is_numbered(const struct record *record)
+{
+	return record->session.file_mode == SESSION_FILE_NEWFILE || record->session.file_mode == SESSION_FILE_FLIGHT;
+}
+
 int record_set_path(struct record *record, const char *program, pid_t pid)
 {
 	char name[1200];
 	const char *base = strrchr(program, '/');
 	base = base ? base + 1 : program;
-	snprintf(name, sizeof(name), "xheap.%.200s.%d.xht", base[0] ? base : "command", (int)pid);
+	snprintf(name, sizeof(name), "xheap.%.200s.%d%s.xht", base[0] ? base : "command", (int)pid, record_is_numbered(record) ? ".%d" : "");
+	/* The name of a program is no place for the counter. */
+	for (char *at = strchr(name, '%'); at && at[1]; at = strchr(at + 1, '%'))
+		if (strcmp(at, "%d.xht") != 0)
+			*at = '_';
 	const char *path = record->output ? record->output : name;
 	if (path[0] == '/') {
 		snprintf(record->trace_path, sizeof(record->trace_path), "%s", path);
@@ -297,6 +345,8 @@ int record_set_path(struct record *record, const char *program, pid_t pid)
 		snprintf(record->trace_path, sizeof(record->trace_path), "%s/%s", here, path);
 	}
 	record->session.trace_path = record->trace_path;
+	struct stat status;
+	record->is_appended = record->session.file_mode == SESSION_FILE_APPEND && stat(record->trace_path, &status) == 0 && status.st_size > 0;
 	return 0;
 }
 
@@ -344,6 +394,9 @@ void record_take(struct record *record, const struct control_message *message)
 		record->has_summary = true;
 		if (message->summary.error && message->text[0])
 			fprintf(stderr, "xheap: %s\n", message->text);
+		/* A counter has its number now. */
+		if (!message->summary.error && record_is_numbered(record) && message->text[0])
+			snprintf(record->trace_path, sizeof(record->trace_path), "%s", message->text);
 	}
 }
 
@@ -392,7 +445,8 @@ void record_wait_for_summary(struct record *record)
 void record_print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
-	const char *shown = record->output ? record->output : strrchr(record->trace_path, '/') + 1;
+	const char *shown = record->output && !session_path_is_numbered(record->output) ? record->output : strrchr(record->trace_path, '/') + 1;
+	uint64_t kept = summary->events - summary->dropped;
 	if (!record->has_summary) {
 		if (WIFSIGNALED(logger_status))
 			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status), strsignal(WTERMSIG(logger_status)));
@@ -412,9 +466,13 @@ void record_print_summary(const struct record *record, int logger_status)
 			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
 	if (record->session.check_stacks)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+	if (record->session.file_mode == SESSION_FILE_NONE)
+		return;
+	if (summary->dropped)
+		fprintf(stderr, "xheap: the newest %s of them are kept\n", text_count(kept).data);
 	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown,
 		text_bytes(summary->size_bytes).data,
-		summary->events ? (double)summary->size_bytes / (double)summary->events : 0.0, (double)summary->logger_cpu_ns / 1e9,
+		kept ? (double)summary->size_bytes / (double)kept : 0.0, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
 	fprintf(stderr, "xheap: next: xheap report %s\n", shown);
@@ -428,9 +486,13 @@ static int exit_status(int status)
 /* A trace of nothing; whatever else is there stays. */
 void record_remove_trace(const struct record *record)
 {
+	char path[sizeof(record->trace_path)];
 	struct stat status;
-	if (stat(record->trace_path, &status) == 0 && S_ISREG(status.st_mode))
-		unlink(record->trace_path);
+	snprintf(path, sizeof(path), "%s", record->trace_path);
+	if (record->session.file_mode == SESSION_FILE_NEWFILE)
+		session_path_number(path, sizeof(path), record->trace_path, 1);
+	if (!record->is_appended && stat(path, &status) == 0 && S_ISREG(status.st_mode))
+		unlink(path);
 }
 
 /* It ends by itself, and cleans up, now that nobody is left; one that hangs is not waited for. */

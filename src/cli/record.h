@@ -21,6 +21,7 @@ struct record {
 	int control;
 	struct control_summary summary;
 	bool has_summary;
+	bool is_appended;             /**< to what the file has already */
 	pid_t pids[RECORD_PIDS_MAX];  /**< that run already */
 	unsigned pid_count;
 	bool is_in_session;           /**< that was there before: control and logger_pid are its logger's */
@@ -49,6 +50,9 @@ int record_launch(struct record *record);
 
 /** Record pids until they end, the time is over, or a signal says so. The exit status. */
 int record_attached(struct record *record);
+
+/** Whether there may be several files, told apart by a counter. */
+bool record_is_numbered(const struct record *record);
 
 /** Settle the trace's path: what was given, else made of name and pid. 0, or an exit status after a message. */
 int record_set_path(struct record *record, const char *name, pid_t pid);

@@ -78,6 +78,19 @@ static int check_pids(const struct record *record)
 	return CLI_OK;
 }
 
+static void start_tell(const struct record *record, const char *name)
+{
+	const struct session_options *options = &record->session;
+	const char *size = text_bytes(options->max_file_bytes).data;
+	if (options->file_mode == SESSION_FILE_NONE)
+		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size, name, name);
+	else if (options->file_mode == SESSION_FILE_FLIGHT)
+		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size, name,
+			record->output, name);
+	else
+		fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", name, record->output, name);
+}
+
 static int start_run(int count, char **arguments)
 {
 	static struct record memory;
@@ -95,7 +108,7 @@ static int start_run(int count, char **arguments)
 		status = cli_fail("start: --duration is record's; a session lasts until xheap stop %s", arguments[1]);
 	if (status != CLI_OK)
 		return status;
-	snprintf(file, sizeof(file), "xheap.%s.xht", arguments[1]);
+	snprintf(file, sizeof(file), "xheap.%s%s.xht", arguments[1], record_is_numbered(record) ? ".%d" : "");
 	if (!record->output)
 		record->output = file;
 	int taken = session_connect(arguments[1], &(struct diag){""});
@@ -115,13 +128,13 @@ static int start_run(int count, char **arguments)
 	if (status != CLI_OK)
 		return status;
 	/* The logger has begun when it answers. */
-	status = ask(record->control, &(struct control_message){.kind = CONTROL_FLUSH});
+	status = ask(record->control, &(struct control_message){.kind = CONTROL_QUERY});
 	bool has_begun = status == CLI_OK;
 	if (has_begun && record->pid_count)
 		status = record_attach_all(record);
 	if (status == CLI_OK) {
 		if (!record->is_quiet)
-			fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", arguments[1], record->output, arguments[1]);
+			start_tell(record, arguments[1]);
 		return CLI_OK;
 	}
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
@@ -261,7 +274,13 @@ static void json_state(struct json *json, const char *name, const struct control
 	json_bool(json, "alive", state->is_alive);
 	if (state->is_alive) {
 		json_count(json, "logger_pid", (uint64_t)state->logger_pid);
-		json_text(json, "file", state->path);
+		json_text(json, "file_mode", session_file_mode_name(session->file_mode));
+		if (state->path[0])
+			json_text(json, "file", state->path);
+		json_count(json, "max_file", session->max_file_bytes);
+		json_count(json, "dropped_events", session->dropped);
+		json_count(json, "written_out", session->write_count);
+		json_time(json, "flush_timer_us", (int64_t)session->flush_ms * 1000000);
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
@@ -286,12 +305,32 @@ static void json_state(struct json *json, const char *name, const struct control
 	json_end_object(json);
 }
 
+static bool state_is_in_memory(const struct control_state *session)
+{
+	return session_is_in_memory(&(struct session_options){.file_mode = session->file_mode});
+}
+
+static void text_file(const struct controller_state *state)
+{
+	const struct control_state *session = &state->session;
+	printf("  file mode  %s", session_file_mode_name(session->file_mode));
+	if (session->max_file_bytes)
+		printf(", at most %s", text_bytes(session->max_file_bytes).data);
+	if (session->dropped)
+		printf("; %s events of the past not kept", text_count(session->dropped).data);
+	if (session->write_count)
+		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", state->path);
+	putchar('\n');
+}
+
 static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
-	printf("%s: records into %s\n", name, state->path);
-	printf("  %s events, %s lost, %s stacks truncated, %s written\n", text_count(session->events).data, text_count(session->lost).data,
-	       text_count(session->truncated).data, text_bytes(session->size_bytes).data);
+	bool is_in_memory = state_is_in_memory(session);
+	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
+	printf("  %s events, %s lost, %s stacks truncated, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
+	       text_count(session->truncated).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
 	       text_count(session->buffers_written).data);
@@ -403,7 +442,8 @@ static int sessions_run(int count, char **arguments)
 			json_state(&json, name, state);
 		else if (state->is_alive)
 			printf("%s: %zu target%s, %s events, %s lost, %s\n", name, state->target_count, state->target_count == 1 ? "" : "s",
-			       text_count(state->session.events).data, text_count(state->session.lost).data, state->path);
+			       text_count(state->session.events).data, text_count(state->session.lost).data,
+			       state_is_in_memory(&state->session) ? "in memory" : state->path);
 		else
 			printf("%s: its logger is gone; xheap recover saves what it recorded\n", name);
 		controller_state_fini(state);
@@ -419,37 +459,45 @@ static int sessions_run(int count, char **arguments)
 
 /* ---- flush, stop, launch ---- */
 
-/* Write what there is, and ask. CLI_OK, or CLI_FAILED after a message. */
-static int flush(const char *name, struct controller_state *state)
+/* Write what there is, or only for a look; where it can be read then, to be freed. NULL after a message. */
+static char *flush(const char *name, bool is_look, struct control_state *session)
 {
-	int socket = connect_to(name);
-	if (socket < 0)
-		return CLI_FAILED;
-	int status = ask(socket, &(struct control_message){.kind = CONTROL_FLUSH});
+	struct control_message answer = {.value = 0};
+	struct controller_state state = {.is_alive = false};
+	int socket = connect_to(name), status = socket >= 0 ? CLI_OK : CLI_FAILED;
+	if (status == CLI_OK && !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_look}))
+		status = cli_fail("the session's logger is gone");
+	/* What is in memory may take a slow disk a while. */
+	while (status == CLI_OK && answer.kind != CONTROL_DONE)
+		if (control_receive(socket, &answer, -1) < 0)
+			status = cli_fail("the session's logger is gone");
+	if (status == CLI_OK && answer.value)
+		status = cli_fail("%s", answer.text[0] ? answer.text : strerror((int)-answer.value));
 	if (status == CLI_OK)
-		status = query(socket, state);
-	close(socket);
-	return status;
+		status = query(socket, &state);
+	if (socket >= 0)
+		close(socket);
+	*session = state.session;
+	controller_state_fini(&state);
+	return status == CLI_OK ? strdup(answer.text) : NULL;
 }
 
 char *cli_session_trace(const char *name)
 {
-	struct controller_state state = {.is_alive = false};
-	char *path = flush(name, &state) == CLI_OK ? strdup(state.path) : NULL;
-	controller_state_fini(&state);
-	return path;
+	struct control_state session;
+	return flush(name, true, &session);
 }
 
 static int flush_run(int count, char **arguments)
 {
-	struct controller_state state = {.is_alive = false};
+	struct control_state session;
 	int status = only_a_name(count, arguments, "flush");
-	if (status == CLI_OK)
-		status = flush(arguments[1], &state);
-	if (status == CLI_OK)
-		printf("%s events are in %s\n", text_count(state.session.events).data, state.path);
-	controller_state_fini(&state);
-	return status;
+	char *path = status == CLI_OK ? flush(arguments[1], false, &session) : NULL;
+	if (!path)
+		return CLI_FAILED;
+	printf("%s events are in %s\n", text_count(session.events - session.dropped).data, path);
+	free(path);
+	return CLI_OK;
 }
 
 static int stop_run(int count, char **arguments)
@@ -462,9 +510,10 @@ static int stop_run(int count, char **arguments)
 	if (record->control < 0 || query(record->control, &state) != CLI_OK)
 		return CLI_FAILED;
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
-	controller_state_fini(&state);
 	record->output = record->trace_path;
 	session_options_init(&record->session);
+	record->session.file_mode = state.session.file_mode;
+	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	record_wait_for_summary(record);
 	if (!record->has_summary)

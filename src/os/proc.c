@@ -336,3 +336,65 @@ bool proc_is_in_use(const char *path, int fd)
 	}
 	return errno == EAGAIN || proc_count_mapping(path, fd) > 0;
 }
+
+/* ---- cgroups ---- */
+
+/* The whole of a small file as a text; "" when it cannot be read. */
+static const char *small_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return text;
+}
+
+/* The lines "max N", "oom N", "oom_kill N" of memory.events. */
+static bool limit_events(const char *text, uint64_t *hits)
+{
+	static const char *const names[] = {"max ", "oom ", "oom_kill "};
+	bool is_there = false;
+	*hits = 0;
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			size_t length = strlen(names[i]);
+			if (strncmp(line, names[i], length) != 0)
+				continue;
+			*hits += strtoull(line + length, NULL, 10);
+			is_there = true;
+		}
+	}
+	return is_there;
+}
+
+bool proc_limit_hits_of(const char *cgroups, const char *root, uint64_t *hits)
+{
+	char path[4096 + 64], text[2048];
+	/* Lines "number:controllers:path"; without controllers it is the second version. */
+	for (const char *line = cgroups; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+		const char *controllers = strchr(line, ':'), *place = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!place)
+			continue;
+		int length = (int)strcspn(place + 1, "\n");
+		bool is_second = place == controllers + 1, is_memory = !strncmp(controllers, ":memory:", 8);
+		if (length > 4000 || (!is_second && !is_memory))
+			continue;
+		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root, length, place + 1);
+		small_file(path, text, sizeof(text));
+		if (is_memory && text[0]) {
+			*hits = strtoull(text, NULL, 10);
+			return true;
+		}
+		if (is_second && limit_events(text, hits))
+			return true;
+	}
+	return false;
+}
+
+bool proc_memory_limit_hits(pid_t pid, uint64_t *hits)
+{
+	char path[64], text[8192];
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	return proc_limit_hits_of(small_file(path, text, sizeof(text)), "/sys/fs/cgroup", hits);
+}

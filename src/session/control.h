@@ -16,27 +16,29 @@ enum control_kind {
 	CONTROL_STOP,         /**< to it: let go of all, and end */
 	CONTROL_DETACH,       /**< to it: let go of pid; answered by CONTROL_DONE */
 	CONTROL_OPTIONS,      /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
-	CONTROL_FLUSH,        /**< to it: write what there is; answered by CONTROL_DONE */
+	CONTROL_FLUSH,        /**< to it: write what there is, if value is 1 only for a look; answered by CONTROL_DONE, text is where it can be read */
 	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image, CONTROL_DONE */
 	CONTROL_STATE,        /**< from it: state; text is the trace's path */
 	CONTROL_TARGET,       /**< from it: target; text is the command line */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
 	CONTROL_NOTE,         /**< from it: text for the user */
-	CONTROL_SUMMARY       /**< from it, last */
+	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };
 
 struct control_summary {
-	uint64_t events, lost, truncated, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls;
+	uint64_t events, lost, truncated, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
 	uint32_t processes, untraced_processes;
 	int32_t error;
 };
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, max_file_bytes;
+	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
-	uint32_t wait_limit_ms;
+	uint32_t wait_limit_ms, flush_ms;
+	uint32_t file_mode;           /**< enum session_file_mode */
+	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
 };
 

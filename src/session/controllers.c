@@ -27,7 +27,7 @@ void logger_note(struct logger *logger, const char *text)
 static void done(int socket, int error, const char *text)
 {
 	struct control_message message = {.kind = CONTROL_DONE, .value = error};
-	snprintf(message.text, sizeof(message.text), "%s", text);
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	control_send(socket, &message);
 }
 
@@ -87,15 +87,20 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 	done(socket, 0, "");
 }
 
-static void handle_flush(struct logger *logger, int socket)
+static void handle_flush(struct logger *logger, int socket, bool is_look)
 {
-	int error = 0;
+	struct diag diag = {""};
+	if (logger->options->file_mode == SESSION_FILE_NONE && !is_look) {
+		done(socket, -ENOTSUP, "the session has no file; -session NAME in place of a trace looks at it");
+		return;
+	}
+	if (session_is_in_memory(logger->options)) {
+		flight_ask(logger, socket, is_look, "");
+		return;
+	}
 	logger_settle_clock(logger, true);
-	for (struct target *target = logger->targets; target; target = target->next)
-		drain_poll(target->drain, true, &error, &logger->diag);
-	if (!error)
-		error = writer_flush(logger->writer, &logger->diag);
-	done(socket, error, error ? logger->diag.text : "");
+	int error = logger_drain_all(logger, &diag);
+	done(socket, error, error ? diag.text : store_path(logger->store));
 }
 
 static uint32_t buffers_free(const struct region *region)
@@ -139,17 +144,19 @@ static void handle_query(struct logger *logger, int socket)
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = writer_size_bytes(logger->writer),
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
 		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
+		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .dropped = store_dropped_events(logger->store),
+		.write_count = store_write_count(logger->store),
 		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	for (struct target *target = logger->targets; target; target = target->next) {
 		message.state.targets += target->alive > 0;
 		message.state.buffers_now += target->region.buffer_ready;
 		message.state.buffers_free += buffers_free(&target->region);
 	}
-	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, options->trace_path);
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, store_path(logger->store));
 	control_send(socket, &message);
 	for (struct target *target = logger->targets; target; target = target->next)
 		if (target->alive)
@@ -186,7 +193,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
 	case CONTROL_DETACH: handle_detach(logger, socket, message->pid); break;
 	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
-	case CONTROL_FLUSH: handle_flush(logger, socket); break;
+	case CONTROL_FLUSH: handle_flush(logger, socket, message->value); break;
 	case CONTROL_QUERY: handle_query(logger, socket); break;
 	case CONTROL_READY: logger->is_command_over = true; break;
 	case CONTROL_STOP: logger->is_stopping = true; break;
@@ -226,6 +233,7 @@ static void controller_gone(struct logger *logger, struct controller **link)
 {
 	struct controller *controller = *link;
 	*link = controller->next;
+	flight_forget(logger, controller->socket);
 	if (controller->socket == logger->control) {
 		logger->has_controller = false;
 		logger->is_command_over = true; /* nobody will tell us; its pidfd does */

@@ -7,7 +7,8 @@
  *
  * A buffer is given back only when its events can be read from the file, and each block tells which buffers it completes: whatever
  * moment the logger dies at, the file and the region together hold every event, and none twice. A buffer that several threads
- * filled (a slot is passed on with its buffer) is spread over blocks, each telling how far into the buffer it reaches.
+ * filled (a slot is passed on with its buffer) is spread over blocks, each telling how far into the buffer it reaches. So is one that is
+ * being filled when all is flushed.
  */
 #include "session/drain.h"
 
@@ -50,6 +51,7 @@ struct stream {
 	uint32_t key;                 /* slot, and SIDE */
 	bool has_sequence;
 	uint32_t sequence;            /* of the last buffer taken */
+	uint32_t open_sequence, open_committed; /* of the buffer that is being filled: so much of it was taken */
 	uint32_t written_events;      /* while a buffer is taken: so many of its events are in the trace already */
 	struct owner owner;
 	struct writer_events *events; /* not written yet; NULL: none */
@@ -382,6 +384,9 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
+		/* Those were counted before. */
+		if (is_known)
+			decode->truncated_count = 0;
 		if (result == DECODE_END || result == DECODE_DAMAGED)
 			return true;
 	}
@@ -451,7 +456,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
 	struct decode decode = {.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
 				.end = drain->copy + committed, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
-	stream->written_events = region->known ? writer_last_part(drain->writer, region->region->id, stream->key, sequence) : 0;
+	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
 	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
 	if (!stream_decode(region, stream, &decode, sequence))
@@ -466,6 +471,44 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	drain->past.truncated += decode.truncated_count;
 	region->own.truncated += decode.truncated_count;
 	stream_complete(region, stream, sequence, index);
+}
+
+/* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until it was taken when full. */
+static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index)
+{
+	struct drain *drain = region->drain;
+	if (index >= region->region->buffer_ready || region->is_taken[index])
+		return;
+	struct region_buffer *head = region_buffer(region->region, index);
+	uint32_t sequence = head->sequence & ~SIDE, committed = __atomic_load_n(&head->committed, __ATOMIC_ACQUIRE) & ~7u;
+	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != BUFFER_OWNED || head->slot != slot || (head->sequence & SIDE) != (stream->key & SIDE) ||
+	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~SIDE)) || committed > region->region->limits.buffer_size ||
+	    (stream->open_sequence == sequence && stream->open_committed == committed))
+		return;
+	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
+	struct decode decode = {.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
+				.end = drain->copy + committed, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
+	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
+		stream_write(region, stream, 0, 0);
+	/* What makes no sense is told of when the buffer is full. */
+	if (stream_decode(region, stream, &decode, sequence) && stream->events && stream->events->count > 0)
+		stream_write(region, stream, sequence, decode.event_count);
+	drain->past.truncated += decode.truncated_count;
+	region->own.truncated += decode.truncated_count;
+	stream->open_sequence = sequence;
+	stream->open_committed = committed;
+}
+
+static void open_take_all(struct drain_region *region)
+{
+	for (uint32_t i = 0; i < region->slot_count; i++) {
+		const struct region_slot *slot = region_slot(region->region, i);
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+			continue;
+		open_take(region, &region->stream[0][i], i, slot->buffer);
+		open_take(region, &region->stream[1][i], i, slot->side_buffer);
+	}
 }
 
 /* ---- slots that were added ---- */
@@ -944,6 +987,8 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 	if (flush) {
 		translate_refresh_unloads(&region->translate);
 		gaps_take(region);
+		if (!region->known)
+			open_take_all(region);
 	}
 	if (flush || region->held_count > region->region->buffer_ready / 2)
 		write_all(region);

@@ -54,7 +54,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 /** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
-/** Take what is full; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
+/** Take what is full, and when flushing what is being filled; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
  *  when the trace could not be written (the buffers are freed all the same and their events counted as lost). */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
 

@@ -31,7 +31,7 @@
 #include "session/hook_cache.h"
 #include "session/logger_state.h"
 
-enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, FLUSH_NS = 1000000000, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
+enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3 };
 
@@ -185,6 +185,7 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 	member_release(member);
 	logger_settle_clock(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
+	flight_note_end(logger, member, end, status);
 }
 
 /* Whether pid has the region mapped: what a mail says is not believed. */
@@ -315,6 +316,7 @@ static void member_sample(struct logger *logger, struct target *target, uint32_t
 		return;
 	member->sampled_ns = now;
 	uint64_t bytes = proc_resident_bytes(member->pid), before = member->resident_bytes;
+	flight_note_memory(logger, member, bytes);
 	uint64_t change = bytes > before ? bytes - before : before - bytes;
 	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)inject_ticks(), .resident_bytes = bytes};
 	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
@@ -657,7 +659,7 @@ static void loop(struct logger *logger)
 	logger->flushed_ns = now_ns();
 	for (;;) {
 		uint64_t now = now_ns();
-		bool flush = now - logger->flushed_ns > FLUSH_NS;
+		bool flush = now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
@@ -675,6 +677,9 @@ static void loop(struct logger *logger)
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
 		}
+		has_any |= flight_check(logger, now);
+		if (store_has_turned(logger->store))
+			session_write(logger);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;
@@ -688,8 +693,8 @@ static void session_write(struct logger *logger)
 {
 	char text[12000];
 	snprintf(text, sizeof(text),
-		 "trace=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
-		 logger->options->trace_path, logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
+		 "trace=%s\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
+		 store_next_path(logger->store), session_file_mode_name(logger->options->file_mode), logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
 		 (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
 		 (unsigned long long)logger->clock.writer.start_ticks, (unsigned long long)logger->clock.writer.mult, logger->clock.writer.shift,
 		 (long long)logger->clock.writer.start_realtime_ns, logger->options->command);
@@ -701,6 +706,11 @@ static void options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
 	char text[64];
+	/* What a file was begun with stays said. */
+	if (logger->is_appended) {
+		writer_add_option(logger->writer, "appended", options->command);
+		return;
+	}
 #define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
 	ADD("buffer-size", "%u", options->buffer_size);
 	ADD("min-buffers", "%u", options->buffer_min);
@@ -715,6 +725,8 @@ static void options_write(struct logger *logger)
 		ADD("attached", "%s", "yes");
 	if (options->sample_bytes)
 		ADD("sample", "%llu", (unsigned long long)options->sample_bytes);
+	ADD("file-mode", "%s", session_file_mode_name(options->file_mode));
+	ADD("flush-timer-ms", "%u", options->flush_ms);
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
 	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
 		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");
@@ -748,14 +760,18 @@ static void session_over(const struct logger *logger)
 
 static int logger_begin(struct logger *logger)
 {
-	struct writer_options writer = {.max_file_bytes = logger->options->max_file_bytes, .resolution_ns = SESSION_RESOLUTION_NS};
 	session_clock_read(&logger->clock);
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)
 		return error;
 	error = session_begin(logger);
 	if (!error) {
-		error = writer_open(&logger->writer, logger->options->trace_path, &writer, &logger->diag);
+		uint64_t start_ticks = logger->clock.writer.start_ticks;
+		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory, &logger->doorbell, &logger->clock.writer,
+				   &logger->diag);
+		/* The file's clock is known already. */
+		logger->is_appended = logger->clock.writer.start_ticks != start_ticks;
+		logger->clock.is_exact |= logger->is_appended;
 		if (error)
 			session_over(logger);
 	}
@@ -772,6 +788,7 @@ static int logger_begin(struct logger *logger)
 	logger_add_controller(logger, logger->control);
 	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
+	flight_begin(logger);
 	return 0;
 }
 
@@ -819,6 +836,24 @@ static void detach_all(struct logger *logger)
 	}
 }
 
+int logger_drain_all(struct logger *logger, struct diag *diag)
+{
+	int error = 0;
+	for (struct target *target = logger->targets; target; target = target->next)
+		drain_poll(target->drain, true, &error, diag);
+	return error ? error : writer_flush(logger->writer, diag);
+}
+
+void logger_statistics(const struct logger *logger, struct trace_statistics *statistics)
+{
+	struct drain_totals totals = {0};
+	drain_totals(logger->drain, &totals);
+	*statistics = (struct trace_statistics){.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+						.logger_cpu_ns = logger_cpu(), .buffers_written = totals.buffers_written,
+						.buffer_size = logger->options->buffer_size, .peak_buffers = totals.peak_buffers,
+						.suppressed = totals.suppressed, .unwatched = totals.unwatched};
+}
+
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
@@ -826,25 +861,27 @@ static void logger_end(struct logger *logger)
 	while (logger->targets)
 		target_remove(logger, logger->targets);
 	struct drain_totals totals = {0};
+	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);
-	struct trace_statistics statistics = {.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
-					      .buffers_written = totals.buffers_written, .buffer_size = logger->options->buffer_size,
-					      .peak_buffers = totals.peak_buffers, .suppressed = totals.suppressed,
-					      .unwatched = totals.unwatched};
+	logger_statistics(logger, &statistics);
 	drain_free(logger->drain);
+	flight_end(logger);
 	int error = writer_flush(logger->writer, &logger->diag);
 	statistics.logger_cpu_ns = logger_cpu();
-	int close_error = writer_close(logger->writer, &statistics, &logger->diag);
+	int close_error = store_close(logger->store, &statistics, &logger->diag);
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
-		.untraced_calls = totals.untraced_calls,
+		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
 		.error = logger->error ? logger->error : error ? error : close_error};
-	message.summary.size_bytes = stat(logger->options->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
-	snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
+	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE ? store_size_bytes(logger->store)
+				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size : 0;
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,
+		 message.summary.error ? logger->diag.text : store_path(logger->store));
+	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);
 	session_directory_remove(logger->directory);
@@ -855,7 +892,7 @@ static void logger_isolate(int control)
 {
 	setsid();
 	prctl(PR_SET_NAME, "xheap-logger");
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ, SIGIO};
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ, SIGIO, SIGUSR2};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigset_t none;

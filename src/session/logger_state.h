@@ -16,6 +16,7 @@
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/options.h"
+#include "session/store.h"
 #include "session/watch.h"
 
 /** A process of a target. */
@@ -28,6 +29,8 @@ struct member {
 	uint32_t state;               /* 0 unknown, 1 alive, 2 ended */
 	uint64_t ended_ns;            /* when we saw it end, while its status is not known */
 	uint64_t sampled_ns, resident_bytes; /* when we looked at its memory, and what we wrote last */
+	bool is_above, has_limit_hits; /* more is resident than the trigger says; what comes next is known */
+	uint64_t limit_hits;          /* of its cgroup's memory limit */
 	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
 };
 
@@ -65,12 +68,16 @@ struct logger {
 	int listener;                 /* of a session; -1 */
 	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
 	char directory[400];
-	struct writer *writer;
+	struct store *store;
+	struct writer *writer;        /* the store's */
+	struct flight_request *request, *requests; /* to write out: under way, and those that wait */
+	uint64_t limits_looked_ns;
 	struct drain *drain;
 	struct target *targets;
 	struct told *told;
 	struct session_clock clock;
 	bool is_clock_set;            /* in the trace */
+	bool is_appended;             /* to what was recorded before */
 	struct doorbell doorbell;
 	uint32_t doorbell_seen;
 	int watch;
@@ -102,8 +109,35 @@ void logger_detach_member(struct logger *logger, struct target *target, uint32_t
 /** Take what became of held processes. True when there was something. */
 bool logger_take_results(struct logger *logger);
 
+/** Take what the targets have recorded up to now, and write it. 0 or a negative errno. */
+int logger_drain_all(struct logger *logger, struct diag *diag);
+
+/** What recording has cost up to now. */
+void logger_statistics(const struct logger *logger, struct trace_statistics *statistics);
+
 /** ns of CPU of this process. */
 uint64_t logger_cpu(void);
+
+/* ---- flight.c ---- */
+
+/** A signal makes a flight recorder write out, and does nothing to other sessions. */
+void flight_begin(const struct logger *logger);
+
+/** Write out what is in memory as soon as can be, or for a look; the answer goes to the socket, or to all as a note (-1, with the reason). */
+void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason);
+
+/** The socket will be closed. */
+void flight_forget(struct logger *logger, int socket);
+
+/** What may be a trigger: memory that is resident, an end. */
+void flight_note_memory(struct logger *logger, struct member *member, uint64_t resident_bytes);
+void flight_note_end(struct logger *logger, const struct member *member, uint8_t end, int32_t status);
+
+/** Begin and end what is asked for. True when there was something. */
+bool flight_check(struct logger *logger, uint64_t now_ns);
+
+/** Wait for what is under way; the rest comes to nothing. */
+void flight_end(struct logger *logger);
 
 /* ---- controllers.c ---- */
 

@@ -4,27 +4,84 @@
 #define XHEAP_SESSION_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/** X(id, name, other name, text): what becomes of the trace's file, and of the past. */
+#define SESSION_FILE_MODES(X) \
+	X(SEQUENTIAL, "sequential", "file", "one file; at its greatest size recording ends") \
+	X(CIRCULAR, "circular", "ring", "one file; at its greatest size the oldest events go") \
+	X(APPEND, "append", "", "behind what a file has, if it is there") \
+	X(NEWFILE, "newfile", "new-file", "a new file whenever one has its greatest size") \
+	X(FLIGHT, "flight", "buffering", "memory, for the newest events; written out when told to") \
+	X(NONE, "none", "", "memory, to be looked at only")
+
+enum session_file_mode {
+#define X(id, name, other, text) SESSION_FILE_##id,
+	SESSION_FILE_MODES(X)
+#undef X
+	SESSION_FILE_MODE_COUNT
+};
+
+/** X(id, name, text): what makes a flight recorder write out by itself. */
+#define SESSION_TRIGGERS(X) \
+	X(RSS, "rss", "a process has so much memory resident: rss=SIZE") \
+	X(MEMORY_LIMIT, "memory-limit", "the memory limit of a process's cgroup was hit") \
+	X(EXIT, "exit", "a process has ended") \
+	X(CRASH, "crash", "a process was ended by a signal, or nobody knows how")
+
+enum session_trigger {
+#define X(id, name, text) SESSION_TRIGGER_##id,
+	SESSION_TRIGGERS(X)
+#undef X
+	SESSION_TRIGGER_COUNT
+};
 
 struct session_options {
 	const char *session_name;     /**< of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
-	const char *trace_path;       /**< absolute */
+	const char *trace_path;       /**< absolute; %d in it is a counter where files are numbered */
 	const char *command;          /**< command line, for the trace */
 	uint32_t buffer_size;         /**< bytes */
 	uint32_t buffer_min, buffer_max;
 	uint32_t stack_kinds;         /**< OPTION_STACK_* bits */
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
-	uint64_t max_file_bytes;      /**< 0: none */
+	uint32_t flush_ms;            /**< what was recorded before is in the file */
+	uint32_t file_mode;           /**< enum session_file_mode */
+	uint32_t triggers;            /**< bits by enum session_trigger */
+	uint64_t trigger_rss_bytes;
+	uint64_t max_file_bytes;      /**< of the file, or the memory; 0: none */
 	uint64_t sample_bytes;        /**< record blocks by the bytes asked for, one in so many; 0: all */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
 	bool is_attached;             /**< to processes that run; ends with its controller */
 };
+
+/** The least that can be kept of the past. */
+#define SESSION_KEPT_BYTES_MIN (UINT64_C(1) << 20)
+/** What a flight recorder keeps if nothing else is said. */
+#define SESSION_FLIGHT_BYTES (UINT64_C(64) << 20)
 
 /** Defaults as the manual states them. */
 void session_options_init(struct session_options *options);
 
 /** OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
+
+/** The mode with this name, or -1. */
+int session_file_mode_find(const char *name);
+const char *session_file_mode_name(uint32_t mode);
+
+/** Whether the session keeps the newest events in memory. */
+bool session_is_in_memory(const struct session_options *options);
+
+/** Add a trigger as it is written: its name, or rss=SIZE. */
+bool session_add_trigger(struct session_options *options, const char *text);
+const char *session_trigger_name(enum session_trigger trigger);
+
+/** Whether the path has a place for a counter: %d, or %0Nd; any other % is not. */
+bool session_path_is_numbered(const char *path);
+
+/** The path with the counter in its place; without a place, the path as it is. */
+void session_path_number(char *path, size_t size, const char *pattern, uint32_t counter);
 
 #endif

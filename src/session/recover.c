@@ -16,6 +16,8 @@
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
+#include "session/options.h"
+#include "session/store.h"
 
 enum { TEXT_MAX = 64 * 1024, COPY_CHUNK = 1 << 24 };
 
@@ -110,6 +112,9 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	text_value(text, "trace", session->trace_path, sizeof(session->trace_path));
 	text_value(text, "command", session->command, sizeof(session->command));
 	text_value(text, "clock", session->clock_name, sizeof(session->clock_name));
+	char mode[32];
+	text_value(text, "file_mode", mode, sizeof(mode));
+	session->is_in_memory = session_is_in_memory(&(struct session_options){.file_mode = (uint32_t)session_file_mode_find(mode)});
 	session->logger_pid = (int32_t)text_number(text, "pid", 0);
 	session->logger_start = text_number(text, "pid_start", 0);
 	session->clock = (struct writer_clock){
@@ -226,13 +231,27 @@ static int trace_make(struct recovery *recovery, const char *path, const struct 
 	return 0;
 }
 
+/* What was in memory becomes the trace; a logger that did not come to write anything has left none. */
+static int pieces_take(const struct recover_session *session, const char *path, struct diag *diag)
+{
+	int error = store_recover(session->directory, path, diag);
+	if (error != -EINVAL && error != -ENOENT)
+		return error;
+	diag->text[0] = 0;
+	return unlink(path) == 0 || errno == ENOENT ? 0 : diag_errno(diag, "cannot replace %s", path);
+}
+
 static int trace_begin(struct recovery *recovery, const struct recover_options *options, struct diag *diag)
 {
 	const struct recover_session *session = recovery->session;
 	struct recover_result *result = recovery->result;
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	const char *path = options->output ? options->output : session->trace_path;
-	int error = options->output && !is_same_file(options->output, session->trace_path) ? copy_file(session->trace_path, path, diag) : 0;
+	int error = 0;
+	if (session->is_in_memory)
+		error = pieces_take(session, path, diag);
+	else if (options->output && !is_same_file(options->output, session->trace_path))
+		error = copy_file(session->trace_path, path, diag);
 	if (error)
 		return error;
 	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);

@@ -19,6 +19,8 @@
 enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14,
        BLANKS_MAX = 1 << 22 };
 
+#define BOOT_SLACK_NS INT64_C(5000000000)
+
 bool load_bytes(int fd, void *to, size_t size, uint64_t offset)
 {
 	uint8_t *at = to;
@@ -43,6 +45,17 @@ int64_t load_ns(const struct format_segment *segment, uint64_t ticks)
 	__int128 difference = (int64_t)(ticks - segment->start_ticks);
 	__int128 ns = (__int128)((unsigned __int128)difference * segment->mult) >> segment->shift;
 	return ns > INT64_MAX - 1 ? INT64_MAX - 1 : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
+}
+
+static int64_t boot_ns(const struct writer_clock *clock)
+{
+	return clock->start_realtime_ns - (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
+}
+
+bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other)
+{
+	int64_t difference_ns = (int64_t)((uint64_t)boot_ns(one) - (uint64_t)boot_ns(other));
+	return difference_ns <= BOOT_SLACK_NS && difference_ns >= -BOOT_SLACK_NS;
 }
 
 /* Note the first place at which something is missing. */

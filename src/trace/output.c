@@ -46,7 +46,7 @@ static void drop_segments(struct output *output, uint64_t to)
 {
 	uint32_t count = 0;
 	while (count + 1 < output->segment_count && output->segments[count].offset >= output->end && output->segments[count].offset < to)
-		count++;
+		output->dropped_events += output->segments[count++].events;
 	output->segment_count -= count;
 	output->first_number += count;
 	memmove(output->segments, output->segments + count, output->segment_count * sizeof(*output->segments));

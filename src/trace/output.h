@@ -19,6 +19,7 @@ struct output {
 	struct output_segment *segments; /* those that are there, oldest first */
 	uint32_t segment_count, segment_capacity;
 	uint32_t first_number;         /* of the oldest */
+	uint64_t dropped_events;       /* of those that are there no more */
 };
 
 /** Add a segment; false when there is no memory. */

@@ -1014,6 +1014,11 @@ uint64_t writer_size_bytes(const struct writer *writer)
 	return writer->output.size;
 }
 
+uint64_t writer_dropped_events(const struct writer *writer)
+{
+	return writer->output.dropped_events;
+}
+
 uint64_t writer_event_count(const struct writer *writer)
 {
 	return writer->event_count;
@@ -1128,7 +1133,10 @@ static int end_piece(struct writer *writer, struct diag *diag)
 	error = error ? error : close_error;
 	if (error)
 		return error;
-	error = writer->options.next(writer->options.cookie, output->size, path, sizeof(path), diag);
+	uint64_t events = 0;
+	for (uint32_t i = 0; i < output->segment_count; i++)
+		events += output->segments[i].events;
+	error = writer->options.next(writer->options.cookie, output->size, events, path, sizeof(path), diag);
 	output->first_number += output->segment_count;
 	output->segment_count = 0;
 	output->end = output->size = output->allocated = 0;
@@ -1252,6 +1260,8 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 		error = load_file(&load, path, diag);
 	if (!error && load.origins.count > 1)
 		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with", path);
+	if (!error && writer->options.is_whole && !load.is_complete)
+		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
 	if (!error)
 		error = adopt(writer, &load, diag);
 	if (!error && load.end < load.size && ftruncate(writer->output.fd, (off_t)load.end))
@@ -1286,6 +1296,18 @@ void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
 	writer->segment_first = clock->start_ticks;
 	while (writer->cut_bits < CUT_BITS_MAX && (((unsigned __int128)clock->mult << (writer->cut_bits + 1)) >> clock->shift) < writer->options.resolution_ns)
 		writer->cut_bits++;
+}
+
+bool writer_has_clock(const struct writer *writer, const struct writer_clock *like, struct writer_clock *own)
+{
+	*own = writer->clock_name ? writer->clock : *like;
+	own->name = writer->clock_name ? writer->clock_name : like->name;
+	return !strcmp(own->name, like->name) && load_is_one_boot(own, like);
+}
+
+void writer_abandon(struct writer *writer)
+{
+	writer_free(writer);
 }
 
 void writer_set_host(struct writer *writer, const char *host)

@@ -24,9 +24,10 @@ struct writer_options {
 	enum writer_mode mode;
 	uint64_t max_file_bytes;      /**< 0: no limit */
 	void *cookie;                 /**< for what is called */
-	/** For pieces: the file before is whole and has so many bytes; the path of the next. 0 or a negative errno. */
-	int (*next)(void *cookie, uint64_t size_bytes, char *path, size_t size, struct diag *diag);
+	/** For pieces: the file before is whole and has so many bytes and events; the path of the next. 0 or a negative errno. */
+	int (*next)(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag);
 	bool (*make_room)(void *cookie); /**< the disk is full: whether something could be done about it; may be NULL */
+	bool is_whole;                /**< what is gone on with has to be complete */
 	uint64_t segment_bytes;       /**< 0: 64 MiB */
 	uint64_t segment_ns;          /**< 0: 10 s */
 	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
@@ -72,6 +73,9 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 
 /** Before the first events; fixed for the file. */
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
+
+/** Whether a file that is gone on with has a clock that goes as this one: of one kind, since one start of the machine. Then *own is the file's. */
+bool writer_has_clock(const struct writer *writer, const struct writer_clock *like, struct writer_clock *own);
 void writer_set_host(struct writer *writer, const char *host);
 void writer_add_option(struct writer *writer, const char *name, const char *value);
 
@@ -123,10 +127,16 @@ uint64_t writer_size_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);
 uint64_t writer_truncated_count(const struct writer *writer);
 
+/** Events of segments that a circular file has no more. */
+uint64_t writer_dropped_events(const struct writer *writer);
+
 /** Events that were given but did not fit; the footer has their number too. */
 uint64_t writer_unwritten_events(const struct writer *writer);
 
 /** Write the footer with the statistics, close and free. 0 or a negative errno; freed either way. */
 int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag);
+
+/** Let go of a file that was reopened, as it is. */
+void writer_abandon(struct writer *writer);
 
 #endif

@@ -726,13 +726,14 @@ static void test_circular_torn(void **state)
 	}
 }
 
-struct pieces { uint32_t count; uint64_t bytes; };
+struct pieces { uint32_t count; uint64_t bytes, events; };
 
-static int next_piece(void *cookie, uint64_t size_bytes, char *next, size_t size, struct diag *diag)
+static int next_piece(void *cookie, uint64_t bytes, uint64_t events, char *next, size_t size, struct diag *diag)
 {
 	struct pieces *pieces = cookie;
 	(void)diag;
-	pieces->bytes += size_bytes;
+	pieces->bytes += bytes;
+	pieces->events += events;
 	snprintf(next, size, "%s.%u", path, ++pieces->count);
 	return 0;
 }
@@ -754,7 +755,7 @@ static void test_pieces(void **state)
 	}
 	assert_int_equal(writer_turn(writer, false, &diag), 0);
 	assert_int_equal(writer_close(writer, NULL, &diag), 0);
-	assert_true(pieces.count > 5);
+	assert_true(pieces.count > 5 && pieces.events == 200 * 300);
 	uint32_t gaps = 0;
 	char names[64][96];
 	struct trace *trace;

@@ -66,6 +66,7 @@ int main(int count, char **arguments)
 	static const GUID heap = XHEAP_HEAP_GUID;
 	const STACK_TRACING_EVENT_ID stacks[] = {{heap, EVENT_TRACE_TYPE_HEAP_ALLOC, {0}}, {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}, {{1, 2, 3, {4}}, 33, {0}}};
 	wchar_t file[NAME_CHARS], name[64];
+	char name_of_file[4096];
 	TRACEHANDLE handle = 7, other = 7;
 	if (count != 3)
 		return 2;
@@ -124,6 +125,44 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_PATH_NOT_FOUND);
 	EXPECT_ERROR(ControlTrace(handle, NULL, properties, 9), ERROR_INVALID_PARAMETER);
 	EXPECT_ERROR(XheapCreateSuspended("/no/such/program", arguments, NULL, &none), ERROR_FILE_NOT_FOUND);
+
+	/* File modes. */
+	wrong = make_properties(file);
+	static const ULONG impossible[] = {EVENT_TRACE_FILE_MODE_CIRCULAR, EVENT_TRACE_FILE_MODE_NEWFILE, /* without a size */
+					   EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_FILE_MODE_APPEND,
+					   EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_FILE_MODE_CIRCULAR};
+	for (size_t i = 0; i < sizeof(impossible) / sizeof(*impossible); i++) {
+		wrong->LogFileMode = impossible[i];
+		EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_INVALID_PARAMETER);
+	}
+	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_NEWFILE;
+	wrong->MaximumFileSize = 1;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_INVALID_PARAMETER); /* no %d */
+	static const struct { ULONG mode, size, size_out, flush; const wchar_t *file; } modes[] = {
+		{EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_USE_KBYTES_FOR_SIZE, 5, 1024, 3, L"circular.xht"},
+		{EVENT_TRACE_FILE_MODE_NEWFILE, 2, 2, 1, L"new%d.xht"},
+		{EVENT_TRACE_BUFFERING_MODE, 0, 1, 1, L"flight.xht"},
+		{EVENT_TRACE_FILE_MODE_APPEND, 0, 0, 60, L"append.xht"},
+	};
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		wchar_t path[NAME_CHARS];
+		swprintf(path, NAME_CHARS, L"%s/%ls", arguments[1], modes[i].file);
+		wrong = make_properties(path);
+		wrong->LogFileMode = modes[i].mode;
+		wrong->MaximumFileSize = modes[i].size;
+		wrong->FlushTimer = modes[i].flush;
+		EXPECT_ERROR(StartHeapTrace(&other, wrong, L"mode", NULL, 0, NULL, 0), ERROR_SUCCESS);
+		EXPECT(wrong->LogFileMode == modes[i].mode && wrong->MaximumFileSize == modes[i].size_out && wrong->FlushTimer == modes[i].flush);
+		EXPECT_ERROR(FlushTrace(other, NULL, wrong), ERROR_SUCCESS);
+		EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
+		snprintf(name_of_file, sizeof(name_of_file), "%s/%ls", arguments[1], i == 1 ? L"new1.xht" : modes[i].file);
+		EXPECT(access(name_of_file, R_OK) == 0);
+	}
+	wrong = make_properties(NULL);
+	wrong->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"mode", NULL, 0, NULL, 0), ERROR_SUCCESS);
+	EXPECT(wrong->LogFileMode == EVENT_TRACE_REAL_TIME_MODE);
+	EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
 
 	/* Its end. */
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flight recorder in the logger: who asks for what is in memory to be written out (controllers, a signal, triggers), one after the other.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "os/proc.h"
+#include "session/logger_state.h"
+
+enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
+
+/* Who wants it; answered when it is done. */
+struct flight_request {
+	struct flight_request *next;
+	int socket;                   /* -1: a trigger, and for the user a note */
+	bool is_look;
+	char reason[200];
+};
+
+static volatile sig_atomic_t is_signalled;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	is_signalled = 1;
+}
+
+void flight_begin(const struct logger *logger)
+{
+	struct sigaction action = {.sa_handler = logger->options->file_mode == SESSION_FILE_FLIGHT ? on_signal : SIG_IGN, .sa_flags = SA_RESTART};
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+/* ---- requests ---- */
+
+static void answer(struct logger *logger, const struct flight_request *request, int error, const char *text)
+{
+	struct control_message message = {.kind = CONTROL_DONE, .value = error};
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
+	if (request->socket >= 0)
+		control_send(request->socket, &message);
+	else if (request->reason[0])
+		logger_note(logger, text);
+}
+
+void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason)
+{
+	struct flight_request *request = calloc(1, sizeof(*request)), **link = &logger->requests;
+	/* One of triggers that waits already has what this one wants. */
+	for (; *link; link = &(*link)->next) {
+		if (socket < 0 && (*link)->socket < 0) {
+			free(request);
+			return;
+		}
+	}
+	if (!request)
+		return;
+	*request = (struct flight_request){.socket = socket, .is_look = is_look};
+	snprintf(request->reason, sizeof(request->reason), "%s", reason);
+	*link = request;
+}
+
+void flight_forget(struct logger *logger, int socket)
+{
+	for (struct flight_request *request = logger->requests; request; request = request->next)
+		if (request->socket == socket) {
+			request->socket = -1;
+			request->reason[0] = 0;
+		}
+	if (logger->request && logger->request->socket == socket) {
+		logger->request->socket = -1;
+		logger->request->reason[0] = 0;
+	}
+}
+
+static void request_end(struct logger *logger, const struct store_result *result)
+{
+	struct flight_request *request = logger->request;
+	char text[WRITER_PATH_MAX + 300];
+	if (result->error)
+		snprintf(text, sizeof(text), "could not be written out: %s", result->diag.text);
+	else if (request->socket >= 0)
+		snprintf(text, sizeof(text), "%s", result->path);
+	else
+		snprintf(text, sizeof(text), "%s: written out to %s", request->reason, result->path);
+	answer(logger, request, result->error, text);
+	logger->request = NULL;
+	free(request);
+}
+
+static void request_begin(struct logger *logger)
+{
+	struct flight_request *request = logger->requests;
+	struct trace_statistics statistics;
+	struct diag diag = {""};
+	logger->requests = request->next;
+	logger->request = request;
+	int error = logger_drain_all(logger, &diag);
+	logger_statistics(logger, &statistics);
+	if (!error)
+		error = store_write_out(logger->store, request->is_look, &statistics, &diag);
+	if (!error)
+		return;
+	struct store_result result = {.error = error, .diag = diag};
+	request_end(logger, &result);
+}
+
+/* ---- triggers ---- */
+
+static bool has_trigger(const struct logger *logger, enum session_trigger trigger)
+{
+	return logger->options->triggers >> trigger & 1;
+}
+
+void flight_note_memory(struct logger *logger, struct member *member, uint64_t resident_bytes)
+{
+	uint64_t limit = logger->options->trigger_rss_bytes;
+	char text[200];
+	if (!has_trigger(logger, SESSION_TRIGGER_RSS))
+		return;
+	/* Once, until it has come down again. */
+	if (member->is_above && resident_bytes < limit - limit / REARM_PARTS)
+		member->is_above = false;
+	if (member->is_above || resident_bytes < limit)
+		return;
+	member->is_above = true;
+	snprintf(text, sizeof(text), "process %d has %s resident", (int)member->pid, text_bytes(resident_bytes).data);
+	flight_ask(logger, -1, false, text);
+}
+
+void flight_note_end(struct logger *logger, const struct member *member, uint8_t end, int32_t status)
+{
+	char text[200];
+	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN, has_crashed = has_ended && end != TRACE_END_EXIT;
+	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) && !(has_crashed && has_trigger(logger, SESSION_TRIGGER_CRASH)))
+		return;
+	if (end == TRACE_END_SIGNAL)
+		snprintf(text, sizeof(text), "process %d was ended by signal %d", (int)member->pid, status);
+	else if (end == TRACE_END_EXIT)
+		snprintf(text, sizeof(text), "process %d has ended with status %d", (int)member->pid, status);
+	else
+		snprintf(text, sizeof(text), "process %d has ended", (int)member->pid);
+	flight_ask(logger, -1, false, text);
+}
+
+static void limits_look(struct logger *logger)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		for (uint32_t i = 0; i < target->member_count; i++) {
+			struct member *member = &target->member[i];
+			uint64_t hits;
+			char text[200];
+			if (member->state != 1 || !member->pid || !proc_memory_limit_hits(member->pid, &hits))
+				continue;
+			bool is_new = member->has_limit_hits && hits > member->limit_hits;
+			member->limit_hits = hits;
+			member->has_limit_hits = true;
+			snprintf(text, sizeof(text), "process %d has hit the memory limit of its cgroup", (int)member->pid);
+			if (is_new)
+				flight_ask(logger, -1, false, text);
+		}
+	}
+}
+
+bool flight_check(struct logger *logger, uint64_t now_ns)
+{
+	struct store_result result;
+	bool has_any = false;
+	if (is_signalled) {
+		is_signalled = 0;
+		flight_ask(logger, -1, false, "told by a signal");
+	}
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && now_ns - logger->limits_looked_ns > LIMIT_LOOK_NS) {
+		logger->limits_looked_ns = now_ns;
+		limits_look(logger);
+	}
+	if (logger->request && store_take_result(logger->store, false, &result)) {
+		request_end(logger, &result);
+		has_any = true;
+	}
+	/* The clock's rate has to be known to the trace. */
+	if (!logger->request && logger->requests) {
+		logger_settle_clock(logger, true);
+		request_begin(logger);
+		has_any = true;
+	}
+	return has_any;
+}
+
+void flight_end(struct logger *logger)
+{
+	struct store_result result;
+	if (logger->request && store_take_result(logger->store, true, &result))
+		request_end(logger, &result);
+	while (logger->requests) {
+		struct flight_request *request = logger->requests;
+		logger->requests = request->next;
+		answer(logger, request, -ECANCELED, "the session ends");
+		free(request);
+	}
+}

@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""File modes and the flight recorder, with a program that numbers its blocks: block i has 1,000,000 + i bytes. It tells how far it is,
+so that what a trace has to hold is known without xheap: the newest numbers, none missing between the first one kept and the last."""
+import csv
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
+MIB = 1 << 20
+FIRST = 1000000
+PROGRAM = """
+import ctypes, os, sys, mmap, time
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+shared = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8)
+counter, i, end, kept = ctypes.c_uint64.from_buffer(shared), 0, int(sys.argv[2]), []
+while i < end:
+    library.free(library.malloc(1000000 + i))
+    counter.value = i = i + 1
+    [str(n) * 3 for n in range(20)]
+    if os.path.exists(sys.argv[1] + ".grow") and not kept:
+        kept = [b"x" * (100 << 20)]
+    if not os.path.exists(sys.argv[1] + ".grow"):
+        kept = []
+if "abort" in sys.argv:
+    os.abort()
+"""
+failed = 0
+
+
+def complain(text):
+    global failed
+    print(text)
+    failed += 1
+
+
+def expect(condition, text):
+    if not condition:
+        complain(text)
+
+
+def xheap(*words, status=0, environment=None):
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100,
+                         env={**os.environ, **(environment or {})})
+    if run.returncode != status:
+        complain(f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
+    return run.stdout + run.stderr
+
+
+def read(*words):
+    """JSON; notes about the session go to standard error."""
+    return json.loads(subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=100, check=True).stdout)
+
+
+def info(trace):
+    return read("info", trace, "-format", "json")
+
+
+def query(name):
+    return read("query", name, "--format", "json")
+
+
+class Program:
+    """One that numbers its blocks. until: it ends by itself."""
+    all = []
+
+    def __init__(self, until=1 << 40, *words):
+        Program.all.append(self)
+        self.path = f"counter.{len(Program.all)}"
+        pathlib.Path(self.path).write_bytes(bytes(8))
+        self.command = ["/usr/bin/python3", "-c", PROGRAM, self.path, str(until), *words]
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, env=dict(os.environ, PYTHONMALLOC="malloc"))
+        self.wait_for(10)
+        return self
+
+    def done(self):
+        """So many blocks, at least, have been given back."""
+        return int.from_bytes(pathlib.Path(self.path).read_bytes(), "little")
+
+    def wait_for(self, number):
+        end = time.monotonic() + 30
+        while self.done() < number and time.monotonic() < end:
+            time.sleep(0.01)
+        expect(self.done() >= number, f"the program does not go on: {self.done()} of {number}")
+
+    def go_on(self, number):
+        self.wait_for(self.done() + number)
+
+    def grow(self, is_large):
+        grown = pathlib.Path(self.path + ".grow")
+        grown.touch() if is_large else grown.unlink()
+
+    def end(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        self.process.wait()
+
+
+def numbers(trace):
+    rows = csv.DictReader(xheap("dump", trace, "-events", "-format", "csv").splitlines())
+    return [int(row["size"]) - FIRST for row in rows if row["action"] == "Alloc" and row["size"] and int(row["size"]) >= FIRST
+            and int(row["size"]) < FIRST * 30]
+
+
+def check(trace, last, limit=None, first=None, may_lose=False):
+    """All numbers from the first one kept to `last` are there, and the file is whole and within its limit. The first one."""
+    facts = info(trace)
+    expect(facts["complete"] and (may_lose or not facts["lost_events"]), f"{trace}: {facts['lost_events']} lost, {facts.get('cut_reason')}")
+    if limit:
+        expect(facts["size_bytes"] <= limit, f"{trace} has {facts['size_bytes']} bytes, more than {limit}")
+    found = numbers(trace)
+    if may_lose:
+        found = [number for number in found if number < last]
+    # A block's trace of one thread is in order, so what is not kept is before all that is.
+    expect(found == list(range(found[0], found[0] + len(found))) if found else False, f"{trace}: numbers are missing in {len(found)} from {found[:1]}")
+    expect(found and found[-1] >= last - 1, f"{trace} ends with {found[-1:]}, {last - 1} was recorded")
+    dropped = facts.get("dropped", {}).get("events", 0)
+    expect((dropped > 0) == (found[:1] != [first]) if first is not None else True, f"{trace} begins with {found[:1]}, {dropped} events dropped")
+    said = xheap("heap", trace, "-totals")
+    expect(("are not kept" in said) == (dropped > 0), f"{trace}: the report does not tell of what was dropped: {said}")
+    return found[0] if found else -1
+
+
+def wait_until(what, condition):
+    end = time.monotonic() + 20
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    expect(condition(), what)
+
+
+def flight(name):
+    program = Program().start()
+    xheap("start", name, "-o", "f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
+    expect(not os.path.exists("f.xht"), "a flight recorder writes before it is told to")
+    program.go_on(2000)
+    before = program.done()
+    said = xheap("flush", name)
+    expect("f.xht" in said, said)
+    check("f.xht", before, MIB)
+    # It goes on, and the past goes. Until some of it is gone:
+    wait_until("nothing is ever dropped", lambda: query(name)["dropped_events"] > 0)
+    before = program.done()
+    xheap("flush", name)
+    first = check("f.xht", before, MIB)
+    state = query(name)
+    expect(state["written_out"] == 2 and state["size_bytes"] <= MIB and state["file_mode"] == "flight", f"{state}")
+    # Looking is no writing out.
+    newest = read("heap", "-session", name, "-totals", "-format", "json")["totals"]["total_count"]
+    expect(newest > 100 and query(name)["written_out"] == 2, "a look at a flight recorder")
+    # The last events of who was killed are there.
+    program.go_on(3000)
+    program.end()
+    last = program.done()
+    xheap("stop", name)
+    expect(check("f.xht", last, MIB) > first, "the oldest are still there")
+
+
+def flight_of_a_command():
+    program = Program(8000, "abort")
+    xheap("record", "-o", "a.xht", "--file-mode", "buffering", "--max-file", "1M", "--", "env", "PYTHONMALLOC=malloc", *program.command, status=134)
+    check("a.xht", 8000, MIB)
+    expect([row["signal"] for row in info("a.xht")["processes"] if row["end"] == "signal"] == [6], "how the program ended is not kept")
+
+
+def triggers(name):
+    program, other = Program().start(), Program().start()
+    xheap("start", name, "-o", "t.%02d.xht", "-p", f"{program.process.pid},{other.process.pid}", "--file-mode", "flight", "--max-file", "4M",
+          "--trigger", "rss=90M", "--trigger", "crash")
+    program.go_on(1000)
+    expect(not os.path.exists("t.01.xht"), "a trigger without a reason")
+    program.grow(True)
+    wait_until("no trigger by rss", lambda: query(name)["written_out"] == 1)
+    program.go_on(500)
+    expect(query(name)["written_out"] == 1 and not os.path.exists("t.02.xht"), "a trigger again and again")
+    program.grow(False)
+    program.go_on(2000)
+    program.grow(True)
+    wait_until("no second trigger by rss", lambda: query(name)["written_out"] == 2)
+    os.kill(query(name)["logger_pid"], signal.SIGUSR1)
+    wait_until("no trigger by signal", lambda: query(name)["written_out"] == 3)
+    last = other.done()
+    other.end(signal.SIGABRT)
+    wait_until("no trigger by a crash", lambda: query(name)["written_out"] == 4)
+    grown = [size for size in (int(row["size"] or 0) for row in csv.DictReader(
+        xheap("dump", "t.01.xht", "-events", "-format", "csv").splitlines())) if size > 100 * MIB]
+    expect(grown, "what the memory went into is not in the trace")
+    program.end(signal.SIGTERM)
+    xheap("stop", name)
+    pids = {row["pid"] for row in info("t.04.xht")["processes"]}
+    expect(other.process.pid in pids and last > 0, "who crashed is not there")
+    expect(all(os.path.exists(f"t.0{i}.xht") for i in range(1, 6)), f"{sorted(os.listdir('.'))}")
+    for i in range(1, 6):
+        facts = info(f"t.0{i}.xht")
+        expect(facts["complete"] and facts["size_bytes"] <= 4 * MIB, f"t.0{i}.xht: {facts['complete']}, {facts['size_bytes']}")
+
+
+def memory_limit(name):
+    """Where cgroups can be made: one whose limit is hit by what a program reads from a file."""
+    group = pathlib.Path(f"/sys/fs/cgroup/memory/xheap-test-{os.getpid()}")
+    limit = group / "memory.limit_in_bytes"
+    if not group.parent.is_dir():
+        group = pathlib.Path(f"/sys/fs/cgroup/xheap-test-{os.getpid()}")
+        limit = group / "memory.max"
+    program = None
+    try:
+        group.mkdir()
+        limit.write_text(str(60 * MIB))
+        program = Program().start()
+        (group / "cgroup.procs").write_text(str(program.process.pid))
+    except OSError as error:
+        print(f"no cgroup can be made: {error}")
+        if program:
+            program.end()
+        if group.is_dir():
+            group.rmdir()
+        return
+    xheap("start", name, "-o", "m.xht", "-p", program.process.pid, "--file-mode", "flight", "--trigger", "memory-limit")
+    program.go_on(1000)
+    expect(query(name)["written_out"] == 0, "a limit that was not hit")
+    program.grow(True)
+    wait_until("no trigger by the cgroup's limit", lambda: query(name)["written_out"] >= 1)
+    check("m.xht", 1)
+    xheap("stop", name)
+    program.end()
+    time.sleep(0.1)
+    group.rmdir()
+
+
+def killed_loggers(name):
+    for mode, path in (("flight", "k.xht"), ("circular", "c.xht"), ("newfile", "n.%d.xht")):
+        program = Program().start()
+        xheap("start", name, "-o", path, "-p", program.process.pid, "--file-mode", mode, "--max-file", "1M")
+        wait_until(f"{mode}: no end of the first round", lambda: query(name)["size_bytes"] > 5 * MIB if mode == "newfile"
+                   else query(name)["dropped_events"] > 0)
+        logger = query(name)["logger_pid"]
+        last = program.done()
+        os.kill(logger, signal.SIGKILL)
+        program.go_on(100)
+        said = xheap("recover", *(["-o", "recovered.xht"] if mode == "flight" else []))
+        found = "recovered.xht" if mode == "flight" else path if mode == "circular" else said.split(": ")[1]
+        # What it did without a logger, for as long as there were buffers, does not matter.
+        check(found, last, may_lose=True)
+        expect(program.process.poll() is None, "the program did not outlive its logger")
+        program.end()
+
+
+def circular(name):
+    program = Program().start()
+    xheap("start", name, "-o", "r.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "1M", "--flush-timer", "50ms")
+    first = 0
+    for _ in range(8):
+        program.go_on(1500)
+        expect(os.path.getsize("r.xht") <= MIB, "a circular file is larger than its limit")
+        last = program.done()
+        xheap("flush", name)
+        # It is written on while it is read; what is read late may be gone by then.
+        run = subprocess.run([XHEAP, "info", "r.xht", "-format", "json"], stdout=subprocess.PIPE, text=True)
+        expect(run.returncode == 0, "a circular file cannot be read while it is written")
+    program.end()
+    last = program.done()
+    xheap("stop", name)
+    first = check("r.xht", last, MIB)
+    expect(first > 0 and os.path.getsize("r.xht") > MIB * 6 // 10, "too little is kept")
+    # By the document.
+    spec = importlib.util.spec_from_file_location("format", SOURCE / "tests/cli/format.py")
+    reader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reader)
+    trace = reader.Trace(pathlib.Path("r.xht").read_bytes())
+    mine, theirs = sorted(event[:11] for event in trace.events), sorted(reader.dumped("r.xht"))
+    expect(mine == theirs and len(mine) > 10000, f"{len(mine)} events by the document, {len(theirs)} by xheap dump")
+    expect(trace.dropped == info("r.xht")["dropped"]["events"], f"{trace.dropped} events dropped by the document")
+    xheap("symbols", "r.xht")
+    check("r.xht", last)
+
+
+def new_files():
+    program = Program(20000)
+    xheap("record", "-o", "w.%03d.xht", "--file-mode", "newfile", "--max-file", "256K", "--", "env", "PYTHONMALLOC=malloc", *program.command)
+    names = sorted(str(path) for path in pathlib.Path(".").glob("w.*.xht"))
+    expect(len(names) > 3 and names[0] == "w.001.xht", f"{names}")
+    for name in names:
+        expect(info(name)["complete"] and os.path.getsize(name) <= 256 << 10, f"{name} is not whole or too large")
+    xheap("merge", "-o", "w.xht", *names)
+    expect(check("w.xht", 20000, first=0) == 0, "the merged files do not begin at the beginning")
+
+
+def append():
+    for round in range(3):
+        xheap("record", "-o", "p.xht", "--file-mode", "append", "--", "env", "PYTHONMALLOC=malloc", *Program(500).command)
+    facts = info("p.xht")
+    expect(facts["complete"] and "dropped" not in facts, f"an appended trace: {facts}")
+    expect(numbers("p.xht") == [*range(500)] * 3, f"{len(numbers('p.xht'))} numbers in three parts")
+    before = pathlib.Path("p.xht").read_bytes()
+    xheap("record", "-o", "p.xht", "--file-mode", "append", "--", "true", status=2, environment={"XHEAP_CLOCK": "monotonic"}
+          if facts["clock"] == "tsc" else {"XHEAP_CLOCK": "tsc"})
+    expect(pathlib.Path("p.xht").read_bytes() == before, "a trace that cannot be appended to was changed")
+    pathlib.Path("text.xht").write_text("no trace at all, but more than a header's sixty-four bytes of text\n")
+    xheap("record", "-o", "text.xht", "--file-mode", "append", "--", "true", status=2)
+    expect("no trace" in pathlib.Path("text.xht").read_text(), "a file that is no trace was changed")
+
+
+def full_disk(name):
+    os.mkdir("small")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", "small"], stderr=subprocess.DEVNULL).returncode:
+        print("no small disk can be made")
+        return
+    try:
+        program = Program().start()
+        xheap("start", name, "-o", "small/f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "4M")
+        wait_until("it does not fill", lambda: query(name)["size_bytes"] > 3 * MIB)
+        said = xheap("flush", name, status=2)
+        expect("No space" in said and os.listdir("small") == [], f"{said}{os.listdir('small')}")
+        subprocess.run(["mount", "-o", "remount,size=8m", "small"], check=True)
+        last = program.done()
+        xheap("flush", name)
+        check("small/f.xht", last, 4 * MIB)
+        xheap("stop", name)
+        subprocess.run(["rm", "small/f.xht"], check=True)
+        subprocess.run(["mount", "-o", "remount,size=1m", "small"], check=True)
+        # A circular file makes do with what there is.
+        xheap("start", name, "-o", "small/c.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "64M")
+        wait_until("nothing is ever dropped", lambda: query(name)["dropped_events"] > 0)
+        last = program.done()
+        xheap("stop", name)
+        check("small/c.xht", last, MIB)
+        program.end()
+    finally:
+        subprocess.run(["umount", "small"])
+
+
+def refused(name):
+    for words in (["--file-mode", "x"], ["--file-mode", "circular"], ["--file-mode", "newfile"], ["--file-mode", "circular", "--max-file", "512K"],
+                  ["--file-mode", "newfile", "--max-file", "1M", "-o", "x.xht"], ["--trigger", "exit"], ["--file-mode", "flight", "--trigger", "rss"],
+                  ["--file-mode", "flight", "--trigger", "exit=1"], ["--file-mode", "flight", "--max-file", "10000G"], ["--flush-timer", "1ms"],
+                  ["--file-mode", "none", "-o", "x.xht"]):
+        said = xheap("start", name, *words, status=2)
+        expect(said.startswith("xheap: "), f"{words}: {said}")
+    expect(not list(pathlib.Path(".").glob("x*.xht")) and name not in xheap("sessions"), "something is left of what was refused")
+    xheap("record", "--file-mode", "none", "--", "true", status=2)
+    xheap("start", name, "--file-mode", "none", "--real-time")
+    program = Program().start()
+    xheap("update", name, "--add-pid", program.process.pid)
+    program.go_on(500)
+    expect("no file" in xheap("flush", name, status=2), "a session without a file was flushed")
+    expect("live" in xheap("top", name), "a session without a file cannot be looked at")
+    xheap("stop", name)
+    program.end()
+    expect(not list(pathlib.Path(".").glob(f"xheap.{name}*")), "a session without a file has left one")
+
+
+def main():
+    name = f"modes{os.getpid()}"
+    # Sessions, and what is left of a killed logger, are this test's own.
+    runtime = f"/dev/shm/xheap-modes.{os.getpid()}"
+    os.mkdir(runtime, 0o700)
+    os.environ["XDG_RUNTIME_DIR"] = runtime
+    try:
+        parts = {"flight": lambda: flight(name), "command": flight_of_a_command, "triggers": lambda: triggers(name), "limit": lambda: memory_limit(name),
+                 "killed": lambda: killed_loggers(name), "circular": lambda: circular(name), "new": new_files, "append": append,
+                 "full": lambda: full_disk(name), "refused": lambda: refused(name)}
+        for part in sys.argv[1:] or parts:
+            begun = time.monotonic()
+            parts[part]()
+            print(f"{part}: {time.monotonic() - begun:.1f} s", flush=True)
+        left = xheap("sessions")
+        expect(name not in left, f"a session is left: {left}")
+    finally:
+        for program in Program.all:
+            if program.process:
+                program.end()
+        for line in xheap("sessions").splitlines():
+            if line.startswith(name):
+                subprocess.run([XHEAP, "stop", line.split(":")[0]])
+        shutil.rmtree(runtime, ignore_errors=True)
+    return failed > 0
+
+
+sys.exit(main())
