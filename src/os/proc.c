@@ -368,33 +368,39 @@ static bool limit_events(const char *text, uint64_t *hits)
 	return is_there;
 }
 
-bool proc_limit_hits_of(const char *cgroups, const char *root, uint64_t *hits)
+/* One line: "number:controllers:path"; without controllers it is of the second version. */
+static bool line_hits(const char *controllers, const char *place, const char *end, const char *root, uint64_t *hits)
 {
 	char path[4096 + 64], text[2048];
-	/* Lines "number:controllers:path"; without controllers it is the second version. */
-	for (const char *line = cgroups; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-		const char *controllers = strchr(line, ':'), *place = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!place)
-			continue;
-		int length = (int)strcspn(place + 1, "\n");
-		bool is_second = place == controllers + 1, is_memory = !strncmp(controllers, ":memory:", 8);
-		if (length > 4000 || (!is_second && !is_memory))
-			continue;
-		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root, length, place + 1);
+	bool is_second = place == controllers + 1, is_memory = !strncmp(controllers, ":memory:", 8);
+	if (end - place > 4000 || (!is_second && !is_memory))
+		return false;
+	/* In a container the path may begin above what is mounted there. */
+	for (const char *at = place + 1; at && at < end; at = memchr(at + 1, '/', (size_t)(end - at - 1))) {
+		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root, (int)(end - at), at);
 		small_file(path, text, sizeof(text));
-		if (is_memory && text[0]) {
+		if (is_memory && text[0])
 			*hits = strtoull(text, NULL, 10);
-			return true;
-		}
-		if (is_second && limit_events(text, hits))
+		if (is_memory ? text[0] != 0 : limit_events(text, hits))
 			return true;
 	}
 	return false;
 }
 
-bool proc_memory_limit_hits(pid_t pid, uint64_t *hits)
+bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits)
+{
+	for (const char *line = cgroups; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+		const char *end = line + strcspn(line, "\n"), *controllers = memchr(line, ':', (size_t)(end - line));
+		const char *place = controllers ? memchr(controllers + 1, ':', (size_t)(end - controllers - 1)) : NULL;
+		if (place && line_hits(controllers, place, end, root, hits))
+			return true;
+	}
+	return false;
+}
+
+char *proc_cgroups(pid_t pid)
 {
 	char path[64], text[8192];
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	return proc_limit_hits_of(small_file(path, text, sizeof(text)), "/sys/fs/cgroup", hits);
+	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
 }

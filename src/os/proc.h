@@ -79,10 +79,12 @@ uint32_t proc_count_mapping(const char *path, int fd);
 /** Whether the environment of pid at its start has a variable NAME whose value contains text. */
 bool proc_environment_has(pid_t pid, const char *name, const char *text);
 
-/** How often the memory limit of the process's cgroup was hit. False where that is not told. */
-bool proc_memory_limit_hits(pid_t pid, uint64_t *hits);
+/** Which cgroups the process is in, as the kernel writes it, to be freed; NULL when it is gone. */
+char *proc_cgroups(pid_t pid);
 
-/** The same from the text of /proc/PID/cgroup, with the cgroups' file systems below root. */
-bool proc_limit_hits_of(const char *cgroups, const char *root, uint64_t *hits);
+#define PROC_CGROUP_ROOT "/sys/fs/cgroup"
+
+/** How often the memory limit of these cgroups was hit; their file systems are below root. False where that is not told. */
+bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits);
 
 #endif

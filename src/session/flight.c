@@ -135,9 +135,28 @@ void flight_note_memory(struct logger *logger, struct member *member, uint64_t r
 	flight_ask(logger, -1, false, text);
 }
 
-void flight_note_end(struct logger *logger, const struct member *member, uint8_t end, int32_t status)
+/* Whoever the limit kills is gone soon: so its cgroup is known beforehand, and looked at once more at its end. */
+static void limit_look(struct logger *logger, struct member *member)
+{
+	uint64_t hits;
+	char text[200];
+	if (!member->cgroups)
+		member->cgroups = proc_cgroups(member->pid);
+	if (!member->cgroups || !proc_limit_hits(member->cgroups, PROC_CGROUP_ROOT, &hits))
+		return;
+	bool is_new = member->has_limit_hits && hits > member->limit_hits;
+	member->limit_hits = hits;
+	member->has_limit_hits = true;
+	snprintf(text, sizeof(text), "process %d has hit the memory limit of its cgroup", (int)member->pid);
+	if (is_new)
+		flight_ask(logger, -1, false, text);
+}
+
+void flight_note_end(struct logger *logger, struct member *member, uint8_t end, int32_t status)
 {
 	char text[200];
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->cgroups)
+		limit_look(logger, member);
 	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN, has_crashed = has_ended && end != TRACE_END_EXIT;
 	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) && !(has_crashed && has_trigger(logger, SESSION_TRIGGER_CRASH)))
 		return;
@@ -152,21 +171,10 @@ void flight_note_end(struct logger *logger, const struct member *member, uint8_t
 
 static void limits_look(struct logger *logger)
 {
-	for (struct target *target = logger->targets; target; target = target->next) {
-		for (uint32_t i = 0; i < target->member_count; i++) {
-			struct member *member = &target->member[i];
-			uint64_t hits;
-			char text[200];
-			if (member->state != 1 || !member->pid || !proc_memory_limit_hits(member->pid, &hits))
-				continue;
-			bool is_new = member->has_limit_hits && hits > member->limit_hits;
-			member->limit_hits = hits;
-			member->has_limit_hits = true;
-			snprintf(text, sizeof(text), "process %d has hit the memory limit of its cgroup", (int)member->pid);
-			if (is_new)
-				flight_ask(logger, -1, false, text);
-		}
-	}
+	for (struct target *target = logger->targets; target; target = target->next)
+		for (uint32_t i = 0; i < target->member_count; i++)
+			if (target->member[i].state == 1 && target->member[i].pid)
+				limit_look(logger, &target->member[i]);
 }
 
 bool flight_check(struct logger *logger, uint64_t now_ns)

@@ -109,6 +109,8 @@ static void member_release(struct member *member)
 	if (member->pidfd >= 0)
 		close(member->pidfd);
 	member->pidfd = -1;
+	free(member->cgroups);
+	member->cgroups = NULL;
 	if (!member->inject)
 		return;
 	inject_fini(member->inject);
@@ -182,10 +184,10 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 		return;
 	member->state = 2;
 	target->alive--;
+	flight_note_end(logger, member, end, status);
 	member_release(member);
 	logger_settle_clock(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
-	flight_note_end(logger, member, end, status);
 }
 
 /* Whether pid has the region mapped: what a mail says is not believed. */

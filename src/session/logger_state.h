@@ -31,6 +31,7 @@ struct member {
 	uint64_t sampled_ns, resident_bytes; /* when we looked at its memory, and what we wrote last */
 	bool is_above, has_limit_hits; /* more is resident than the trigger says; what comes next is known */
 	uint64_t limit_hits;          /* of its cgroup's memory limit */
+	char *cgroups;                /* which these are; NULL: not looked at yet */
 	struct inject *inject;        /* of a forked process that loads images; process 0 has the target's */
 };
 
@@ -131,7 +132,7 @@ void flight_forget(struct logger *logger, int socket);
 
 /** What may be a trigger: memory that is resident, an end. */
 void flight_note_memory(struct logger *logger, struct member *member, uint64_t resident_bytes);
-void flight_note_end(struct logger *logger, const struct member *member, uint8_t end, int32_t status);
+void flight_note_end(struct logger *logger, struct member *member, uint8_t end, int32_t status);
 
 /** Begin and end what is asked for. True when there was something. */
 bool flight_check(struct logger *logger, uint64_t now_ns);

@@ -31,6 +31,8 @@ enum {
 	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
 	GAPS_AFTER_END_BYTES = 1 << 12, /* of gaps once the file is full */
 	PROCESSES_AFTER_END_BYTES = 1 << 11,
+	FIRST_SEGMENTS = 4,
+	FIRST_SEGMENT_BYTES = 1 << 16,
 	PACKED_MIN = 64,
 	CUT_BITS_MAX = 16
 };
@@ -342,10 +344,20 @@ static void need_segment(struct writer *writer)
 		begin_segment(writer, writer->clock.start_ticks);
 }
 
+/* A circular file that is not full yet may get no larger, if its disk is: then there is something to drop. */
+static uint64_t segment_most(const struct writer *writer)
+{
+	uint64_t most = writer->output.end / FIRST_SEGMENTS;
+	if (!writer->output.is_circular || writer->output.has_wrapped)
+		return writer->options.segment_bytes;
+	most = most < FIRST_SEGMENT_BYTES ? FIRST_SEGMENT_BYTES : most;
+	return most < writer->options.segment_bytes ? most : writer->options.segment_bytes;
+}
+
 static void turn_segment(struct writer *writer, const struct writer_events *events)
 {
 	uint64_t ticks = events->time[events->count - 1];
-	bool is_large = writer->output.end - writer->segment_offset >= writer->options.segment_bytes;
+	bool is_large = writer->output.end - writer->segment_offset >= segment_most(writer);
 	bool is_long = ticks > writer->segment_first && ticks - writer->segment_first >= writer->segment_ticks_max;
 	if (writer->has_segment && (is_large || is_long) &&
 	    writer->output.segments[writer->output.segment_count - 1].events)

@@ -241,7 +241,7 @@ def killed_loggers(name):
     for mode, path in (("flight", "k.xht"), ("circular", "c.xht"), ("newfile", "n.%d.xht")):
         program = Program().start()
         xheap("start", name, "-o", path, "-p", program.process.pid, "--file-mode", mode, "--max-file", "1M")
-        wait_until(f"{mode}: no end of the first round", lambda: query(name)["size_bytes"] > 5 * MIB if mode == "newfile"
+        wait_until(f"{mode}: no end of the first round", lambda: query(name)["size_bytes"] > 3 * MIB if mode == "newfile"
                    else query(name)["dropped_events"] > 0)
         logger = query(name)["logger_pid"]
         last = program.done()
@@ -259,7 +259,7 @@ def circular(name):
     program = Program().start()
     xheap("start", name, "-o", "r.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "1M", "--flush-timer", "50ms")
     first = 0
-    for _ in range(8):
+    for _ in range(5):
         program.go_on(1500)
         expect(os.path.getsize("r.xht") <= MIB, "a circular file is larger than its limit")
         last = program.done()
@@ -285,14 +285,14 @@ def circular(name):
 
 
 def new_files():
-    program = Program(20000)
-    xheap("record", "-o", "w.%03d.xht", "--file-mode", "newfile", "--max-file", "256K", "--", "env", "PYTHONMALLOC=malloc", *program.command)
+    program = Program(6000)
+    xheap("record", "-o", "w.%03d.xht", "--file-mode", "newfile", "--max-file", "64K", "--", "env", "PYTHONMALLOC=malloc", *program.command)
     names = sorted(str(path) for path in pathlib.Path(".").glob("w.*.xht"))
     expect(len(names) > 3 and names[0] == "w.001.xht", f"{names}")
     for name in names:
-        expect(info(name)["complete"] and os.path.getsize(name) <= 256 << 10, f"{name} is not whole or too large")
+        expect(info(name)["complete"] and os.path.getsize(name) <= 64 << 10, f"{name} is not whole or too large")
     xheap("merge", "-o", "w.xht", *names)
-    expect(check("w.xht", 20000, first=0) == 0, "the merged files do not begin at the beginning")
+    expect(check("w.xht", 6000, first=0) == 0, "the merged files do not begin at the beginning")
 
 
 def append():
@@ -312,28 +312,28 @@ def append():
 
 def full_disk(name):
     os.mkdir("small")
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", "small"], stderr=subprocess.DEVNULL).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", "small"], stderr=subprocess.DEVNULL).returncode:
         print("no small disk can be made")
         return
     try:
         program = Program().start()
-        xheap("start", name, "-o", "small/f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "4M")
-        wait_until("it does not fill", lambda: query(name)["size_bytes"] > 3 * MIB)
+        xheap("start", name, "-o", "small/f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
+        wait_until("it does not fill", lambda: query(name)["size_bytes"] > 700 << 10)
         said = xheap("flush", name, status=2)
         expect("No space" in said and os.listdir("small") == [], f"{said}{os.listdir('small')}")
         subprocess.run(["mount", "-o", "remount,size=8m", "small"], check=True)
         last = program.done()
         xheap("flush", name)
-        check("small/f.xht", last, 4 * MIB)
+        check("small/f.xht", last, MIB)
         xheap("stop", name)
         subprocess.run(["rm", "small/f.xht"], check=True)
-        subprocess.run(["mount", "-o", "remount,size=1m", "small"], check=True)
+        subprocess.run(["mount", "-o", "remount,size=600k", "small"], check=True)
         # A circular file makes do with what there is.
         xheap("start", name, "-o", "small/c.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "64M")
         wait_until("nothing is ever dropped", lambda: query(name)["dropped_events"] > 0)
         last = program.done()
         xheap("stop", name)
-        check("small/c.xht", last, MIB)
+        check("small/c.xht", last, 600 << 10)
         program.end()
     finally:
         subprocess.run(["umount", "small"])
