@@ -29,7 +29,8 @@ def xheap_told(path, out):
         return {}
     info = json.loads(answer.stdout)
     cost = info["cost"]
-    return {"events": info["event_count"], "lost": info["lost_events"], "truncated": info["truncated_stacks"],
+    recorded = info["event_count"] + info.get("dropped", {}).get("events", 0)
+    return {"events": recorded, "lost": info["lost_events"], "truncated": info["truncated_stacks"],
             "logger": cost["logger_cpu_us"] / 1e6, "waits": cost["waits"], "waited": cost["wait_us"] / 1e6}
 
 
@@ -50,6 +51,8 @@ def tools(path, extra):
     tcmalloc, preload = library("libtcmalloc.so.4"), library("libheaptrack_preload.so")
     return [
         xheap("xheap", "every event, both times, stacks on all", path, extra),
+        xheap("xheap-flight", "as xheap, the newest 64 MiB in memory, written out at the end", path,
+              ["--file-mode", "flight", "--max-file", "64M", *extra], is_slow=True),
         xheap("xheap-allocs", "stacks on allocations only", path, ["--stackwalk", "HeapAlloc+HeapRealloc", *extra], is_slow=True),
         xheap("xheap-sample", "one byte in 512K asked for", path, ["--sample", "512K", *extra], is_slow=True),
         xheap("xheap-no-stacks", "every event, both times, no stacks", path, ["--stackwalk", "none", *extra], is_slow=True),
