@@ -68,7 +68,8 @@ static void handle_detach(struct logger *logger, int socket, pid_t pid)
 		return;
 	}
 	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
-	done(socket, -ESRCH, text);
+	/* One that has just ended is as good as let go of. */
+	done(socket, proc_start_time(pid) && !proc_has_ended(pid) ? -ESRCH : 0, text);
 }
 
 static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)

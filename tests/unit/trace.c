@@ -653,14 +653,14 @@ static uint32_t check_newest(const char *file, uint32_t blocks, uint64_t events,
 static void test_circular(void **state)
 {
 	(void)state;
-	for (uint64_t limit = 64 << 10; limit <= 1 << 20; limit *= 2) {
+	for (uint64_t limit = 64 << 10; limit <= 512 << 10; limit *= 2) {
 		struct diag diag = {""};
 		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
 		struct rows rows = add_rows(writer, 10);
 		uint64_t events = 0, size = 0;
 		struct stat status;
 		uint32_t kept = 0;
-		for (uint32_t block = 0; block < 600; block++) {
+		for (uint32_t block = 0; block < 300; block++) {
 			uint32_t count = 1 + (uint32_t)(next() % 400);
 			write_numbered(writer, &rows, block, count);
 			events += count;
@@ -668,21 +668,21 @@ static void test_circular(void **state)
 			assert_true((uint64_t)status.st_size <= limit);
 			size = (uint64_t)status.st_size > size ? (uint64_t)status.st_size : size;
 			/* Whenever it is read. */
-			if (block % 7 == 0) {
+			if (block % 19 == 0) {
 				assert_int_equal(writer_flush(writer, &diag), 0);
 				kept = check_newest(path, block + 1, events, false);
 			}
 		}
 		assert_true(size > limit * 7 / 10);
 		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		uint32_t last = check_newest(path, 600, events, true);
+		uint32_t last = check_newest(path, 300, events, true);
 		assert_true(last > kept / 2 && last > 20);
 		/* Gone on with, it has its ids. */
 		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
-		assert_int_equal(writer_last_sequence(writer, 77, 3), 599);
-		write_numbered(writer, &rows, 600, 3);
+		assert_int_equal(writer_last_sequence(writer, 77, 3), 299);
+		write_numbered(writer, &rows, 300, 3);
 		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		check_newest(path, 601, events + 3, true);
+		check_newest(path, 301, events + 3, true);
 	}
 }
 
@@ -691,7 +691,7 @@ static void test_circular_torn(void **state)
 {
 	(void)state;
 	const uint64_t limit = 100000;
-	for (uint32_t blocks = 20; blocks < 200; blocks += 13) {
+	for (uint32_t blocks = 20; blocks < 200; blocks += 29) {
 		struct diag diag = {""};
 		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
 		struct rows rows = add_rows(writer, 10);
