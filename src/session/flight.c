@@ -169,12 +169,16 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 	flight_ask(logger, -1, false, text);
 }
 
-static void limits_look(struct logger *logger)
+/* Of who is new at once, so that nothing is missed between. */
+static void limits_look(struct logger *logger, bool is_due)
 {
-	for (struct target *target = logger->targets; target; target = target->next)
-		for (uint32_t i = 0; i < target->member_count; i++)
-			if (target->member[i].state == 1 && target->member[i].pid)
-				limit_look(logger, &target->member[i]);
+	for (struct target *target = logger->targets; target; target = target->next) {
+		for (uint32_t i = 0; i < target->member_count; i++) {
+			struct member *member = &target->member[i];
+			if (member->state == 1 && member->pid && (is_due || !member->cgroups))
+				limit_look(logger, member);
+		}
+	}
 }
 
 bool flight_check(struct logger *logger, uint64_t now_ns)
@@ -185,9 +189,10 @@ bool flight_check(struct logger *logger, uint64_t now_ns)
 		is_signalled = 0;
 		flight_ask(logger, -1, false, "told by a signal");
 	}
-	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && now_ns - logger->limits_looked_ns > LIMIT_LOOK_NS) {
-		logger->limits_looked_ns = now_ns;
-		limits_look(logger);
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT)) {
+		bool is_due = now_ns - logger->limits_looked_ns > LIMIT_LOOK_NS;
+		logger->limits_looked_ns = is_due ? now_ns : logger->limits_looked_ns;
+		limits_look(logger, is_due);
 	}
 	if (logger->request && store_take_result(logger->store, false, &result)) {
 		request_end(logger, &result);

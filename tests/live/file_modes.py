@@ -206,7 +206,7 @@ def triggers(name):
 
 
 def memory_limit(name):
-    """Where cgroups can be made: one whose limit is hit by what a program reads from a file."""
+    """Where cgroups can be made: one whose limit the program hits, which ends it if it cannot be helped."""
     group = pathlib.Path(f"/sys/fs/cgroup/memory/xheap-test-{os.getpid()}")
     limit = group / "memory.limit_in_bytes"
     if not group.parent.is_dir():
