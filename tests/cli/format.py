@@ -264,7 +264,7 @@ class Trace:
 
 def dumped(path):
     text = subprocess.run([XHEAP, "dump", path, "--format", "csv"], stdout=subprocess.PIPE, check=True, text=True).stdout
-    number = lambda value: int(value, 0) if value else 0
+    number = lambda value: int(value, 0) if value and value != "in-flight" else 0
     for row in csv.DictReader(io.StringIO(text)):
         address = number(row["address"])
         yield (number(row["time_ns"]), number(row["duration_ns"]), number(row["pid"]), number(row["tid"]), row["action"], row["function"],
