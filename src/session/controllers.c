@@ -142,6 +142,8 @@ static void handle_query(struct logger *logger, int socket)
 	struct drain_totals totals;
 	/* Who was just attached to is there for whoever was told so. */
 	logger_take_results(logger);
+	struct diag diag = {""};
+	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,

@@ -474,7 +474,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 }
 
 /* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until it was taken when full. */
-static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index)
+static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index, uint64_t until_ticks)
 {
 	struct drain *drain = region->drain;
 	if (index >= region->region->buffer_ready || region->is_taken[index])
@@ -492,22 +492,32 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
 	/* What makes no sense is told of when the buffer is full. */
-	if (stream_decode(region, stream, &decode, sequence) && stream->events && stream->events->count > 0)
-		stream_write(region, stream, sequence, decode.event_count);
+	bool is_decoded = stream_decode(region, stream, &decode, sequence);
+	struct writer_events *events = stream->events;
+	uint32_t later = 0;
+	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++)
+		events->count--;
+	if (is_decoded && events && events->count > 0)
+		stream_write(region, stream, sequence, decode.event_count - later);
 	drain->past.truncated += decode.truncated_count;
 	region->own.truncated += decode.truncated_count;
 	stream->open_sequence = sequence;
-	stream->open_committed = committed;
+	stream->open_committed = later ? 0 : committed;
 }
 
+/*
+ * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not allocated yet, all are
+ * taken up to one moment, which lies behind what full buffers had.
+ */
 static void open_take_all(struct drain_region *region)
 {
+	uint64_t until_ticks = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
 			continue;
-		open_take(region, &region->stream[0][i], i, slot->buffer);
-		open_take(region, &region->stream[1][i], i, slot->side_buffer);
+		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks);
+		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks);
 	}
 }
 
@@ -987,6 +997,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 	if (flush) {
 		translate_refresh_unloads(&region->translate);
 		gaps_take(region);
+		full_take(region);
 		if (!region->known)
 			open_take_all(region);
 	}
