@@ -438,13 +438,13 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 /* ---- attaching ---- */
 
 /* A thread that stands, not for a signal, to make calls. */
-static struct stand *crowd_choose(struct crowd *crowd)
+static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
 {
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
 		for (int attempt = 0; attempt < ATTEMPTS && !stand->is_gone; attempt++) {
 			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
-			if (!stand_wait(stand, now_ns() + STOP_LIMIT_NS / ATTEMPTS))
+			if (!stand_wait(stand, now_ns() + limit_ns))
 				break;
 			if (stand->is_stopped && !stand->signal)
 				return stand;
@@ -452,6 +452,13 @@ static struct stand *crowd_choose(struct crowd *crowd)
 		}
 	}
 	return NULL;
+}
+
+/* The first that stops soon; on a machine with more to do than it can, a thread has to wait for its turn to stop. */
+static struct stand *crowd_choose(struct crowd *crowd)
+{
+	struct stand *stand = crowd_choose_within(crowd, STOP_LIMIT_NS / ATTEMPTS);
+	return stand ? stand : crowd_choose_within(crowd, STOP_LIMIT_NS);
 }
 
 /* Begin to make calls by one of the threads. */
