@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -345,8 +346,9 @@ int record_set_path(struct record *record, const char *program, pid_t pid)
 		snprintf(record->trace_path, sizeof(record->trace_path), "%s/%s", here, path);
 	}
 	record->session.trace_path = record->trace_path;
-	struct stat status;
-	record->is_appended = record->session.file_mode == SESSION_FILE_APPEND && stat(record->trace_path, &status) == 0 && status.st_size > 0;
+	if (stat(record->trace_path, &record->trace_before))
+		record->trace_before = (struct stat){.st_ino = 0};
+	record->is_appended = record->session.file_mode == SESSION_FILE_APPEND && record->trace_before.st_size > 0;
 	return 0;
 }
 
@@ -483,16 +485,24 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A trace of nothing; whatever else is there stays. */
+/* A trace of nothing; whatever else is there stays: what was there before and is as it was, or is another session's, which has it locked. */
 void record_remove_trace(const struct record *record)
 {
+	const struct stat *before = &record->trace_before;
 	char path[sizeof(record->trace_path)];
 	struct stat status;
 	snprintf(path, sizeof(path), "%s", record->trace_path);
 	if (record->session.file_mode == SESSION_FILE_NEWFILE)
 		session_path_number(path, sizeof(path), record->trace_path, 1);
-	if (!record->is_appended && stat(path, &status) == 0 && S_ISREG(status.st_mode))
+	int fd = record->is_appended ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return;
+	bool is_regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	bool is_as_it_was = is_regular && status.st_ino == before->st_ino && status.st_size == before->st_size &&
+			    status.st_mtim.tv_sec == before->st_mtim.tv_sec && status.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+	if (is_regular && !is_as_it_was && flock(fd, LOCK_EX | LOCK_NB) == 0)
 		unlink(path);
+	close(fd);
 }
 
 /* It ends by itself, and cleans up, now that nobody is left; one that hangs is not waited for. */

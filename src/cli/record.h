@@ -4,6 +4,7 @@
 #define XHEAP_CLI_RECORD_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "session/controller.h"
@@ -16,6 +17,7 @@ struct record {
 	const char *output;
 	char **command;
 	char trace_path[4096], program[4096];
+	struct stat trace_before;     /**< what was there before; st_ino 0: nothing */
 	bool is_quiet;
 	pid_t command_pid, logger_pid;
 	int control;

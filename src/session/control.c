@@ -25,6 +25,9 @@ int control_receive(int socket, struct control_message *message, int timeout_ms)
 	if (ready <= 0)
 		return 0;
 	ssize_t got = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
+	/* The other side ended before it had read all: that is told once, before what it had said. */
+	if (got < 0 && errno == ECONNRESET)
+		got = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
 	if (got < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (got != (ssize_t)sizeof(*message))

@@ -16,16 +16,28 @@ static void tell_ear(const struct controller_ear *ear, enum controller_word word
 		ear->hear(ear->cookie, word, text);
 }
 
-static int send_message(int socket, const struct control_message *message, struct diag *diag)
-{
-	return control_send(socket, message) ? 0 : diag_fail(diag, EPIPE, "the session's logger is gone");
-}
-
 /* The error of an answer. */
 static int done(const struct control_message *answer, struct diag *diag)
 {
 	int error = answer->value < 0 && answer->value > -4096 ? (int)-answer->value : answer->value ? EIO : 0;
 	return error ? diag_fail(diag, error, "%s", answer->text[0] ? answer->text : strerrordesc_np(error)) : 0;
+}
+
+/* The trace could not even be begun: the first, and last, that such a logger says. */
+static bool is_refusal(const struct control_message *message)
+{
+	return message->kind == CONTROL_LAUNCHED && message->value && !message->pid;
+}
+
+static int send_message(int socket, const struct control_message *message, struct diag *diag)
+{
+	struct control_message last;
+	if (control_send(socket, message))
+		return 0;
+	while (control_receive(socket, &last, 0) > 0)
+		if (is_refusal(&last))
+			return done(&last, diag);
+	return diag_fail(diag, EPIPE, "the session's logger is gone");
 }
 
 static int64_t now_ms(void)
@@ -43,8 +55,7 @@ static int receive(int socket, struct control_message *message, int timeout_ms, 
 		int got = control_receive(socket, message, (int)left_ms);
 		if (got < 0)
 			return diag_fail(diag, EPIPE, "the session's logger is gone");
-		/* The trace could not even be begun. */
-		if (got > 0 && message->kind == CONTROL_LAUNCHED && message->value && !message->pid)
+		if (got > 0 && is_refusal(message))
 			return done(message, diag);
 		if (got > 0 && message->kind != CONTROL_NOTE)
 			return 0;
