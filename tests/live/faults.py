@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Sessions when things go wrong: nothing recorded is lost, nobody gets in, the logger survives, and targets run on.
+
+killed     targets, controllers and loggers are killed at random moments
+nonsense   clients that do not speak the language
+stranger   another user neither sees nor reaches a session
+contended  a trace that is being written
+unplaced   the trace's directory goes, its disk fills
+hostile    a target that writes nonsense into what it shares with its logger
+many       twenty targets at the highest rate: nothing is lost when they wait, and when they drop, what is lost is known
+threads    a hundred of them
+programs   servers and interpreters, joined as they run
+usage: faults.py [NAME...]        SOAK=1: hundreds of rounds in place of a few
+"""
+import array
+import csv
+import json
+import os
+import pathlib
+import pwd
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
+PROGRAMS = os.path.join(BUILD, "tests/live")
+SOAK = bool(os.environ.get("SOAK"))
+SMALLEST, SIZES = 1000, 60000
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def xheap(*words, status=0, **more):
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+    expect(status is None or run.returncode == status, f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
+    return run.stdout + run.stderr
+
+
+def told(*words):
+    run = subprocess.run([XHEAP, *words, "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    expect(run.returncode == 0, f"{words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def query(name):
+    return told("query", name)
+
+
+def info(trace):
+    return told("info", trace)
+
+
+def wait_for(what, find, seconds=20):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = find()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise Failure(f"no {what} after {seconds} s")
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Targets:
+    """Busy programs that find out when something of theirs is disturbed."""
+
+    def __init__(self, count, *words):
+        self.all = [subprocess.Popen([os.path.join(PROGRAMS, "attached"), *(words or ("count", "2"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                    for _ in range(count)]
+        time.sleep(0.2)
+
+    def pids(self):
+        return ",".join(str(target.pid) for target in self.all if target.poll() is None)
+
+    def end(self):
+        for target in self.all:
+            if target.poll() is None:
+                out, _ = target.communicate(timeout=30)
+                expect(target.returncode == 0 and "bad 0" in out, f"a target ended with {target.returncode}: {out}")
+
+
+def check_counting(trace):
+    """Each thread's sizes follow each other, and each block is given back before the next one."""
+    last, live = {}, {}
+    rows = subprocess.run([XHEAP, "dump", trace, "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for row in csv.DictReader(rows.splitlines()):
+        thread = row["process"], row["tid"]
+        if row["action"] == "Free":
+            expect(thread not in live or live[thread] == row["address"], f"{thread} freed {row['address']}, not {live.get(thread)}")
+            live.pop(thread, None)
+            continue
+        size = int(row["size"])
+        if not SMALLEST <= size < SMALLEST + SIZES:
+            continue
+        expect(thread not in last or size == SMALLEST + (last[thread] - SMALLEST + 1) % SIZES, f"{thread}: {size} bytes follow {last.get(thread)}")
+        expect(thread not in live, f"{thread}: a free is missing before {size} bytes")
+        last[thread], live[thread] = size, row["address"]
+    return len(last)
+
+
+def name_of(test):
+    return f"fault-{test}-{os.getpid()}"
+
+
+def killed():
+    choose, rounds, name = random.Random(1), 200 if SOAK else 8, name_of("killed")
+    for number in range(rounds):
+        targets = Targets(3)
+        trace = f"killed{number}.xht"
+        xheap("start", name, "-o", trace, "-p", targets.pids())
+        time.sleep(choose.uniform(0.05, 0.3))
+        victim = ("target", "controller", "logger")[number % 3]
+        if victim == "target":
+            targets.all[0].kill()
+            targets.all.pop(0).wait()
+        elif victim == "controller":
+            more = Targets(1)
+            controller = subprocess.Popen([XHEAP, "update", name, "--add-pid", more.pids()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(choose.uniform(0, 0.02))
+            controller.kill()
+            controller.wait()
+            targets.all += more.all
+        else:
+            logger = query(name)["logger_pid"]
+            os.kill(logger, signal.SIGKILL)
+            wait_for("end of the logger", lambda: not runs(logger))
+        time.sleep(choose.uniform(0, 0.2))
+        if victim == "logger":
+            xheap("recover", trace)
+        else:
+            expect(query(name)["lost_events"] == 0, "events were lost")
+            xheap("stop", name)
+        expect(check_counting(trace) >= (4 if victim == "target" else 6), f"round {number}: threads are missing")
+        expect(all(runs(target.pid) for target in targets.all), f"round {number}: a target ended with its {victim}")
+        targets.end()
+        os.unlink(trace)
+    return f"{rounds} rounds"
+
+
+def socket_of(name):
+    """The session's socket, by its logger's descriptors."""
+    inodes = {os.readlink(link)[8:-1] for link in pathlib.Path(f"/proc/{query(name)['logger_pid']}/fd").iterdir()
+              if os.path.islink(link) and os.readlink(link).startswith("socket:[")}
+    for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[6] in inodes and fields[7].startswith("/"):
+            return fields[7]
+    raise Failure("the session has no socket")
+
+
+def nonsense():
+    choose, name, targets = random.Random(2), name_of("nonsense"), Targets(2)
+    xheap("start", name, "-o", "nonsense.xht", "-p", targets.pids())
+    path = socket_of(name)
+    for number in range(2000 if SOAK else 200):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.settimeout(0.05)
+        try:
+            client.connect(path)
+            for _ in range(choose.randrange(4)):
+                kind = choose.randrange(20) if choose.random() < 0.7 else choose.randrange(1 << 32)
+                if kind in (6,):  # to stop is no nonsense
+                    continue
+                size = choose.choice([0, 1, 3, 4, 15, 16, 100, 1144, 1143, 1145, 5000, choose.randrange(1200)])
+                text = choose.choice([bytes(size), choose.randbytes(size), b"x" * size])
+                pid = choose.choice([0, -1, 1, 2 ** 31 - 1, os.getpid()]).to_bytes(4, "little", signed=True)
+                message = kind.to_bytes(4, "little") + (pid if kind != 4 else bytes(4)) + text
+                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1]))] if choose.random() < 0.2 else []
+                client.sendmsg([message], ancillary)
+                if choose.random() < 0.3:
+                    client.recv(2000)
+        except OSError:
+            pass  # it hung up on us
+        client.close()
+    # Many that say nothing.
+    silent = []
+    for _ in range(100):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.settimeout(1)
+        try:
+            client.connect(path)
+        except OSError:
+            pass
+        silent.append(client)
+    for client in silent:
+        client.close()
+    state = query(name)
+    expect({row["pid"] for row in state["targets"]} <= {target.pid for target in targets.all}, f"a stranger is recorded: {state}")
+    xheap("stop", name)
+    expect(info("nonsense.xht")["complete"], "the trace is not complete")
+    check_counting("nonsense.xht")
+    targets.end()
+    return None
+
+
+def stranger():
+    if os.geteuid() != 0:
+        return "not root: no other user to be"
+    user, name, targets = pwd.getpwnam("nobody"), name_of("stranger"), Targets(1)
+    xheap("start", name, "-o", "stranger.xht", "-p", targets.pids())
+    path = socket_of(name)
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-stranger.")
+    os.chmod(folder, 0o777)
+    shutil.copy(XHEAP, os.path.join(folder, "xheap"))
+    them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    for words in (["query", name], ["stop", name], ["flush", name], ["update", name, "--add-pid", str(os.getpid())], ["launch", name, "true"], ["heap", "-session", name]):
+        run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=60, **them)
+        expect(run.returncode == 2, f"{words} of another user: {run.returncode} {run.stdout}")
+    run = subprocess.run([os.path.join(folder, "xheap"), "sessions"], timeout=60, **them)
+    expect(name not in run.stdout, f"another user's session is seen: {run.stdout}")
+    code = f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.connect({path!r})"
+    run = subprocess.run(["/usr/bin/python3", "-c", code], timeout=60, **them)
+    expect("Permission denied" in run.stdout, f"another user connects: {run.stdout}")
+    code = "import os, sys\nfor where, _, names in os.walk(sys.argv[1]):\n    for name in names:\n        open(os.path.join(where, name)).read(1)\n        print('read', name)"
+    run = subprocess.run(["/usr/bin/python3", "-c", code, os.path.dirname(path)], timeout=60, **them)
+    expect("read" not in run.stdout, f"another user reads: {run.stdout}")
+    expect(query(name)["targets"], "the target is gone")
+    xheap("stop", name)
+    targets.end()
+    shutil.rmtree(folder)
+    return None
+
+
+def contended():
+    """Who writes a trace keeps it."""
+    targets, name = Targets(1), name_of("contended")
+    xheap("start", name, "-o", "held.xht", "-p", targets.pids())
+    time.sleep(0.2)
+    for words in (["record", "-o", "held.xht", "-p", str(os.getpid())], ["record", "-o", "held.xht", "--", "true"], ["start", name + "b", "-o", "held.xht", "-p", "0"]):
+        expect("written by another session" in xheap(*words, status=2), f"{words}: not refused for what it is")
+    xheap("stop", name)
+    expect(info("held.xht")["complete"] and check_counting("held.xht") >= 2, "the trace is not whole")
+    targets.end()
+
+
+def unplaced():
+    targets, name = Targets(2), name_of("unplaced")
+    os.mkdir("away")
+    xheap("start", name, "-o", "away/a.xht", "-p", targets.pids())
+    time.sleep(0.2)
+    shutil.rmtree("away")
+    time.sleep(0.5)
+    expect(query(name)["alive"], "the logger ended with its directory")
+    xheap("flush", name, status=None)
+    xheap("stop", name, status=None)
+    expect(all(runs(target.pid) for target in targets.all), "a target ended with its trace's directory")
+    said = None
+    if os.geteuid() == 0:
+        os.mkdir("small")
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", "small"], stderr=subprocess.PIPE)
+        if mounted.returncode == 0:
+            try:
+                busy = [subprocess.Popen([os.path.join(PROGRAMS, "churn"), "2", "400000"], stdout=subprocess.DEVNULL) for _ in range(2)]
+                xheap("start", name, "-o", "small/s.xht", "-p", ",".join(str(process.pid) for process in busy))
+                for process in busy:
+                    expect(process.wait(timeout=120) == 0, "a target ended badly on a full disk")
+                expect("No space" in query(name).get("error", ""), f"a full disk is not told: {query(name)}")
+                xheap("stop", name, status=None)
+                seen = info("small/s.xht")
+                expect(seen["event_count"] > 1000, f"nothing is left of before: {seen}")
+            finally:
+                subprocess.run(["umount", "small"], check=False)
+        else:
+            said = "no tmpfs may be mounted here: the full disk was left out"
+    targets.end()
+    return said
+
+
+def hostile():
+    name = name_of("hostile")
+    for seed in range(100 if SOAK else 6):
+        targets = Targets(1)
+        xheap("start", name, "-o", "hostile.xht", "-p", targets.pids())
+        logger = query(name)["logger_pid"]
+        bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        xheap("update", name, "--add-pid", bad.pid)
+        try:
+            bad.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            bad.kill()
+            bad.wait()
+        expect(runs(logger), f"seed {seed}: the logger ended")
+        state = query(name)
+        xheap("stop", name)
+        expect(info("hostile.xht")["complete"], f"seed {seed}: the trace is not complete")
+        expect(any(row["pid"] == targets.all[0].pid and row["lost_events"] == 0 for row in state["targets"]), f"seed {seed}: {state['targets']}")
+        rows = subprocess.run([XHEAP, "dump", "hostile.xht", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        sizes = [int(row["size"]) for row in csv.DictReader(rows.splitlines()) if row["pid"] == str(targets.all[0].pid) and row["action"] == "Alloc"]
+        expect(len(sizes) > 100, f"seed {seed}: {len(sizes)} events of the other target")
+        targets.end()
+    return None
+
+
+def many():
+    found = {}
+    for mode in ("wait", "drop"):
+        name, calls = name_of("many"), 60000
+        xheap("start", name, "-o", "many.xht", "-p", "0", "--on-full", mode, "--buffer-size", "64K", "--min-buffers", "2", "--max-buffers", "4" if mode == "drop" else "64")
+        started = [subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "churn"), "2", str(calls)], stdout=subprocess.DEVNULL)
+                   for _ in range(20)]
+        for process in started:
+            expect(process.wait(timeout=300) == 0, "a target ended badly")
+        state = query(name)
+        xheap("stop", name)
+        seen = info("many.xht")
+        expect(len({process["pid"] for process in seen["processes"]}) >= 20, "targets are missing")
+        if mode == "wait":
+            expect(seen["lost_events"] == 0 and state["lost_events"] == 0, f"{seen['lost_events']} events lost when waiting")
+        found[mode] = seen["event_count"], seen["lost_events"], seen["event_count"] + seen["lost_events"]
+        os.unlink("many.xht")
+    # The same programs make the same calls.
+    expect(found["wait"][2] == found["drop"][2], f"events and losses do not add up: {found}")
+    return f"wait: {found['wait'][0]} events, 0 lost; drop: {found['drop'][0]} and {found['drop'][1]} lost"
+
+
+def threads():
+    """A hundred threads that never rest, more than there are processors for."""
+    name, targets = name_of("threads"), Targets(1, "count", "100")
+    xheap("start", name, "-o", "threads.xht", "-p", targets.pids())
+    wait_for("turn of each thread", lambda: query(name)["targets"][0]["threads"] >= 100)
+    state = query(name)
+    xheap("stop", name)
+    targets.end()
+    expect(state["lost_events"] == 0, f"{state}")
+    expect(check_counting("threads.xht") >= 90, "threads are missing")
+
+
+class Server:
+    """A program that others ask, and what asks it."""
+
+    def __init__(self, command, ask, pids=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        start_new_session=True)
+        self.ask, self.find = ask, pids
+
+    def pids(self):
+        return self.find(self.process.pid) if self.find else [self.process.pid]
+
+
+def children_of(pid):
+    return [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def free_port():
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+def asked(*command):
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    return run.returncode == 0 and run.stdout
+
+
+def redis():
+    path = os.path.abspath("redis.socket")
+    return Server(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", "."],
+                  lambda: asked("redis-benchmark", "-s", path, "-n", "20000", "-q", "-t", "set,get,lpush"))
+
+
+def nginx():
+    port, folder = free_port(), os.path.abspath("nginx")
+    os.makedirs(folder, exist_ok=True)
+    os.chmod(folder, 0o755)
+    pathlib.Path(folder, "index.html").write_text("hello\n" * 100)
+    pathlib.Path(folder, "nginx.conf").write_text(
+        f"worker_processes 2;\ndaemon off;\npid {folder}/pid;\nerror_log {folder}/errors;\nevents {{}}\n"
+        f"http {{ access_log off; gzip on; gzip_types *; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;\n"
+        f"uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s; server {{ listen 127.0.0.1:{port}; root {folder}; }} }}\n")
+
+    def ask():
+        ask_one = "import urllib.request\nfor i in range(200):\n    urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:%d/', headers={'Accept-Encoding': 'gzip'})).read()" % port
+        return asked("/usr/bin/python3", "-c", ask_one) is not False
+    return Server(["nginx", "-p", folder, "-c", folder + "/nginx.conf"], ask, children_of)
+
+
+BUSY = "import time\nwhile True:\n    x = [bytearray(1000 + i) for i in range(200)]\n    time.sleep(0.001)\n"
+
+
+def busy_python(before="", *around):
+    return Server([*around, "/usr/bin/python3", "-c", before + BUSY], lambda: True, children_of if around else None)
+
+
+def programs():
+    kinds = {"python": lambda: busy_python(),
+             "children": lambda: busy_python("import os\nfor i in range(3):\n    if os.fork() == 0: break\n")}
+    left_out = []
+    for name, make in (("redis-server", redis), ("nginx", nginx)):
+        if shutil.which(name):
+            kinds[name] = make
+        else:
+            left_out.append(f"{name} is not installed")
+    if os.geteuid() == 0:
+        kinds["privileges dropped"] = lambda: busy_python("import os\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n")
+        kinds["namespaces"] = lambda: busy_python("", "unshare", "--pid", "--fork", "--mount", "--mount-proc")
+    else:
+        left_out.append("not root: privileges cannot be dropped, nor namespaces made")
+    servers, name = {kind: make() for kind, make in kinds.items()}, name_of("programs")
+    try:
+        time.sleep(1)
+        for kind, server in servers.items():
+            expect(runs(server.process.pid) and server.ask() is not False, f"{kind} does not even run untraced")
+        xheap("start", name, "-o", "programs.xht", "-p", "0")
+        joined = {}
+        for kind, server in servers.items():
+            joined[kind] = [pid for pid in server.pids() if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != "unshare"]
+            xheap("update", name, "--add-pid", ",".join(map(str, joined[kind])))
+        for kind, server in servers.items():
+            expect(server.ask() is not False, f"{kind} does not answer while it is recorded")
+        time.sleep(0.5)
+        state = query(name)
+        events = {row["pid"]: row["events"] for row in state["targets"]}
+        for kind, pids in joined.items():
+            expect(all(pid in events for pid in pids), f"{kind} is not recorded: {pids} {events}")
+            expect(sum(events[pid] for pid in pids) > 100, f"{kind}: {[events[pid] for pid in pids]} events")
+        xheap("stop", name)
+        for kind, server in servers.items():
+            expect(runs(server.process.pid) and server.ask() is not False, f"{kind} does not go on afterwards")
+        seen = info("programs.xht")
+        expect(seen["complete"] and seen["lost_events"] == 0 and seen["truncated_stacks"] == 0, f"{seen['lost_events']} lost, {seen['truncated_stacks']} truncated")
+    finally:
+        for server in servers.values():
+            # What a server has begun is in its group, as long as it does not leave it.
+            os.killpg(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+    return f"{len(servers)} kinds, {sum(events.values())} events" + "".join("; " + text for text in left_out)
+
+
+def main():
+    failed = 0
+    for test in (killed, nonsense, stranger, contended, unplaced, hostile, many, threads, programs):
+        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
+            continue
+        began = time.monotonic()
+        try:
+            said = test()
+            print(f"{test.__name__}: {time.monotonic() - began:.1f} s{', ' + said if said else ''}")
+        except (Failure, subprocess.SubprocessError, OSError) as error:
+            print(f"{test.__name__}: FAILED: {error}")
+            failed += 1
+    return failed > 0
+
+
+def stop_what_is_left():
+    for name in re.findall(rf"^(fault-\w+-{os.getpid()}):", xheap("sessions", status=None), re.MULTILINE):
+        xheap("stop", name, status=None)
+
+
+try:
+    STATUS = main()
+finally:
+    stop_what_is_left()
+sys.exit(STATUS)
