@@ -39,7 +39,7 @@ _xheap_record() {
 	fi
 	case $previous in
 	-o | --output) compopt -o default 2>/dev/null ;;
-	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
+	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapCreate HeapDestroy HeapLock HeapProtect HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
 	--on-full) _xheap_reply "wait drop" "$current" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$current" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file) ;;

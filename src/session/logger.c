@@ -668,7 +668,7 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 {
 	/* For those that come; what is there goes by the words in its region. */
 	struct session_options *options = logger->own_options;
-	const uint32_t stacks = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE;
+	const uint32_t stacks = OPTION_STACKS;
 	options->stack_kinds = wanted->options & stacks;
 	options->on_full_wait = wanted->options & OPTION_WAIT;
 	options->wait_limit_ms = wanted->wait_limit_ms;
@@ -989,7 +989,7 @@ static void session_write(struct logger *logger)
 static void options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
-	char text[64];
+	char text[160];
 #define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
 	ADD("buffer-size", "%u", options->buffer_size);
 	ADD("min-buffers", "%u", options->buffer_min);
@@ -1005,8 +1005,10 @@ static void options_write(struct logger *logger)
 	if (options->sample_bytes)
 		ADD("sample", "%llu", (unsigned long long)options->sample_bytes);
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
-	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
-		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");
+	text[0] = 0;
+#define X(name, kind) if (options->stack_kinds & (kind)) strcat(strcat(text, text[0] ? " " : ""), name);
+	STACK_FLAGS(X)
+#undef X
 	writer_add_option(logger->writer, "stackwalk", text);
 	writer_add_option(logger->writer, "command", options->command);
 #undef ADD

@@ -21,6 +21,12 @@ struct session_options {
 	bool is_attached;             /**< to processes that run; ends with its controller */
 };
 
+/** The documented stack walking flags, and those of what Linux has besides. */
+#define STACK_FLAGS(X) \
+	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
+	X("HeapCreate", OPTION_STACK_CREATE) X("HeapDestroy", OPTION_STACK_DESTROY) X("HeapLock", OPTION_STACK_LOCK) \
+	X("HeapProtect", OPTION_STACK_PROTECT)
+
 /** Defaults as the manual states them. */
 void session_options_init(struct session_options *options);
 
