@@ -74,15 +74,28 @@ int report_format_find(const char *name)
 	return -1;
 }
 
+/* By heap all are told, also those that lie in others. */
+static void report_make_by_heap(struct report *report)
+{
+	struct action_source *source = report->source;
+	if (report->by_heap.is_by_heap)
+		return;
+	heap_filter_init_beside(&report->of_heaps, source->filter, source->table);
+	heap_window_make_by_heap(&report->by_heap, source->window, source->table, &report->of_heaps);
+}
+
 void report_make(struct report *report, uint64_t top)
 {
 	struct action_source *source = report->source;
+	const struct heap_filter *filter = source->filter;
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct report_part *part = &report->parts[i];
-		if (part->action->is_by_heap && !report->by_heap.is_by_heap)
-			heap_window_make(&report->by_heap, source->table, source->filter, source->window->range, source->window->by, true);
+		if (part->action->is_by_heap)
+			report_make_by_heap(report);
 		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
+		source->filter = part->action->is_by_heap ? &report->of_heaps : filter;
 		action_rows_make(&part->rows, source, part->action, part->window, part->sort, top);
+		source->filter = filter;
 	}
 }
 
@@ -90,6 +103,8 @@ void report_fini(struct report *report)
 {
 	for (unsigned i = 0; i < report->part_count; i++)
 		action_rows_fini(&report->parts[i].rows);
+	if (report->by_heap.is_by_heap)
+		heap_filter_fini_beside(&report->of_heaps);
 	heap_window_fini(&report->by_heap);
 }
 

@@ -689,6 +689,7 @@ static int dump_run(int argc, char **argv)
 	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
+	options.filter.filter.nesting = HEAP_NESTING_ALL;
 	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
 	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
 		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);

@@ -18,6 +18,9 @@
  *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
  *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
  *
+ * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own. Where a block lies is looked
+ *   up when it begins (heap/nest.h). When the block around it goes, so does it, as if it had been destroyed.
+ *
  * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
  *
  * Memory.  The newest rows are in a ring. Groups that fall out of it are packed and written; those of their rows that are still
@@ -33,6 +36,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "heap/live.h"
+#include "heap/nest.h"
 #include "heap/peak.h"
 #include "heap/sample.h"
 #include "heap/stream.h"
@@ -66,6 +70,7 @@ static uint32_t slack_of(uint64_t size_bytes, uint64_t usable_bytes)
 
 struct matching_process {
 	struct live live;
+	struct nest nest;             /* when there are annotated heaps */
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
 	bool keeps_history;
 	uint64_t left_count, left_bytes; /* of what it inherited */
@@ -105,6 +110,7 @@ struct survivors {
 /* What a process that has to do with a fork remembers of each of its rows. */
 struct history {
 	uint32_t before;              /* the row of this address before it, or HEAP_NONE */
+	bool is_nested;               /* and so in no sum */
 	uint64_t size_bytes;
 	int64_t birth_ns;
 };
@@ -132,12 +138,16 @@ struct matching {
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
 	const struct trace_gap **gaps;
 	struct level level;
+	bool *is_annotation;          /* by entry: blocks are those of an annotated heap; NULL when no entry is */
+	struct live *annotated;       /* by heap, and then by process: of heaps that are not known */
+	uint32_t *inherited;          /* by heap: its parent's; HEAP_NONE: not looked for */
 };
 
 /* One point, unpacked. */
 struct point {
 	int64_t time_ns;
 	uint64_t address;
+	struct live *live;            /* where blocks of its kind are */
 	uint32_t process, thread;
 	const struct trace_block *block;
 	uint32_t row;
@@ -208,10 +218,11 @@ static void survivors_write(struct matching *matching, uint32_t group)
 	for (uint32_t i = 0; survivors && i < survivors->count; i++) {
 		const struct survivor *survivor = &survivors->items[i];
 		const struct heap_allocation *row = &survivor->allocation;
-		if (row->end == HEAP_END_OPEN)
+		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_AROUND))
 			continue;
 		allocations[count] = *row;
-		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, row->end_ns};
+		int64_t end_ns = row->end == HEAP_END_OPEN ? matching->table->duration_ns : row->end_ns;
+		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, end_ns};
 	}
 	if (count)
 		groups_add_ends(&matching->table->groups, group, allocations, ends, count);
@@ -243,16 +254,9 @@ static void ring_write(struct matching *matching)
 	matching->written += count;
 }
 
-static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
+static uint32_t site_add(struct matching *matching, struct heap_site site)
 {
 	struct heap_table *table = matching->table;
-	struct heap_site site = {block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
-	if (block->kind[row] == EVENT_EARLIER)
-		site = (struct heap_site){0, HEAP_NONE};
-	/* A stack has one function that it calls, as a rule. */
-	struct site_note *note = &matching->site_notes[site.stack];
-	if (note->site != HEAP_NONE && note->entry == site.entry)
-		return note->site;
 	bool added;
 	uint32_t *id = map_add(&matching->site_ids, map_pair(site.stack, site.entry), &added);
 	if (added) {
@@ -260,11 +264,23 @@ static uint32_t site_of(struct matching *matching, const struct trace_block *blo
 		memory_grow(table->sites, table->site_count, matching->site_capacity);
 		table->sites[table->site_count++] = site;
 	}
-	*note = (struct site_note){site.entry, *id};
 	return *id;
 }
 
-static uint32_t allocation_add(struct matching *matching, const struct point *point)
+static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
+{
+	struct heap_site site = {block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
+	if (block->kind[row] == EVENT_EARLIER)
+		site = (struct heap_site){0, HEAP_NONE};
+	/* A stack has one function that it calls, as a rule. */
+	struct site_note *note = &matching->site_notes[site.stack];
+	if (note->site != HEAP_NONE && note->entry == site.entry)
+		return note->site;
+	*note = (struct site_note){site.entry, site_add(matching, site)};
+	return note->site;
+}
+
+static uint32_t allocation_add(struct matching *matching, const struct point *point, bool is_nested)
 {
 	struct heap_table *table = matching->table;
 	const struct trace_block *block = point->block;
@@ -278,7 +294,7 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.birth_ns = point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
 		.size_bytes = size_bytes < SIZE_BYTES_MAX ? size_bytes : SIZE_BYTES_MAX,
 		.flags = (is_realloc ? HEAP_REALLOC : 0) | (is_realloc && previous != point->address ? HEAP_MOVED : 0) |
-			 (block->kind[point->row] == EVENT_EARLIER ? HEAP_EARLIER : 0),
+			 (block->kind[point->row] == EVENT_EARLIER ? HEAP_EARLIER : 0) | (is_nested ? HEAP_NESTED : 0),
 		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
 		.thread = point->thread, .heap = block->heap[point->row],
 	};
@@ -286,6 +302,9 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
 		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
 	matching->last_taken[point->thread] = HEAP_NONE;
+	table->nested_count += is_nested;
+	if (is_nested)
+		return id;
 	struct heap_weight weight = heap_weigh(table, row);
 	table->processes[point->process].live_count += weight.count;
 	table->processes[point->process].live_bytes += weight.bytes;
@@ -305,8 +324,9 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
 	row->end_site = site;
 	struct heap_weight weight = heap_weigh(matching->table, row);
-	level_change(&matching->level, row->end_ns, 0 - weight.bytes);
-	if (end != HEAP_END_EXIT) {
+	if (!(row->flags & HEAP_NESTED))
+		level_change(&matching->level, row->end_ns, 0 - weight.bytes);
+	if (end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
 		process->live_count -= weight.count;
 		process->live_bytes -= weight.bytes;
 	}
@@ -397,10 +417,9 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
  * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is accepted:
  * a child notices that it was forked at its first heap call, so its start may lie after its fork, and its parent goes on meanwhile.
  */
-static uint32_t history_find(const struct matching *matching, const struct matching_process *process, uint64_t address, int64_t time_ns,
-			     bool *is_known)
+static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address, int64_t time_ns, bool *is_known)
 {
-	const struct live_cell *cell = live_find(&process->live, address);
+	const struct live_cell *cell = live_find(live, address);
 	*is_known = false;
 	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
 		if (at & COPY_BIT) {
@@ -417,8 +436,30 @@ static uint32_t history_find(const struct matching *matching, const struct match
 	return HEAP_NONE;
 }
 
-static uint32_t inherited_find(const struct matching *matching, uint32_t process, uint64_t address)
+/* The heap of a process's parent with that heap's handle, one with its name if there is one; TRACE_NONE: none. */
+static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
 {
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t *found = &matching->inherited[heap];
+	for (uint32_t i = 0; *found == HEAP_NONE && i < dictionary->heap_count; i++)
+		if (dictionary->heaps[i].process == parent && dictionary->heaps[i].handle == dictionary->heaps[heap].handle &&
+		    !strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name))
+			*found = i;
+	return *found;
+}
+
+/* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
+static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent, uint32_t *heap)
+{
+	if (point->live == &matching->processes[point->process].live)
+		return &matching->processes[parent].live;
+	*heap = *heap < matching->table->dictionary->heap_count ? inherited_heap(matching, *heap, parent) : TRACE_NONE;
+	return *heap == TRACE_NONE ? NULL : &matching->annotated[*heap];
+}
+
+static uint32_t inherited_find(const struct matching *matching, const struct point *point)
+{
+	uint32_t process = point->process, heap = point->block->heap[point->row];
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	int64_t time_ns = INT64_MAX;
 	/* Bounded by the number of processes, whatever the file says about who forked whom. */
@@ -429,7 +470,10 @@ static uint32_t inherited_find(const struct matching *matching, uint32_t process
 		if (dictionary->processes[process].start_ns < time_ns)
 			time_ns = dictionary->processes[process].start_ns;
 		bool is_known;
-		uint32_t found = history_find(matching, &matching->processes[parent], address, time_ns, &is_known);
+		const struct live *live = inherited_live(matching, point, parent, &heap);
+		if (!live)
+			break;
+		uint32_t found = history_find(matching, live, point->address, time_ns, &is_known);
 		if (is_known)
 			return found;
 		process = parent;
@@ -441,14 +485,16 @@ static uint32_t inherited_find(const struct matching *matching, uint32_t process
 static bool copy_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	if (process->forked_from == TRACE_NONE || live_find(&process->live, point->address))
+	if (process->forked_from == TRACE_NONE || live_find(point->live, point->address))
 		return false;
-	uint32_t original = inherited_find(matching, point->process, point->address);
+	uint32_t original = inherited_find(matching, point);
 	if (original == HEAP_NONE || matching->copy_count >= COPY_BIT - 1)
 		return false;
 	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
 	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
-	live_add(&process->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	live_add(point->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	if (matching->history[original].is_nested)
+		return true;
 	uint64_t size_bytes = matching->history[original].size_bytes;
 	matching->table->processes[point->process].inherited_freed++;
 	process->left_count -= process->left_count > 0;
@@ -467,25 +513,126 @@ static void process_fork(struct matching *matching, uint32_t child)
 	matching->processes[child].left_bytes = process->inherited_bytes;
 }
 
+/* ---- what lies in what ---- */
+
+static bool row_is_live(void *context, uint32_t row)
+{
+	return is_live(context, row);
+}
+
+/* The live block of an allocator around an address, or HEAP_NONE. */
+static uint32_t plain_around(struct matching *matching, struct matching_process *process, uint64_t address)
+{
+	uint64_t start;
+	while (nest_starts_last(&process->nest.plain, address, &start)) {
+		const struct live_cell *cell = live_find(&process->live, start);
+		const struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
+		if (row)
+			return address - start < row->size_bytes ? cell->current : HEAP_NONE;
+		nest_starts_remove(&process->nest.plain, start);
+	}
+	return HEAP_NONE;
+}
+
+/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated heap. */
+static uint32_t container_find(struct matching *matching, const struct point *point, struct nest_span **around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	*around = nest_around(&process->nest, point->address, row_is_live, matching);
+	return *around ? (*around)->row : plain_around(matching, process, point->address);
+}
+
+/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in it. */
+static void nested_adopt(struct matching *matching, const struct point *point, uint32_t id)
+{
+	struct nest *nest = &matching->processes[point->process].nest;
+	struct heap_allocation *row = live_row(matching, id);
+	uint64_t last = point->address + row->size_bytes - 1;
+	for (struct nest_span *span; row->size_bytes && last >= point->address;) {
+		span = nest_last_within(nest, point->address, last, row_is_live, matching);
+		if (!span)
+			break;
+		struct heap_allocation *inner = live_row(matching, span->row);
+		row->flags |= HEAP_AROUND;
+		if (!(inner->flags & HEAP_NESTED)) {
+			struct heap_process *process = &matching->table->processes[point->process];
+			inner->flags |= HEAP_NESTED;
+			matching->table->nested_count++;
+			process->live_count--;
+			process->live_bytes -= inner->size_bytes;
+			level_change(&matching->level, point->time_ns, 0 - (uint64_t)inner->size_bytes);
+			/* Up to now it was counted. */
+			matching->level.has_gone_back = true;
+		}
+		if (span->heap != TRACE_NONE && matching->table->inside[span->heap] == TRACE_NONE)
+			matching->table->inside[span->heap] = row->heap;
+		if (span->address == point->address)
+			break;
+		last = span->address - 1;
+	}
+}
+
+/* Where the new allocation lies, and what may lie in it from now on. */
+static void nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container, const struct nest_span *around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t heap = point->block->heap[point->row];
+	if (point->live == &process->live) {
+		nest_starts_add(&process->nest.plain, point->address);
+		nested_adopt(matching, point, id);
+		return;
+	}
+	heap = heap < matching->table->dictionary->heap_count ? heap : TRACE_NONE;
+	nest_add(&process->nest, &(struct nest_span){.address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap}, around);
+	struct heap_allocation *outer = container == HEAP_NONE ? NULL : live_row(matching, container);
+	if (!outer)
+		return;
+	outer->flags |= HEAP_AROUND;
+	if (heap != TRACE_NONE && matching->table->inside[heap] == TRACE_NONE && outer->heap != heap)
+		matching->table->inside[heap] = outer->heap;
+}
+
+/* The block at the point's address is gone, and all that lay in its bytes with it. */
+static void nested_end(struct matching *matching, const struct point *point, uint64_t bytes)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t site = site_of(matching, point->block, point->row);
+	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
+	for (struct nest_span *span; (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
+		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process : span->heap;
+		struct live *live = &matching->annotated[place];
+		struct live_cell *cell = live_find(live, span->address);
+		uint64_t address = span->address;
+		allocation_end(matching, span->row, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		if (cell && cell->current == span->row && cell->other == HEAP_NONE && !process->keeps_history && live != point->live)
+			live_remove(live, cell);
+		nest_at(&process->nest, address, row_is_live, matching);
+	}
+}
+
 /* ---- points ---- */
 
 static void point_begin(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	uint32_t id = allocation_add(matching, point);
-	struct live_cell *cell = live_add(&process->live, point->address);
+	struct nest_span *around = NULL;
+	uint32_t container = matching->is_annotation && point->live != &process->live ? container_find(matching, point, &around) : HEAP_NONE;
+	uint32_t id = allocation_add(matching, point, container != HEAP_NONE);
+	if (matching->is_annotation)
+		nest_note(matching, point, id, container, around);
+	struct live_cell *cell = live_add(point->live, point->address);
 	if (cell->other != HEAP_NONE)
 		settle_conflict(matching, cell->other, cell->current);
 	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	if (process->keeps_history)
-		matching->history[id] = (struct history){cell->current, matching->ring[id % RING_ROWS].size_bytes, point->time_ns};
+		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, matching->ring[id % RING_ROWS].size_bytes, point->time_ns};
 	cell->current = id;
 	matching->last_made[point->thread] = id;
 	struct stray stray;
 	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
 		allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
 		if (!process->keeps_history)
-			live_remove(&process->live, cell);
+			live_remove(point->live, cell);
 	}
 }
 
@@ -509,7 +656,7 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	struct live_cell *cell = live_find(&process->live, point->address);
+	struct live_cell *cell = live_find(point->live, point->address);
 	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
 	uint32_t made = matching->last_made[point->thread];
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
@@ -529,15 +676,20 @@ static void point_end(struct matching *matching, const struct point *point)
 		live_row(matching, id)->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
 		matching->last_taken[point->thread] = id;
+	bool is_around = row->flags & HEAP_AROUND && !is_older;
+	uint64_t size_bytes = row->size_bytes;
 	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
-		live_remove(&process->live, cell);
+		live_remove(point->live, cell);
+	/* What grows where it is keeps what lies in it. */
+	if (is_around && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
+		nested_end(matching, point, size_bytes);
 }
 
-/* Everything that lies in a heap ends with it. Destroying heaps is rare enough for a look at every block. */
+/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every block. */
 static void point_destroy(struct matching *matching, const struct point *point)
 {
-	struct live *live = &matching->processes[point->process].live;
+	struct live *live = point->live;
 	uint32_t heap = point->block->heap[point->row], site = site_of(matching, point->block, point->row);
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
@@ -549,16 +701,22 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		if (cell->other != HEAP_NONE)
 			settle_conflict(matching, cell->other, cell->current);
 		cell->other = HEAP_NONE;
+		struct point block = *point;
+		uint64_t size_bytes = row->size_bytes;
+		bool is_around = row->flags & HEAP_AROUND;
+		block.address = cell->address;
 		allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		if (is_around)
+			nested_end(matching, &block, size_bytes);
 	}
+	if (live != &matching->processes[point->process].live && !matching->processes[point->process].keeps_history)
+		live_fini(live);
 }
 
-static void process_end(struct matching *matching, uint32_t id, bool is_open)
+static void live_end(struct matching *matching, struct live *live, int64_t end_ns, bool is_open)
 {
-	struct matching_process *process = &matching->processes[id];
-	int64_t end_ns = matching->table->processes[id].end_ns;
-	for (size_t i = 0; process->live.cells && i < (size_t)1 << process->live.bits; i++) {
-		struct live_cell *cell = &process->live.cells[i];
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		struct live_cell *cell = &live->cells[i];
 		if (!cell->address)
 			continue;
 		if (cell->other != HEAP_NONE)
@@ -567,6 +725,20 @@ static void process_end(struct matching *matching, uint32_t id, bool is_open)
 		if (!is_open && is_live(matching, cell->current))
 			allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
 	}
+}
+
+static void process_end(struct matching *matching, uint32_t id, bool is_open)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	struct matching_process *process = &matching->processes[id];
+	int64_t end_ns = matching->table->processes[id].end_ns;
+	live_end(matching, &process->live, end_ns, is_open);
+	for (uint32_t heap = 0; matching->annotated && heap < dictionary->heap_count; heap++)
+		if (dictionary->heaps[heap].process == id)
+			live_end(matching, &matching->annotated[heap], end_ns, is_open);
+	if (matching->annotated)
+		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
+	nest_fini(&process->nest);
 	if (!process->keeps_history)
 		live_fini(&process->live);
 }
@@ -600,14 +772,24 @@ static uint64_t address_at(const struct trace_block *block, const struct heap_pl
 	return is_taken ? block->previous[at->row] : block->address[at->row];
 }
 
+/* Where blocks are that the point's function tells of. */
+static struct live *live_of(const struct matching *matching, const struct point *point)
+{
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row], known = matching->table->dictionary->heap_count;
+	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count || !matching->is_annotation[entry])
+		return &matching->processes[point->process].live;
+	return &matching->annotated[heap < known ? heap : known + point->process];
+}
+
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
 {
-	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
+	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
 	if (at->time_ns >= matching->next_moment_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
 	point.address = address_at(block, at);
+	point.live = live_of(matching, &point);
 	switch (at->kind) {
 	case HEAP_POINT_BEGIN:
 		point_begin(matching, &point);
@@ -711,6 +893,25 @@ static void matching_read_processes(struct matching *matching)
 	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
 }
 
+static void matching_read_annotations(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	size_t heaps = dictionary->heap_count, size = heaps * sizeof(*matching->table->inside);
+	bool has_annotations = false;
+	matching->table->inside = memory_resize(NULL, heaps, sizeof(*matching->table->inside));
+	memset(matching->table->inside, 0xff, size);
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		has_annotations |= dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+	if (!has_annotations)
+		return;
+	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		matching->is_annotation[i] = dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
+	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
+	memset(matching->inherited, 0xff, size);
+}
+
 /* Address space for the most rows that can come; the kernel gives memory as they do. */
 static struct history *history_reserve(size_t count)
 {
@@ -739,6 +940,7 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	matching_read_gaps(matching);
 	matching_read_ends(matching);
 	matching_read_processes(matching);
+	matching_read_annotations(matching);
 	matching->next_moment_ns = INT64_MIN;
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
@@ -762,8 +964,9 @@ static void matching_find_peak(struct matching *matching)
 	table->peak = matching->level.peak;
 	if (!matching->level.has_gone_back)
 		return;
-	heap_filter_init(&all);
+	heap_filter_init_for(&all, table);
 	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
+	heap_filter_fini(&all);
 }
 
 static void matching_finish(struct matching *matching)
@@ -774,6 +977,8 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			process_end(matching, i, true);
+	if (table->nested_count)
+		site_add(matching, (struct heap_site){0, HEAP_OVERHEAD});
 	while (matching->written < table->count)
 		ring_write(matching);
 	for (uint32_t group = 0; group < table->groups.count; group++)
@@ -784,8 +989,16 @@ static void matching_finish(struct matching *matching)
 
 static void matching_fini(struct matching *matching)
 {
-	for (uint32_t i = 0; i < matching->table->dictionary->process_count; i++)
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		live_fini(&matching->processes[i].live);
+		nest_fini(&matching->processes[i].nest);
+	}
+	for (uint32_t i = 0; matching->annotated && i < dictionary->heap_count + dictionary->process_count; i++)
+		live_fini(&matching->annotated[i]);
+	free(matching->annotated);
+	free(matching->inherited);
+	free(matching->is_annotation);
 	for (uint32_t group = 0; matching->survivors && group < matching->most / PACK_ROWS + 1; group++)
 		free(matching->survivors[group]);
 	if (matching->history)
@@ -844,5 +1057,6 @@ void heap_table_free(struct heap_table *table)
 	free(table->is_damaged);
 	free(table->sites);
 	free(table->processes);
+	free(table->inside);
 	free(table);
 }
