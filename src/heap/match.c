@@ -57,6 +57,7 @@ struct copy {
 struct stray {
 	int64_t time_ns;
 	uint64_t address;
+	const struct live *live;
 	uint32_t process, thread;
 	uint32_t site;
 	uint8_t end;
@@ -389,7 +390,7 @@ static void stray_add(struct matching *matching, const struct point *point, unsi
 {
 	strays_expire(matching, point->time_ns);
 	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
-	matching->strays[matching->stray_count++] = (struct stray){point->time_ns, point->address, point->process, point->thread,
+	matching->strays[matching->stray_count++] = (struct stray){point->time_ns, point->address, point->live, point->process, point->thread,
 								   site_of(matching, point->block, point->row), (uint8_t)end};
 }
 
@@ -401,7 +402,7 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
 	strays_expire(matching, point->time_ns);
 	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
 		struct stray *stray = &matching->strays[i];
-		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->process != point->process ||
+		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->live != point->live ||
 		    stray->thread == point->thread)
 			continue;
 		*taken = *stray;
@@ -604,8 +605,9 @@ static void nested_end(struct matching *matching, const struct point *point, uin
 		struct live_cell *cell = live_find(live, span->address);
 		uint64_t address = span->address;
 		allocation_end(matching, span->row, HEAP_END_DESTROY, point->time_ns, site, point->thread);
-		if (cell && cell->current == span->row && cell->other == HEAP_NONE && !process->keeps_history && live != point->live)
-			live_remove(live, cell);
+		/* Its own end may come still. */
+		if (cell && cell->current == span->row)
+			cell->other = span->row;
 		nest_at(&process->nest, address, row_is_live, matching);
 	}
 }
@@ -653,6 +655,12 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	return cell->current;
 }
 
+/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has begun. */
+static bool has_ended_before(const struct live_cell *cell)
+{
+	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
+}
+
 static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -661,6 +669,10 @@ static void point_end(struct matching *matching, const struct point *point)
 	uint32_t made = matching->last_made[point->thread];
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
 	matching->last_made[point->thread] = HEAP_NONE;
+	if (!row && has_ended_before(cell)) {
+		cell->other = HEAP_NONE;
+		return;
+	}
 	if (!row) {
 		/* What a realloc took need not be in a sample. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;

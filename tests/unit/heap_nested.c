@@ -238,6 +238,23 @@ static void test_told_before(void **state)
 	assert_int_equal(table->processes[process].live_bytes, 5);
 }
 
+/* Within the allocator's free it tells of its own, when the block around has ended already. */
+static void test_told_after(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		take(pool, 100 * i + 19, 0x10000, 112);
+		scene_alloc(&scene, thread, 100 * i + 20, 0x10000, 100);
+		scene_free(&scene, thread, 100 * i + 30, 0x10000);
+		give(pool, 100 * i + 31, 0x10000);
+	}
+	build();
+	assert_int_equal(table->nested_count, 3);
+	look(HEAP_NESTING_ALL, NULL);
+	TOTALS(6, 3 * 212);
+	OUTSTANDING(0, 0);
+}
+
 static void test_destroy(void **state)
 {
 	(void)state;
@@ -362,7 +379,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_pool), TEST(test_two_levels), TEST(test_end_of_the_outer_block), TEST(test_told_before), TEST(test_destroy),
+		TEST(test_pool), TEST(test_two_levels), TEST(test_end_of_the_outer_block), TEST(test_told_before), TEST(test_told_after), TEST(test_destroy),
 		TEST(test_old_outer_block), TEST(test_fork), cmocka_unit_test(test_starts), cmocka_unit_test(test_spans),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
