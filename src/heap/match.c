@@ -45,6 +45,7 @@ enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, GROUP_WORDS = PACK_ROWS / 64,
        PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
+#define INHERITED_UNKNOWN (TRACE_NONE - 1)
 #define SIZE_BYTES_MAX ((UINT64_C(1) << 48) - 1)
 
 /* An inherited block that a child gave back. */
@@ -72,6 +73,7 @@ static uint32_t slack_of(uint64_t size_bytes, uint64_t usable_bytes)
 struct matching_process {
 	struct live live;
 	struct nest nest;             /* when there are annotated heaps */
+	uint32_t first_heap;          /* likewise: of its heaps, or TRACE_NONE */
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
 	bool keeps_history;
 	uint64_t left_count, left_bytes; /* of what it inherited */
@@ -141,7 +143,8 @@ struct matching {
 	struct level level;
 	bool *is_annotation;          /* by entry: blocks are those of an annotated heap; NULL when no entry is */
 	struct live *annotated;       /* by heap, and then by process: of heaps that are not known */
-	uint32_t *inherited;          /* by heap: its parent's; HEAP_NONE: not looked for */
+	uint32_t *inherited;          /* by heap: its parent's, TRACE_NONE: none, INHERITED_UNKNOWN: not looked for */
+	uint32_t *next_heap;          /* by heap: the next one of its process, or TRACE_NONE */
 };
 
 /* One point, unpacked. */
@@ -437,16 +440,16 @@ static uint32_t history_find(const struct matching *matching, const struct live 
 	return HEAP_NONE;
 }
 
-/* The heap of a process's parent with that heap's handle, one with its name if there is one; TRACE_NONE: none. */
+/* The heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
 static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	uint32_t *found = &matching->inherited[heap];
-	for (uint32_t i = 0; *found == HEAP_NONE && i < dictionary->heap_count; i++)
-		if (dictionary->heaps[i].process == parent && dictionary->heaps[i].handle == dictionary->heaps[heap].handle &&
-		    !strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name))
-			*found = i;
-	return *found;
+	uint32_t *found = &matching->inherited[heap], i = matching->processes[parent].first_heap;
+	if (*found != INHERITED_UNKNOWN)
+		return *found;
+	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle || strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
+		i = matching->next_heap[i];
+	return *found = i;
 }
 
 /* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
@@ -745,9 +748,8 @@ static void process_end(struct matching *matching, uint32_t id, bool is_open)
 	struct matching_process *process = &matching->processes[id];
 	int64_t end_ns = matching->table->processes[id].end_ns;
 	live_end(matching, &process->live, end_ns, is_open);
-	for (uint32_t heap = 0; matching->annotated && heap < dictionary->heap_count; heap++)
-		if (dictionary->heaps[heap].process == id)
-			live_end(matching, &matching->annotated[heap], end_ns, is_open);
+	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE; heap = matching->next_heap[heap])
+		live_end(matching, &matching->annotated[heap], end_ns, is_open);
 	if (matching->annotated)
 		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
 	nest_fini(&process->nest);
@@ -908,10 +910,10 @@ static void matching_read_processes(struct matching *matching)
 static void matching_read_annotations(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	size_t heaps = dictionary->heap_count, size = heaps * sizeof(*matching->table->inside);
+	size_t heaps = dictionary->heap_count;
 	bool has_annotations = false;
 	matching->table->inside = memory_resize(NULL, heaps, sizeof(*matching->table->inside));
-	memset(matching->table->inside, 0xff, size);
+	memset(matching->table->inside, 0xff, heaps * sizeof(*matching->table->inside));
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
 		has_annotations |= dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
 	if (!has_annotations)
@@ -921,7 +923,15 @@ static void matching_read_annotations(struct matching *matching)
 		matching->is_annotation[i] = dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
 	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
 	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
-	memset(matching->inherited, 0xff, size);
+	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		matching->processes[i].first_heap = TRACE_NONE;
+	for (uint32_t i = dictionary->heap_count; i-- > 0;) {
+		struct matching_process *process = &matching->processes[dictionary->heaps[i].process];
+		matching->inherited[i] = INHERITED_UNKNOWN;
+		matching->next_heap[i] = process->first_heap;
+		process->first_heap = i;
+	}
 }
 
 /* Address space for the most rows that can come; the kernel gives memory as they do. */
@@ -1010,6 +1020,7 @@ static void matching_fini(struct matching *matching)
 		live_fini(&matching->annotated[i]);
 	free(matching->annotated);
 	free(matching->inherited);
+	free(matching->next_heap);
 	free(matching->is_annotation);
 	for (uint32_t group = 0; matching->survivors && group < matching->most / PACK_ROWS + 1; group++)
 		free(matching->survivors[group]);
