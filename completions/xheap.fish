@@ -81,6 +81,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o top -x -d 'The first 
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o range -x -d 'Allocations that began from T1 to T2'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o inclusive -d 'With -frames: functions anywhere on the stacks'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o heaps -d 'One row per heap'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o innermost -d 'Blocks in place of those that they lie in'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o tree -d 'Who called whom'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o callers -x -d 'Who called FUNCTION'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o chains -d 'Blocks that grew by realloc'

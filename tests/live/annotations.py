@@ -89,6 +89,18 @@ def check_arena(name):
     expect("arena's callers", {frame["symbol"].split("(")[0] for row in rows for frame in row["stack"]} >= {"arena_alloc", "main"}, True)
 
 
+def check_index(trace):
+    """What is kept in an index is what was found."""
+    questions = [("-stacks", "-heaps"), ("-stacks", "-innermost"), ("-stacks", "-heap", "objects"), ("-frames", "-by", "heap")]
+    answers = [report(trace, *question) for question in questions]
+    os.environ["XHEAP_INDEX_EVENTS"] = "1"
+    for _ in range(2):
+        for question, answer in zip(questions, answers):
+            expect(f"{question} with an index", report(trace, *question), answer)
+    del os.environ["XHEAP_INDEX_EVENTS"]
+    expect("an index", pathlib.Path(f"{trace}.index").exists(), True)
+
+
 def check_pool(name):
     trace, _ = record(name)
     cells, = heaps(trace)["cells"]
@@ -109,6 +121,7 @@ def check_slab(name):
     expect("slab's objects lie in its pages", objects["inside"], pages["heap"])
     overhead, = check_sums(trace)
     expect("slab's overhead", numbers(overhead, "outstanding_count", "outstanding_bytes"), (2, 8192 - 19 * 128 - 100))
+    check_index(trace)
     protect, = [row for row in csv.DictReader(run(XHEAP, "dump", trace, "--events", "--format", "csv").splitlines()) if row["action"] == "Protect"]
     expect("protect", (protect["size"], protect["args"].split(";")[-1], bool(protect["stack_id"])), ("4096", "protection=1", True))
 
