@@ -239,6 +239,8 @@ static void json_doubts(struct json *json, const struct report *report)
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
 	if (is_sample(report))
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
+	if (dictionary->statistics.heapless)
+		json_count(json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(json, "unknown_frees", table->unknown_frees);
 	json_count(json, "order_conflicts", table->order_conflicts);
 	json_count(json, "failed", dictionary->failed_count);
@@ -501,6 +503,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
 	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
+	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    is_attached(trace_dictionary(report->source->trace)) ? " (of blocks from before the recording)"

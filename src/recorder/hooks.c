@@ -294,6 +294,7 @@ static struct heap_place *heap_place_find(struct thread *thread, const struct ho
 		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);
 		return index == REGION_HEAP_NONE ? 0 : place;
 	}
+	__atomic_fetch_add(&recorder->region->heaps_refused, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -1121,7 +1121,7 @@ static void logger_end(struct logger *logger)
 	struct trace_statistics statistics = {.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
 					      .buffers_written = totals.buffers_written, .buffer_size = logger->options->buffer_size,
 					      .peak_buffers = totals.peak_buffers, .suppressed = totals.suppressed,
-					      .unwatched = totals.unwatched};
+					      .unwatched = totals.unwatched, .heapless = totals.heapless};
 	drain_free(logger->drain);
 	int error = writer_flush(logger->writer, &logger->diag);
 	statistics.logger_cpu_ns = cpu_ns();

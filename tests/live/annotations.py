@@ -175,6 +175,18 @@ def check_renamed():
     expect("without a name", [numbers(row, *ALL) for row in unnamed], [(1, 3, 1, 3)])
 
 
+def check_many():
+    """What finds no room is still recorded, and the report says so."""
+    trace, _ = record("annotated", "many")
+    found = report(trace, "-totals")
+    # The C library's own blocks may be there, too.
+    expect("many", found["totals"]["total_bytes"] >= 640000, True)
+    named = sum(row["total_count"] for row in heaps(trace)["one of many"])
+    missing = 40000 - named
+    print(f"many: {named} heaps, {missing} without, told of: {found.get('events_without_heap')}")
+    expect("many: told of", found.get("events_without_heap", 0) >= missing > 0 and named >= 4096, True)
+
+
 def check_plugin():
     run("cc", "-std=c11", "-O2", *STRICT, "-shared", "-fPIC", SOURCE / "tests/live/programs/annotated_plugin.c", "-o", "annotated_plugin.so")
     trace, _ = record("annotated", "plugin", "./annotated_plugin.so")
@@ -231,7 +243,7 @@ def check_kinds_of_stacks():
 def main():
     check_examples()
     build("annotated", C11, "-O2", "-I", SOURCE / "tests/live/programs", source=SOURCE / "tests/live/programs/annotated.c", strict=False)
-    for check in (check_threads, check_fork, check_renamed, check_plugin, check_malloc, check_attach, check_jump, check_kinds_of_stacks):
+    for check in (check_threads, check_fork, check_renamed, check_many, check_plugin, check_malloc, check_attach, check_jump, check_kinds_of_stacks):
         check()
     print("\n".join(complaints) or "all numbers are as they must be")
     return bool(complaints)

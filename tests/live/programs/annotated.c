@@ -5,6 +5,7 @@
  *     threads N   N threads, each with a pool in a block of its own, and one that they share
  *     fork        a child goes on with its parent's pool
  *     renamed     one address is two heaps in turn, again and again
+ *     many        more heaps than there is room for
  *     plugin P    in a library that is loaded later
  *     wait        once before anybody looks, and once after a line of input
  *     jump        a malloc that is left by longjmp, then calls as ever
@@ -97,6 +98,17 @@ static void run_renamed(void)
 	xheap_heap_alloc(&shared_used, shared, 3);
 }
 
+/* Slowly at first, so that room is made for those that there can be. */
+static void run_many(void)
+{
+	for (size_t i = 0; i < 40000; i++) {
+		xheap_heap_create(&shared[16 * i], "one of many");
+		xheap_heap_alloc(&shared[16 * i], &shared[16 * i], 16);
+		if (i % 1000 == 0)
+			usleep(20000);
+	}
+}
+
 static void run_plugin(const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW);
@@ -170,6 +182,8 @@ int main(int argc, char **argv)
 		run_fork();
 	else if (!strcmp(way, "renamed"))
 		run_renamed();
+	else if (!strcmp(way, "many"))
+		run_many();
 	else if (!strcmp(way, "plugin") && argc > 2)
 		run_plugin(argv[2]);
 	else if (!strcmp(way, "wait"))
