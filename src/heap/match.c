@@ -127,7 +127,7 @@ struct matching {
 	struct survivors **survivors; /* by group */
 	struct history *history;      /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
-	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
+	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE; then the same of annotated heaps' events */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site that was asked for last */
@@ -617,6 +617,19 @@ static void nested_end(struct matching *matching, const struct point *point, uin
 
 /* ---- points ---- */
 
+/* What a pool tells between two calls of an allocator does not come between them, nor the other way round. */
+static uint32_t *last_made(struct matching *matching, const struct point *point)
+{
+	bool is_annotated = point->live != &matching->processes[point->process].live;
+	return &matching->last_made[point->thread + (is_annotated ? matching->table->dictionary->thread_count : 0)];
+}
+
+/* What comes with each call of a pool that threads share. */
+static bool is_aside(uint8_t kind)
+{
+	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
+}
+
 static void point_begin(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -632,7 +645,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, matching->ring[id % RING_ROWS].size_bytes, point->time_ns};
 	cell->current = id;
-	matching->last_made[point->thread] = id;
+	*last_made(matching, point) = id;
 	struct stray stray;
 	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
 		allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
@@ -669,9 +682,9 @@ static void point_end(struct matching *matching, const struct point *point)
 	struct matching_process *process = &matching->processes[point->process];
 	struct live_cell *cell = live_find(point->live, point->address);
 	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
-	uint32_t made = matching->last_made[point->thread];
+	uint32_t made = *last_made(matching, point);
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
-	matching->last_made[point->thread] = HEAP_NONE;
+	*last_made(matching, point) = HEAP_NONE;
 	if (!row && has_ended_before(cell)) {
 		cell->other = HEAP_NONE;
 		return;
@@ -812,7 +825,8 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		point_end(matching, &point);
 		break;
 	case HEAP_POINT_NONE:
-		matching->last_made[point.thread] = HEAP_NONE;
+		if (!is_aside(block->kind[at->row]))
+			*last_made(matching, &point) = HEAP_NONE;
 		if (block->kind[at->row] == EVENT_DESTROY)
 			point_destroy(matching, &point);
 		break;
@@ -953,8 +967,8 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	table->sample_bytes = heap_sample_bytes(table->dictionary);
 	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
 	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
-	matching->last_made = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_made));
-	memset(matching->last_made, 0xff, table->dictionary->thread_count * sizeof(*matching->last_made));
+	matching->last_made = memory_resize(NULL, 2 * (size_t)table->dictionary->thread_count, sizeof(*matching->last_made));
+	memset(matching->last_made, 0xff, 2 * (size_t)table->dictionary->thread_count * sizeof(*matching->last_made));
 	matching->last_taken = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_taken));
 	memset(matching->last_taken, 0xff, table->dictionary->thread_count * sizeof(*matching->last_taken));
 	matching->site_notes = memory_resize(NULL, (size_t)table->dictionary->node_count + 1, sizeof(*matching->site_notes));

@@ -133,6 +133,9 @@ def check_examples():
         check(name)
         build(f"{name}.cpp", CPP17, "-O0")
         check(f"{name}.cpp")
+    build("arena.off", C11, "-O2", "-DXHEAP_HEAP_OFF")
+    plain, told = (report(record(name)[0], "-totals")["totals"] for name in ("arena.off", "arena"))
+    expect("annotations change no total", {key: told[key] for key in told if key != "peak_at_us"}, {key: plain[key] for key in plain if key != "peak_at_us"})
     if shutil.which("clang"):
         for name, check in checks.items():
             build(f"{name}.clang", ["clang", "-std=c11", "-D_GNU_SOURCE"], "-O2")

@@ -255,6 +255,21 @@ static void test_told_after(void **state)
 	OUTSTANDING(0, 0);
 }
 
+/* What is told of a pool does not come between malloc and free, and a lock not between a pool's. */
+static void test_temporary(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, thread, 10, 0x10000, 100);
+	take(pool, 11, 0x10000, 8);
+	tell(pool, FUNCTION_HEAP_UNLOCK);
+	scene_event(&scene, thread, EVENT_UNLOCK, 12);
+	give(pool, 13, 0x10000);
+	scene_free(&scene, thread, 14, 0x10000);
+	build();
+	look(HEAP_NESTING_ALL, NULL);
+	assert_int_equal(window.totals.temporary_count, 2);
+}
+
 static void test_destroy(void **state)
 {
 	(void)state;
@@ -379,7 +394,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_pool), TEST(test_two_levels), TEST(test_end_of_the_outer_block), TEST(test_told_before), TEST(test_told_after), TEST(test_destroy),
+		TEST(test_pool), TEST(test_two_levels), TEST(test_end_of_the_outer_block), TEST(test_told_before), TEST(test_told_after), TEST(test_temporary), TEST(test_destroy),
 		TEST(test_old_outer_block), TEST(test_fork), cmocka_unit_test(test_starts), cmocka_unit_test(test_spans),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
