@@ -988,7 +988,7 @@ SAMPLED_FREE(delete_sized_aligned)
 
 /* ---- xheap/heap.h: nothing is called, something has happened ---- */
 
-/* What a call tells. flags and lost are as of a heap function; the size of what is no block is no block's. */
+/* What a call tells: its event, but for the time and the heap. */
 struct annotation {
 	uint64_t heap;
 	struct event event;
