@@ -4,7 +4,7 @@
  *
  * A program that was written from the documentation of these calls compiles against this header and links with -lxheap. What differs here:
  * docs/heaptrace.md, member by member. Every call may be made by any thread; none prints or ends the program. A WCHAR is a wchar_t, of 4
- * bytes; offsets are bytes. A session outlives the program that starts it. Its trace is read with the command xheap.
+ * bytes; offsets are bytes. A session outlives the program that starts it. Its trace is read with xheap.h, or the command xheap.
  */
 #ifndef XHEAP_HEAPTRACE_H
 #define XHEAP_HEAPTRACE_H

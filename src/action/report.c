@@ -195,6 +195,44 @@ void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 		fprintf(out, "    %s of them found no room in the file or on its disk\n", text_count(dictionary->unwritten_events).data);
 }
 
+uint32_t report_thread_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		count += dictionary->threads[i].tid != TRACE_TID_NONE;
+	return count;
+}
+
+/* What the next option from *at on says about earlier blocks that are not known, or NULL. */
+static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
+{
+	while (*at < dictionary->option_count) {
+		const struct trace_option *option = &dictionary->options[(*at)++];
+		if (!strcmp(option->name, TRACE_OPTION_EARLIER_MISSING))
+			return option->value;
+	}
+	return NULL;
+}
+
+static void text_missing(FILE *out, const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0;
+	for (const char *text; (text = missing_next(dictionary, &at));)
+		fprintf(out, "  %s\n", text);
+}
+
+void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0;
+	const char *text = missing_next(dictionary, &at);
+	if (!text)
+		return;
+	json_begin_array(json, name);
+	for (; text; text = missing_next(dictionary, &at))
+		json_text(json, NULL, text);
+	json_end_array(json);
+}
+
 /* Whether the processes ran already when the recording began. */
 static bool is_attached(const struct trace_dictionary *dictionary)
 {
@@ -247,6 +285,7 @@ static void json_doubts(struct json *json, const struct report *report)
 	json_begin_object(json, "earlier");
 	json_count(json, "count", window->earlier_count);
 	json_count(json, "bytes", window->earlier_bytes);
+	report_json_missing(json, "missing", dictionary);
 	json_end_object(json);
 	json_begin_object(json, "uncertain");
 	json_count(json, "count", window->uncertain_count);
@@ -511,6 +550,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
+	text_missing(out, dictionary);
 	text_without_symbols(report, out);
 }
 

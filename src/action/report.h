@@ -50,6 +50,12 @@ struct text report_bytes(const struct action_source *source, uint64_t bytes);
 /** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
 void report_text_doubts(const struct report *report, FILE *out);
 
+/** Threads, without rows that are none. */
+uint32_t report_thread_count(const struct trace_dictionary *dictionary);
+
+/** Which blocks from before an attach are not known, and why: as an array of the open object with this name, unless all are known. */
+void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary);
+
 /** Events and stacks that are missing from a trace. */
 struct report_losses {
 	uint64_t events, stacks;

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The documented calls over sessions: starting and changing sets is the command's work (xheap start, xheap update), the rest is said to the
- * session's logger directly. Nothing is remembered here: a handle is the logger's process id, so that any program can use it.
+ * The documented calls, over those of xheap.h. Nothing is remembered here: a handle is the logger's process id, so that any program can use it.
  */
 #include "xheap/heaptrace.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "region/layout.h"
-#include "session/control.h"
-#include "session/directory.h"
+#include "api/api.h"
+#include "api/launch.h"
 
-#define API __attribute__((visibility("default")))
-
-enum { NAME_BYTES = 1024, PATH_BYTES = 4096, ANSWER_MS = 10000, STACK_IDS_MAX = 256, PIDS_MAX = 256, WORDS_MAX = 32, KIB_DEFAULT = 64, KIB_MIN = 64,
-       KIB_MAX = 1024, BUFFERS_MIN_DEFAULT = 32, BUFFERS_MAX_DEFAULT = 1024, BUFFERS_MAX = 65536, FLUSH_SECONDS = 1 };
+enum { NAME_BYTES = 1024, PATH_BYTES = 4096, STACK_IDS_MAX = 256, PIDS_MAX = 256, MERGE_MAX = 26, KIB_DEFAULT = 64, KIB_MIN = 64, KIB_MAX = 1024,
+       BUFFERS_MIN_DEFAULT = 32, BUFFERS_MAX_DEFAULT = 1024, BUFFERS_MAX = 65536, FLUSH_SECONDS = 1 };
 
 _Static_assert(sizeof(EVENT_TRACE_PROPERTIES) == 120 && sizeof(WNODE_HEADER) == 48 && sizeof(STACK_TRACING_EVENT_ID) == 24, "as documented");
 
@@ -87,52 +76,54 @@ static bool widen(WCHAR *to, size_t most, const char *from)
 	return !*from;
 }
 
+/* ---- errors ---- */
+
+static const struct { int error; ULONG shown; } errors[] = {
+	{EINVAL, ERROR_INVALID_PARAMETER}, {ESRCH, ERROR_INVALID_PARAMETER}, {EPERM, ERROR_ACCESS_DENIED}, {EACCES, ERROR_ACCESS_DENIED},
+	{ENOENT, ERROR_FILE_NOT_FOUND}, {ENOTDIR, ERROR_PATH_NOT_FOUND}, {ENAMETOOLONG, ERROR_BAD_PATHNAME}, {EEXIST, ERROR_ALREADY_EXISTS},
+	{ENOMEM, ERROR_OUT_OF_MEMORY}, {E2BIG, ERROR_NO_SYSTEM_RESOURCES}, {ENOSPC, ERROR_DISK_FULL},
+};
+
+static ULONG shown(int status, const xheap_error *error)
+{
+	if (status >= 0)
+		return ERROR_SUCCESS;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+		if (errors[i].error == error->system_error)
+			return errors[i].shown;
+	return ERROR_GEN_FAILURE;
+}
+
 /* ---- sessions ---- */
 
-struct found { TRACEHANDLE handle; char name[NAME_BYTES]; bool is_there; };
+struct found { TRACEHANDLE handle; char name[NAME_BYTES]; };
 
-static bool state_of(int socket, struct control_message *state)
+static int look_at(void *user, const char *name, int is_alive)
 {
-	struct control_message message = {.kind = CONTROL_QUERY};
-	bool has_state = false;
-	if (!control_send(socket, &message))
-		return false;
-	while (control_receive(socket, &message, ANSWER_MS) > 0) {
-		if (message.kind == CONTROL_STATE) {
-			*state = message;
-			has_state = true;
-		}
-		if (message.kind == CONTROL_DONE)
-			return has_state;
-	}
-	return false;
-}
-
-static void look_at(void *cookie, const char *name)
-{
-	struct found *found = cookie;
-	struct control_message state;
-	int socket = found->is_there ? -1 : session_connect(name, &(struct diag){""});
-	if (socket < 0)
-		return;
-	if (state_of(socket, &state) && (TRACEHANDLE)state.pid == found->handle) {
+	struct found *found = user;
+	xheap_session *session;
+	xheap_session_state *state = NULL;
+	if (!is_alive || xheap_session_open(name, NULL, &session, NULL) != XHEAP_OK)
+		return 0;
+	bool is_it = xheap_session_query(session, &state, NULL) == XHEAP_OK && (TRACEHANDLE)state->logger_pid == found->handle;
+	if (is_it)
 		snprintf(found->name, sizeof(found->name), "%s", name);
-		found->is_there = true;
-	}
-	close(socket);
+	xheap_session_state_free(state);
+	xheap_session_close(session);
+	return is_it;
 }
 
-/* The session's name: as given, else that of the handle. */
-static ULONG find(TRACEHANDLE handle, LPCWSTR given, char name[NAME_BYTES])
+/* Open the session: as given, else that of the handle. */
+static ULONG open_session(TRACEHANDLE handle, LPCWSTR given, xheap_session **session)
 {
 	struct found found = {.handle = handle};
-	if (given)
-		return narrow(name, NAME_BYTES, given, NAME_BYTES) ? ERROR_SUCCESS : ERROR_INVALID_PARAMETER;
-	if (!handle)
+	if (!given && !handle)
 		return ERROR_INVALID_PARAMETER;
-	session_each(look_at, &found);
-	memcpy(name, found.name, NAME_BYTES);
-	return found.is_there ? ERROR_SUCCESS : ERROR_WMI_INSTANCE_NOT_FOUND;
+	if (given && !narrow(found.name, NAME_BYTES, given, NAME_BYTES))
+		return ERROR_INVALID_PARAMETER;
+	if (!given && !xheap_session_each(look_at, &found))
+		return ERROR_WMI_INSTANCE_NOT_FOUND;
+	return xheap_session_open(found.name, NULL, session, NULL) == XHEAP_OK ? ERROR_SUCCESS : ERROR_WMI_INSTANCE_NOT_FOUND;
 }
 
 static ULONG check_properties(const EVENT_TRACE_PROPERTIES *properties)
@@ -154,141 +145,76 @@ static ULONG narrow_count(uint64_t count)
 }
 
 /* What the session has, for the caller. ERROR_MORE_DATA: a name did not fit. */
-static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const char *name, const struct control_message *state)
+static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state)
 {
 	enum { KIB = 1024 };
 	static const int64_t hundred_ns_from_1601 = 116444736000000000;
-	const struct control_state *session = &state->state;
 	bool in_kib = properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE, fits = true;
 	size_t most;
 	WCHAR *text;
-	properties->Wnode.HistoricalContext = (ULONG64)state->pid;
-	properties->Wnode.TimeStamp.QuadPart = session->started_realtime_ns / 100 + hundred_ns_from_1601;
+	properties->Wnode.HistoricalContext = (ULONG64)state->logger_pid;
+	properties->Wnode.TimeStamp.QuadPart = state->started_realtime_ns / 100 + hundred_ns_from_1601;
 	properties->Wnode.Guid = HeapGuid;
 	properties->Wnode.Flags = WNODE_FLAG_TRACED_GUID;
-	properties->BufferSize = session->buffer_size / KIB;
-	properties->MinimumBuffers = session->buffer_min;
-	properties->MaximumBuffers = session->buffer_max;
-	properties->MaximumFileSize = narrow_count(session->max_file_bytes / (in_kib ? KIB : KIB * KIB));
+	properties->BufferSize = state->buffer_bytes / KIB;
+	properties->MinimumBuffers = state->min_buffers;
+	properties->MaximumBuffers = state->max_buffers;
+	properties->MaximumFileSize = narrow_count(state->max_file_bytes / (in_kib ? KIB : KIB * KIB));
 	properties->LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
 	properties->FlushTimer = FLUSH_SECONDS;
 	properties->EnableFlags = 0;
-	properties->NumberOfBuffers = session->buffers_now;
-	properties->FreeBuffers = session->buffers_free;
-	properties->EventsLost = narrow_count(session->lost);
-	properties->BuffersWritten = narrow_count(session->buffers_written);
+	properties->NumberOfBuffers = state->buffers;
+	properties->FreeBuffers = state->free_buffers;
+	properties->EventsLost = narrow_count(state->lost_events);
+	properties->BuffersWritten = narrow_count(state->buffers_written);
 	properties->LogBuffersLost = properties->RealTimeBuffersLost = 0;
-	properties->LoggerThreadId = (HANDLE)(uintptr_t)state->pid;
+	properties->LoggerThreadId = (HANDLE)(uintptr_t)state->logger_pid;
 	if ((text = name_at(properties, properties->LoggerNameOffset, &most)))
 		fits &= widen(text, properties->LogFileNameOffset > properties->LoggerNameOffset
-				      ? (properties->LogFileNameOffset - properties->LoggerNameOffset) / sizeof(WCHAR) : most, name);
+				      ? (properties->LogFileNameOffset - properties->LoggerNameOffset) / sizeof(WCHAR) : most, state->name);
 	if ((text = name_at(properties, properties->LogFileNameOffset, &most)))
-		fits &= widen(text, most, state->text);
+		fits &= widen(text, most, state->path);
 	return fits ? ERROR_SUCCESS : ERROR_MORE_DATA;
 }
 
-/* ---- running the command ---- */
-
-extern char **environ;
-
-struct words { char *items[WORDS_MAX]; unsigned count; char room[WORDS_MAX][PATH_BYTES]; };
-
-static void add_word(struct words *words, const char *word)
+static ULONG query(xheap_session *session, EVENT_TRACE_PROPERTIES *properties)
 {
-	if (words->count + 1 >= WORDS_MAX)
-		return;
-	snprintf(words->room[words->count], PATH_BYTES, "%s", word);
-	words->items[words->count] = words->room[words->count];
-	words->items[++words->count] = NULL;
-}
-
-static void add_number(struct words *words, const char *option, uint64_t number)
-{
-	char text[32];
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-	add_word(words, option);
-	add_word(words, text);
-}
-
-/* XHEAP names another command than the one of the path. Its words about errors go nowhere: errors are told by numbers here. */
-static ULONG run(struct words *words)
-{
-	const char *command = getenv("XHEAP");
-	posix_spawn_file_actions_t actions;
-	int status;
-	pid_t pid;
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return ERROR_OUT_OF_MEMORY;
-	for (int fd = 0; fd < 3; fd++)
-		posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-	int error = posix_spawnp(&pid, command && *command ? command : "xheap", &actions, NULL, words->items, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (error)
-		return error == ENOENT ? ERROR_FILE_NOT_FOUND : error == ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_GEN_FAILURE;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return ERROR_GEN_FAILURE;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ERROR_SUCCESS : ERROR_GEN_FAILURE;
+	xheap_session_state *state;
+	xheap_error error;
+	int status = xheap_session_query(session, &state, &error);
+	ULONG result = status == XHEAP_OK ? fill(properties, state) : shown(status, &error);
+	xheap_session_state_free(state);
+	return result;
 }
 
 /* ---- what is asked for ---- */
 
-/* Whether the process can be had, as far as that is known beforehand. own: the session that may have it already. */
-static ULONG check_pid(ULONG pid, const char *own)
+static ULONG take_pids(const ULONG pids[], ULONG count, int32_t taken[PIDS_MAX], size_t *taken_count)
 {
-	char path[64], other[128];
-	if (!pid)
-		return ERROR_SUCCESS;
-	if (session_of_process((pid_t)pid, other, sizeof(other)))
-		return own && !strcmp(own, other) ? ERROR_SUCCESS : ERROR_ALREADY_EXISTS;
-	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
-	int memory = open(path, O_RDWR | O_CLOEXEC);
-	if (memory >= 0) {
-		close(memory);
-		return ERROR_SUCCESS;
-	}
-	return errno == ENOENT || errno == ESRCH ? ERROR_INVALID_PARAMETER : ERROR_ACCESS_DENIED;
-}
-
-static ULONG add_pids(struct words *words, const ULONG pids[], ULONG count, const char *own)
-{
-	char list[PATH_BYTES] = "";
-	size_t length = 0;
 	if (count && !pids)
 		return ERROR_INVALID_PARAMETER;
 	if (count > PIDS_MAX)
 		return ERROR_NO_SYSTEM_RESOURCES;
-	for (ULONG i = 0; i < count; i++) {
-		ULONG error = check_pid(pids[i], own);
-		if (error)
-			return error;
-		length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%u", i ? "," : "", pids[i]);
-		if (length >= sizeof(list))
-			return ERROR_NO_SYSTEM_RESOURCES;
-	}
-	add_word(words, "--pid");
-	add_word(words, count ? list : "0");
+	/* 0 is none. */
+	for (ULONG i = 0; i < count; i++)
+		if (pids[i])
+			taken[(*taken_count)++] = pids[i] <= INT32_MAX ? (int32_t)pids[i] : INT32_MAX;
 	return ERROR_SUCCESS;
 }
 
-/* Events that are not of the heap, or not known, are left out, as documented. */
-static ULONG add_stacks(struct words *words, const STACK_TRACING_EVENT_ID ids[], ULONG count)
+/* Events that are not of the heap, or not known, are left out, as documented. Those of heaps themselves have no stacks here. */
+static ULONG take_stacks(const STACK_TRACING_EVENT_ID ids[], ULONG count, uint32_t *stacks)
 {
-	static const struct { UCHAR type; const char *name; } kinds[] = {
-		{EVENT_TRACE_TYPE_HEAP_ALLOC, "HeapAlloc"}, {EVENT_TRACE_TYPE_HEAP_REALLOC, "HeapRealloc"}, {EVENT_TRACE_TYPE_HEAP_FREE, "HeapFree"},
-		{EVENT_TRACE_TYPE_HEAP_CREATE, "HeapCreate"}, {EVENT_TRACE_TYPE_HEAP_DESTROY, "HeapDestroy"}};
-	char list[128] = "none";
+	static const struct { UCHAR type; uint32_t stacks; } kinds[] = {
+		{EVENT_TRACE_TYPE_HEAP_ALLOC, XHEAP_STACKS_ALLOC}, {EVENT_TRACE_TYPE_HEAP_REALLOC, XHEAP_STACKS_REALLOC},
+		{EVENT_TRACE_TYPE_HEAP_FREE, XHEAP_STACKS_FREE}};
+	*stacks = XHEAP_STACKS_NONE;
 	if ((count && !ids) || count > STACK_IDS_MAX)
 		return ERROR_INVALID_PARAMETER;
-	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(*kinds); kind++)
-		for (ULONG i = 0; i < count; i++) {
-			if (ids[i].Type != kinds[kind].type || memcmp(&ids[i].EventGuid, &HeapGuid, sizeof(HeapGuid)) != 0)
-				continue;
-			snprintf(list + strlen(list), sizeof(list) - strlen(list), "+%s", kinds[kind].name);
-			break;
-		}
-	add_word(words, "--stackwalk");
-	add_word(words, list);
+	for (ULONG i = 0; i < count; i++)
+		for (size_t kind = 0; kind < sizeof(kinds) / sizeof(*kinds); kind++)
+			if (ids[i].Type == kinds[kind].type && !memcmp(&ids[i].EventGuid, &HeapGuid, sizeof(HeapGuid)))
+				*stacks |= kinds[kind].stacks;
 	return ERROR_SUCCESS;
 }
 
@@ -298,8 +224,9 @@ static ULONG within(ULONG number, ULONG low, ULONG high)
 }
 
 /* Unreasonable values are adjusted, and reported back when the properties are filled. */
-static ULONG add_properties(struct words *words, const EVENT_TRACE_PROPERTIES *properties)
+static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options)
 {
+	enum { KIB = 1024, FILE_MIN = 65536 };
 	const ULONG exclusive = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE |
 				EVENT_TRACE_BUFFERING_MODE;
 	const ULONG unsupported = EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE | EVENT_TRACE_BUFFERING_MODE |
@@ -314,168 +241,122 @@ static ULONG add_properties(struct words *words, const EVENT_TRACE_PROPERTIES *p
 		return ERROR_NOT_SUPPORTED;
 	if (!properties->LogFileNameOffset)
 		return ERROR_BAD_PATHNAME;
-	minimum = within(minimum, 2, BUFFERS_MAX);
 	ULONG maximum = properties->MaximumBuffers ? properties->MaximumBuffers : BUFFERS_MAX_DEFAULT;
-	add_number(words, "--buffer-size", within(properties->BufferSize ? properties->BufferSize : KIB_DEFAULT, KIB_MIN, KIB_MAX) * UINT64_C(1024));
-	add_number(words, "--min-buffers", minimum);
-	add_number(words, "--max-buffers", within(maximum, minimum, BUFFERS_MAX));
+	options->buffer_bytes = within(properties->BufferSize ? properties->BufferSize : KIB_DEFAULT, KIB_MIN, KIB_MAX) * KIB;
+	options->min_buffers = within(minimum, 2, BUFFERS_MAX);
+	options->max_buffers = within(maximum, options->min_buffers, BUFFERS_MAX);
 	if (properties->MaximumFileSize) {
 		uint64_t bytes = (uint64_t)properties->MaximumFileSize << (mode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
-		add_number(words, "--max-file", bytes < 65536 ? 65536 : bytes);
+		options->max_file_bytes = bytes < FILE_MIN ? FILE_MIN : bytes;
 	}
 	return ERROR_SUCCESS;
 }
 
-/* The file's directory has to be there. */
-static ULONG add_file(struct words *words, EVENT_TRACE_PROPERTIES *properties)
+static ULONG take_file(EVENT_TRACE_PROPERTIES *properties, char path[PATH_BYTES])
 {
-	char path[PATH_BYTES], folder[PATH_BYTES];
-	struct stat status;
 	size_t most;
 	const WCHAR *name = name_at(properties, properties->LogFileNameOffset, &most);
-	if (!name || !narrow(path, sizeof(path), name, most) || !path[0])
-		return ERROR_BAD_PATHNAME;
-	snprintf(folder, sizeof(folder), "%s", path);
-	char *slash = strrchr(folder, '/');
-	if (slash)
-		slash[slash == folder] = 0;
-	if (stat(slash ? folder : ".", &status) != 0 || !S_ISDIR(status.st_mode))
-		return ERROR_PATH_NOT_FOUND;
-	if (access(slash ? folder : ".", W_OK | X_OK) != 0)
-		return ERROR_ACCESS_DENIED;
-	add_word(words, "--output");
-	add_word(words, path);
-	return ERROR_SUCCESS;
+	return name && narrow(path, PATH_BYTES, name, most) && path[0] ? ERROR_SUCCESS : ERROR_BAD_PATHNAME;
 }
 
 /* ---- the calls ---- */
 
-static ULONG fill_by_name(EVENT_TRACE_PROPERTIES *properties, const char *name, TRACEHANDLE *handle)
-{
-	struct control_message state;
-	int socket = session_connect(name, &(struct diag){""});
-	if (socket < 0)
-		return ERROR_WMI_INSTANCE_NOT_FOUND;
-	bool has_state = state_of(socket, &state);
-	close(socket);
-	if (!has_state)
-		return ERROR_GEN_FAILURE;
-	if (handle)
-		*handle = (TRACEHANDLE)state.pid;
-	return fill(properties, name, &state);
-}
-
 API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[], ULONG cPids,
 				const STACK_TRACING_EVENT_ID StackTracingEventIds[], ULONG cStackTracingEventIds)
 {
-	char name[NAME_BYTES];
+	char name[NAME_BYTES], path[PATH_BYTES];
+	int32_t pids[PIDS_MAX];
+	xheap_session_options options;
+	xheap_session *session;
+	xheap_error failure;
 	if (TraceHandle)
 		*TraceHandle = 0;
 	ULONG error = TraceHandle && wszSessionName ? check_properties(Properties) : ERROR_INVALID_PARAMETER;
 	if (error)
 		return error;
-	if (!narrow(name, sizeof(name), wszSessionName, NAME_BYTES) || !session_name_is_good(name))
+	if (!narrow(name, sizeof(name), wszSessionName, NAME_BYTES))
 		return ERROR_INVALID_PARAMETER;
-	int socket = session_connect(name, &(struct diag){""});
-	if (socket >= 0) {
-		close(socket);
-		return ERROR_ALREADY_EXISTS;
-	}
-	struct words *words = calloc(1, sizeof(*words));
-	if (!words)
-		return ERROR_OUT_OF_MEMORY;
-	add_word(words, "xheap");
-	add_word(words, "start");
-	add_word(words, name);
-	error = add_properties(words, Properties);
-	error = error ? error : add_file(words, Properties);
-	error = error ? error : add_pids(words, Pids, cPids, NULL);
-	error = error ? error : add_stacks(words, StackTracingEventIds, cStackTracingEventIds);
-	error = error ? error : run(words);
-	free(words);
+	xheap_session_options_init(&options, sizeof(options));
+	options.path = path;
+	options.pids = pids;
+	error = take_properties(Properties, &options);
+	error = error ? error : take_file(Properties, path);
+	error = error ? error : take_pids(Pids, cPids, pids, &options.pid_count);
+	error = error ? error : take_stacks(StackTracingEventIds, cStackTracingEventIds, &options.stacks);
 	if (error)
 		return error;
-	error = fill_by_name(Properties, name, TraceHandle);
+	int status = xheap_session_start(name, &options, &session, &failure);
+	if (status != XHEAP_OK)
+		return shown(status, &failure);
+	error = query(session, Properties);
+	*TraceHandle = Properties->Wnode.HistoricalContext;
+	xheap_session_close(session);
 	/* It has started, whether or not its names fit. */
 	return error == ERROR_MORE_DATA ? ERROR_SUCCESS : error;
+}
+
+/* A set is replaced; none, with 0, leaves it. */
+static ULONG take_update(xheap_update *update, int32_t pids[PIDS_MAX], const ULONG Pids[], ULONG cPids,
+			 const STACK_TRACING_EVENT_ID StackTracingEventIds[], ULONG cStackTracingEventIds)
+{
+	ULONG error = ERROR_SUCCESS;
+	xheap_update_init(update, sizeof(*update));
+	update->pids = pids;
+	if (Pids || cPids) {
+		update->changes |= XHEAP_CHANGE_PIDS;
+		error = take_pids(Pids, cPids, pids, &update->pid_count);
+	}
+	if (!error && (StackTracingEventIds || cStackTracingEventIds)) {
+		update->changes |= XHEAP_CHANGE_STACKS;
+		error = take_stacks(StackTracingEventIds, cStackTracingEventIds, &update->stacks);
+	}
+	return error;
 }
 
 API ULONG WINAPI UpdateHeapTrace(PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[], ULONG cPids,
 				 const STACK_TRACING_EVENT_ID StackTracingEventIds[], ULONG cStackTracingEventIds)
 {
-	char name[NAME_BYTES];
+	int32_t pids[PIDS_MAX];
+	xheap_update update;
+	xheap_session *session;
+	xheap_error failure;
 	ULONG error = wszSessionName ? check_properties(Properties) : ERROR_INVALID_PARAMETER;
+	error = error ? error : open_session(0, wszSessionName, &session);
 	if (error)
 		return error;
-	if (!narrow(name, sizeof(name), wszSessionName, NAME_BYTES))
-		return ERROR_INVALID_PARAMETER;
-	int socket = session_connect(name, &(struct diag){""});
-	if (socket < 0)
-		return ERROR_WMI_INSTANCE_NOT_FOUND;
-	close(socket);
-	if (Properties->EnableFlags)
-		return ERROR_INVALID_FLAGS;
-	struct words *words = calloc(1, sizeof(*words));
-	if (!words)
-		return ERROR_OUT_OF_MEMORY;
-	add_word(words, "xheap");
-	add_word(words, "update");
-	add_word(words, name);
-	/* A set is replaced; none, with 0, leaves it. */
-	if (Pids || cPids)
-		error = add_pids(words, Pids, cPids, name);
-	if (!error && (StackTracingEventIds || cStackTracingEventIds))
-		error = add_stacks(words, StackTracingEventIds, cStackTracingEventIds);
-	error = error ? error : run(words);
-	free(words);
-	return error ? error : fill_by_name(Properties, name, NULL);
+	error = Properties->EnableFlags ? ERROR_INVALID_FLAGS : take_update(&update, pids, Pids, cPids, StackTracingEventIds, cStackTracingEventIds);
+	if (!error)
+		error = shown(xheap_session_update(session, &update, &failure), &failure);
+	error = error ? error : query(session, Properties);
+	xheap_session_close(session);
+	return error;
 }
 
-/* Wait for the end of what was told; notes and other answers are passed over. */
-static ULONG wait_for(int socket, uint32_t kind)
+static ULONG control(xheap_session *session, EVENT_TRACE_PROPERTIES *properties, ULONG code)
 {
-	struct control_message message;
-	while (control_receive(socket, &message, ANSWER_MS) > 0)
-		if (message.kind == kind)
-			return kind == CONTROL_DONE && message.value ? ERROR_GEN_FAILURE : ERROR_SUCCESS;
-	return kind == CONTROL_SUMMARY ? ERROR_SUCCESS : ERROR_GEN_FAILURE;
-}
-
-static ULONG control(int socket, const char *name, EVENT_TRACE_PROPERTIES *properties, ULONG code)
-{
-	struct control_message state;
+	xheap_error failure;
 	ULONG error = ERROR_SUCCESS;
-	if (code == EVENT_TRACE_CONTROL_FLUSH) {
-		if (!control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH}))
-			return ERROR_GEN_FAILURE;
-		error = wait_for(socket, CONTROL_DONE);
-	}
-	if (error || !state_of(socket, &state))
-		return error ? error : ERROR_GEN_FAILURE;
-	error = fill(properties, name, &state);
-	if (code != EVENT_TRACE_CONTROL_STOP)
+	if (code == EVENT_TRACE_CONTROL_FLUSH)
+		error = shown(xheap_session_flush(session, &failure), &failure);
+	error = error ? error : query(session, properties);
+	if (code != EVENT_TRACE_CONTROL_STOP || (error && error != ERROR_MORE_DATA))
 		return error;
 	/* As documented, it has stopped also when a name did not fit. */
-	if (!control_send(socket, &(struct control_message){.kind = CONTROL_STOP}))
-		return ERROR_GEN_FAILURE;
-	ULONG stop_error = wait_for(socket, CONTROL_SUMMARY);
+	ULONG stop_error = shown(xheap_session_stop(session, NULL, &failure), &failure);
 	return stop_error ? stop_error : error;
 }
 
 API ULONG WINAPI ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
 {
-	char name[NAME_BYTES];
+	xheap_session *session;
 	ULONG error = check_properties(Properties);
 	if (error || ControlCode > EVENT_TRACE_CONTROL_FLUSH)
 		return error ? error : ERROR_INVALID_PARAMETER;
-	error = find(TraceHandle, InstanceName, name);
+	error = open_session(TraceHandle, InstanceName, &session);
 	if (error)
 		return error;
-	int socket = session_connect(name, &(struct diag){""});
-	if (socket < 0)
-		return ERROR_WMI_INSTANCE_NOT_FOUND;
-	error = control(socket, name, Properties, ControlCode);
-	close(socket);
+	error = control(session, Properties, ControlCode);
+	xheap_session_close(session);
 	return error;
 }
 
@@ -499,71 +380,58 @@ API ULONG WINAPI FlushTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVE
 	return ControlTraceW(TraceHandle, InstanceName, Properties, EVENT_TRACE_CONTROL_FLUSH);
 }
 
+/* ---- merging ---- */
+
+static ULONG merge(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG count, char (*paths)[PATH_BYTES])
+{
+	char merged[PATH_BYTES];
+	const char *words[MERGE_MAX];
+	xheap_error failure;
+	if (!narrow(merged, sizeof(merged), wszMergedFileName, PATH_BYTES))
+		return ERROR_BAD_PATHNAME;
+	for (ULONG i = 0; i < count; i++) {
+		if (!wszTraceFileNames[i] || !narrow(paths[i], PATH_BYTES, wszTraceFileNames[i], PATH_BYTES))
+			return ERROR_INVALID_PARAMETER;
+		words[i] = paths[i];
+	}
+	int status = xheap_trace_merge(merged, words, count, &failure);
+	return status == XHEAP_INVALID || status == XHEAP_DAMAGED ? ERROR_REVISION_MISMATCH : shown(status, &failure);
+}
+
 API ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG cTraceFileNames, DWORD dwExtendedDataFlags)
 {
-	char path[PATH_BYTES];
 	(void)dwExtendedDataFlags;
 	if (!wszMergedFileName || !wszTraceFileNames || !cTraceFileNames)
 		return ERROR_INVALID_PARAMETER;
 	/* Of one, the documented call adds what a trace here has from the start. */
-	if (cTraceFileNames == 1 || cTraceFileNames > WORDS_MAX - 6)
+	if (cTraceFileNames == 1 || cTraceFileNames > MERGE_MAX)
 		return ERROR_NOT_SUPPORTED;
-	struct words *words = calloc(1, sizeof(*words));
-	if (!words)
-		return ERROR_OUT_OF_MEMORY;
-	ULONG error = ERROR_SUCCESS;
-	add_word(words, "xheap");
-	add_word(words, "merge");
-	add_word(words, "-o");
-	if (!narrow(path, sizeof(path), wszMergedFileName, PATH_BYTES))
-		error = ERROR_BAD_PATHNAME;
-	add_word(words, path);
-	for (ULONG i = 0; i < cTraceFileNames && !error; i++) {
-		if (!wszTraceFileNames[i] || !narrow(path, sizeof(path), wszTraceFileNames[i], PATH_BYTES))
-			error = ERROR_INVALID_PARAMETER;
-		else if (access(path, R_OK) != 0)
-			error = errno == ENOENT ? ERROR_FILE_NOT_FOUND : ERROR_ACCESS_DENIED;
-		add_word(words, path);
-	}
-	error = error ? error : run(words);
-	free(words);
-	/* They are there and can be read: what is left is that they do not go together. */
-	return error == ERROR_GEN_FAILURE ? ERROR_REVISION_MISMATCH : error;
+	char (*paths)[PATH_BYTES] = calloc(cTraceFileNames, sizeof(*paths));
+	ULONG error = paths ? merge(wszMergedFileName, wszTraceFileNames, cTraceFileNames, paths) : ERROR_OUT_OF_MEMORY;
+	free(paths);
+	return error;
 }
 
 /* ---- suspended processes ---- */
 
-/* It stops at its exec for its tracer; a stop signal, delivered as it is let go of, makes it stay so. */
 API ULONG XheapCreateSuspended(const char *path, char *const arguments[], char *const environment[], ULONG *pid)
 {
-	int status = 0;
+	char here[PATH_BYTES];
+	struct diag diag = {""};
+	pid_t made;
 	if (!path || !arguments || !pid)
 		return ERROR_INVALID_PARAMETER;
-	*pid = 0;
-	pid_t child = fork();
-	if (child == 0) {
-		if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
-			execve(path, arguments, environment ? environment : environ);
-		_exit(127);
-	}
-	if (child < 0)
-		return ERROR_OUT_OF_MEMORY;
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return ERROR_GEN_FAILURE;
-	if (!WIFSTOPPED(status))
-		return access(path, F_OK) != 0 ? ERROR_FILE_NOT_FOUND : ERROR_ACCESS_DENIED;
-	if (ptrace(PTRACE_DETACH, child, 0, SIGSTOP) != 0) {
-		kill(child, SIGKILL);
-		return ERROR_GEN_FAILURE;
-	}
-	*pid = (ULONG)child;
-	return ERROR_SUCCESS;
+	/* It is no name to be looked for. */
+	snprintf(here, sizeof(here), "%s%s", strchr(path, '/') ? "" : "./", path);
+	int error = suspended_create(here, arguments, environment, 0, &made, &diag);
+	*pid = (ULONG)made;
+	return shown(error, &(xheap_error){.system_error = -error});
 }
 
 API ULONG XheapResume(ULONG pid)
 {
 	if (!pid)
 		return ERROR_INVALID_PARAMETER;
-	return kill((pid_t)pid, SIGCONT) == 0 ? ERROR_SUCCESS : errno == EPERM ? ERROR_ACCESS_DENIED : ERROR_INVALID_PARAMETER;
+	int error = suspended_resume((pid_t)pid, &(struct diag){""});
+	return shown(error, &(xheap_error){.system_error = -error});
 }

@@ -54,8 +54,9 @@ static int64_t now_ns(void)
 }
 
 /* A line on a terminal for those who wait. */
-static void progress_show(uint64_t done, uint64_t all)
+static void progress_show(void *cookie, uint64_t done, uint64_t all)
 {
+	(void)cookie;
 	static int64_t last_ns;
 	int64_t time_ns = now_ns();
 	if (!last_ns)

@@ -135,7 +135,13 @@ static const struct { const char *name, *parameters; } functions[] = {
 static void event_seq(const struct row *row, struct value *value) { put_count(value, row->seq); }
 static void event_time(const struct row *row, struct value *value) { put_number(value, row->block->time_ns[row->at]); }
 static void event_process(const struct row *row, struct value *value) { put_id(value, row->dictionary->threads[row->block->thread].process); }
-static void event_tid(const struct row *row, struct value *value) { put_count(value, row->dictionary->threads[row->block->thread].tid); }
+
+static void event_tid(const struct row *row, struct value *value)
+{
+	uint32_t tid = row->dictionary->threads[row->block->thread].tid;
+	if (tid != TRACE_TID_NONE)
+		put_count(value, tid);
+}
 
 static void event_duration(const struct row *row, struct value *value)
 {
@@ -157,6 +163,8 @@ static void event_action(const struct row *row, struct value *value)
 static const struct trace_entry *event_entry(const struct row *row)
 {
 	unsigned entry = row->block->entry[row->at];
+	if (row->block->kind[row->at] == EVENT_EARLIER)
+		return NULL;
 	return entry < row->dictionary->entry_count ? &row->dictionary->entries[entry] : NULL;
 }
 
@@ -382,7 +390,14 @@ static const struct heap_details *details_of(const struct row *row) { return &ro
 static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
 static void allocation_id(const struct row *row, struct value *value) { put_count(value, row->at); }
 static void allocation_process(const struct row *row, struct value *value) { put_id(value, allocation_thread(row)->process); }
-static void allocation_tid(const struct row *row, struct value *value) { put_count(value, allocation_thread(row)->tid); }
+
+/* Who made one from before the trace is not known. */
+static void allocation_tid(const struct row *row, struct value *value)
+{
+	if (!(allocation_of(row)->flags & HEAP_EARLIER))
+		put_count(value, allocation_thread(row)->tid);
+}
+
 static void allocation_address(const struct row *row, struct value *value) { put_address(value, details_of(row)->address); }
 static void allocation_size(const struct row *row, struct value *value) { put_count(value, allocation_of(row)->size_bytes); }
 static void allocation_previous(const struct row *row, struct value *value) { put_id(value, details_of(row)->previous); }
@@ -420,7 +435,8 @@ static void allocation_end_kind(const struct row *row, struct value *value)
 
 static void allocation_lifetime(const struct row *row, struct value *value)
 {
-	put_number(value, heap_lifetime_ns(allocation_of(row)));
+	if (!(allocation_of(row)->flags & HEAP_EARLIER))
+		put_number(value, heap_lifetime_ns(allocation_of(row)));
 }
 
 static void allocation_free_tid(const struct row *row, struct value *value)

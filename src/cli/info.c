@@ -125,10 +125,12 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "frames", dictionary->frame_count);
 	json_count(&json, "images", dictionary->image_count);
 	json_count(&json, "heaps", dictionary->heap_count);
-	json_count(&json, "threads", dictionary->thread_count);
+	json_count(&json, "threads", report_thread_count(dictionary));
+	report_json_missing(&json, "earlier_missing", dictionary);
 	json_begin_object(&json, "options");
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0)
+			json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
 	json_end_object(&json);
 	json_cost(&json, &dictionary->statistics);
 	json_begin_array(&json, "processes");
@@ -190,7 +192,7 @@ static void text_facts(const struct info *info, FILE *out)
 						text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
 						text_count(dictionary->frame_count).data, text_count(dictionary->truncated_count).data));
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
-	text_line(&grid, "threads", text_count(dictionary->thread_count).data);
+	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		text_line(&grid, i ? "" : "options", arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
@@ -283,7 +285,7 @@ static int info_read(struct info *info, const struct trace *trace, struct diag *
 		info->process_events[dictionary->threads[head.thread].process] += head.count;
 	}
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
-		info->process_threads[dictionary->threads[i].process]++;
+		info->process_threads[dictionary->threads[i].process] += dictionary->threads[i].tid != TRACE_TID_NONE;
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		has_forks |= dictionary->processes[i].forked_from != TRACE_NONE;
 	return has_forks ? heap_table_build(&info->table, trace, NULL, diag) : 0;

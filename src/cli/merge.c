@@ -34,21 +34,12 @@ static int add_path(void *context, char *word)
 	return 0;
 }
 
-/* What is read is not to be replaced, nor is what is no file. */
-static int check_output(const struct merge_options *options)
+static int check(const struct merge_options *options)
 {
-	struct stat there, status;
 	if (!options->output)
 		return cli_fail("merge: where to? xheap merge FILE FILE... -o OUT");
 	if (options->count < 2)
 		return cli_fail("merge: two traces at least: xheap merge FILE FILE... -o OUT");
-	if (stat(options->output, &there) != 0)
-		return CLI_OK;
-	if (!S_ISREG(there.st_mode))
-		return cli_fail("cannot write %s: it is no file", options->output);
-	for (size_t i = 0; i < options->count; i++)
-		if (!stat(options->paths[i], &status) && status.st_dev == there.st_dev && status.st_ino == there.st_ino)
-			return cli_fail("cannot write %s: it is one of those that are read", options->output);
 	return CLI_OK;
 }
 
@@ -58,7 +49,7 @@ static int merge_run(int argc, char **argv)
 	struct merge_options options = {.count = 0};
 	struct diag diag = {""};
 	struct stat status;
-	int result = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, add_path) ? CLI_FAILED : check_output(&options);
+	int result = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, add_path) ? CLI_FAILED : check(&options);
 	if (result == CLI_OK && trace_merge(options.output, options.paths, (unsigned)options.count, &diag))
 		result = cli_fail("%s", diag.text);
 	if (result == CLI_OK && !stat(options.output, &status))

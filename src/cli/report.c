@@ -338,9 +338,9 @@ static void title_print(const struct view *view)
 	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
 	fprintf(view->out, "%s%s%s  %s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
 		style_end(view->source.is_colored, STYLE_HEADING), command);
+	uint32_t thread_count = report_thread_count(dictionary);
 	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
-		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", dictionary->thread_count,
-		dictionary->thread_count == 1 ? "" : "s", text_count(dictionary->event_count).data);
+		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s", text_count(dictionary->event_count).data);
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < view->source.table->site_count; i++)
 		heap_names_site(view->source.names, &view->source.table->sites[i]);

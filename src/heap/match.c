@@ -21,6 +21,10 @@
  * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own. Where a block lies is looked
  *   up when it begins (heap/nest.h). When the block around it goes, so does it, as if it had been destroyed.
  *
+ * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk). Until then each end tells the
+ *   usable bytes of its block. So a block found in the heaps is dropped when its address has had an event; and an end of an address that had
+ *   none is the end of an earlier block.
+ *
  * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
  *
  * Memory.  The newest rows are in a ring. Groups that fall out of it are packed and written; those of their rows that are still
@@ -61,6 +65,8 @@ struct stray {
 	const struct live *live;
 	uint32_t process, thread;
 	uint32_t site;
+	uint64_t earlier_bytes;       /* it can be the end of an earlier block of so many; 0: it cannot */
+	uint32_t heap;
 	uint8_t end;
 };
 
@@ -76,6 +82,7 @@ struct matching_process {
 	uint32_t first_heap;          /* likewise: of its heaps, or TRACE_NONE */
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
 	bool keeps_history;
+	struct map measured;          /* addresses that were given back while earlier blocks were being found */
 	uint64_t left_count, left_bytes; /* of what it inherited */
 	const struct trace_gap **gaps; /* those that lost frees */
 	uint32_t gap_count;
@@ -258,9 +265,15 @@ static void ring_write(struct matching *matching)
 	matching->written += count;
 }
 
+static const struct heap_site earlier_site = {0, HEAP_NONE};
+
 static uint32_t site_add(struct matching *matching, struct heap_site site)
 {
 	struct heap_table *table = matching->table;
+	/* A stack has one function that it calls, as a rule. */
+	struct site_note *note = &matching->site_notes[site.stack];
+	if (note->site != HEAP_NONE && note->entry == site.entry)
+		return note->site;
 	bool added;
 	uint32_t *id = map_add(&matching->site_ids, map_pair(site.stack, site.entry), &added);
 	if (added) {
@@ -273,48 +286,51 @@ static uint32_t site_add(struct matching *matching, struct heap_site site)
 
 static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
 {
-	struct heap_site site = {block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
 	if (block->kind[row] == EVENT_EARLIER)
-		site = (struct heap_site){0, HEAP_NONE};
-	/* A stack has one function that it calls, as a rule. */
-	struct site_note *note = &matching->site_notes[site.stack];
-	if (note->site != HEAP_NONE && note->entry == site.entry)
-		return note->site;
-	*note = (struct site_note){site.entry, site_add(matching, site)};
-	return note->site;
+		return site_add(matching, earlier_site);
+	return site_add(matching, (struct heap_site){block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]});
+}
+
+/* A live row at the end of the table. */
+static uint32_t row_add(struct matching *matching, const struct heap_allocation *row, const struct heap_details *details)
+{
+	struct heap_table *table = matching->table;
+	struct heap_process *process = &table->processes[process_of(matching, row)];
+	if (table->count - matching->written == RING_ROWS)
+		ring_write(matching);
+	uint32_t id = table->count++;
+	matching->ring[id % RING_ROWS] = *row;
+	matching->ring_details[id % RING_ROWS] = *details;
+	table->nested_count += !!(row->flags & HEAP_NESTED);
+	if (row->flags & HEAP_NESTED)
+		return id;
+	struct heap_weight weight = heap_weigh(table, row);
+	process->live_count += weight.count;
+	process->live_bytes += weight.bytes;
+	/* What was there before the trace was live all the time. */
+	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
+	return id;
 }
 
 static uint32_t allocation_add(struct matching *matching, const struct point *point, bool is_nested)
 {
-	struct heap_table *table = matching->table;
 	const struct trace_block *block = point->block;
 	uint64_t size_bytes = block->size[point->row], previous = block->previous[point->row];
 	bool is_realloc = block->kind[point->row] == EVENT_REALLOC && previous;
-	if (table->count - matching->written == RING_ROWS)
-		ring_write(matching);
-	uint32_t id = table->count++;
-	struct heap_allocation *row = &matching->ring[id % RING_ROWS];
-	*row = (struct heap_allocation){
-		.birth_ns = point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
+	bool is_earlier = block->kind[point->row] == EVENT_EARLIER;
+	const struct heap_allocation row = {
+		.birth_ns = is_earlier ? 0 : point->time_ns, .end_ns = INT64_MAX, .end = HEAP_END_OPEN,
 		.size_bytes = size_bytes < SIZE_BYTES_MAX ? size_bytes : SIZE_BYTES_MAX,
 		.flags = (is_realloc ? HEAP_REALLOC : 0) | (is_realloc && previous != point->address ? HEAP_MOVED : 0) |
-			 (block->kind[point->row] == EVENT_EARLIER ? HEAP_EARLIER : 0) | (is_nested ? HEAP_NESTED : 0),
+			 (is_earlier ? HEAP_EARLIER : 0) | (is_nested ? HEAP_NESTED : 0),
 		.site = site_of(matching, block, point->row), .end_site = HEAP_NONE,
 		.thread = point->thread, .heap = block->heap[point->row],
 	};
-	matching->ring_details[id % RING_ROWS] = (struct heap_details){
+	const struct heap_details details = {
 		.address = point->address, .slack_bytes = slack_of(size_bytes, block->usable[point->row]),
 		.previous = is_realloc ? matching->last_taken[point->thread] : HEAP_NONE, .end_thread = HEAP_NONE};
 	matching->last_taken[point->thread] = HEAP_NONE;
-	table->nested_count += is_nested;
-	if (is_nested)
-		return id;
-	struct heap_weight weight = heap_weigh(table, row);
-	table->processes[point->process].live_count += weight.count;
-	table->processes[point->process].live_bytes += weight.bytes;
-	/* What was there before the trace was live all the time. */
-	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : point->time_ns, weight.bytes);
-	return id;
+	return row_add(matching, &row, &details);
 }
 
 /* End a live row. thread: that did it, or HEAP_NONE. */
@@ -375,6 +391,21 @@ static void settle_conflict(struct matching *matching, uint32_t older, uint32_t 
 	matching->table->processes[process].order_conflicts++;
 }
 
+/* The block was there before, and was given back before it was found; a child's was its parent's. */
+static void earlier_end(struct matching *matching, const struct stray *stray)
+{
+	if (matching->processes[stray->process].forked_from != TRACE_NONE) {
+		matching->table->processes[stray->process].inherited_freed++;
+		return;
+	}
+	uint64_t size_bytes = stray->earlier_bytes < SIZE_BYTES_MAX ? stray->earlier_bytes : SIZE_BYTES_MAX;
+	const struct heap_allocation row = {
+		.birth_ns = 0, .end_ns = INT64_MAX, .end = HEAP_END_OPEN, .size_bytes = size_bytes, .flags = HEAP_EARLIER,
+		.site = site_add(matching, earlier_site), .end_site = HEAP_NONE, .thread = stray->thread, .heap = stray->heap};
+	const struct heap_details details = {.address = stray->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
+	allocation_end(matching, row_add(matching, &row, &details), stray->end, stray->time_ns, stray->site, stray->thread);
+}
+
 static void strays_expire(struct matching *matching, int64_t time_ns)
 {
 	for (; matching->stray_first < matching->stray_count; matching->stray_first++) {
@@ -382,6 +413,10 @@ static void strays_expire(struct matching *matching, int64_t time_ns)
 		if (stray->time_ns != INT64_MIN) {
 			if ((uint64_t)time_ns - (uint64_t)stray->time_ns <= STAMP_SLACK_NS)
 				return;
+			if (stray->earlier_bytes) {
+				earlier_end(matching, stray);
+				continue;
+			}
 			matching->table->unknown_frees++;
 			matching->table->processes[stray->process].unknown_frees++;
 		}
@@ -389,12 +424,13 @@ static void strays_expire(struct matching *matching, int64_t time_ns)
 	matching->stray_first = matching->stray_count = 0;
 }
 
-static void stray_add(struct matching *matching, const struct point *point, unsigned end)
+static void stray_add(struct matching *matching, const struct point *point, unsigned end, uint64_t earlier_bytes)
 {
 	strays_expire(matching, point->time_ns);
 	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
-	matching->strays[matching->stray_count++] = (struct stray){point->time_ns, point->address, point->live, point->process, point->thread,
-								   site_of(matching, point->block, point->row), (uint8_t)end};
+	matching->strays[matching->stray_count++] = (struct stray){
+		.time_ns = point->time_ns, .address = point->address, .live = point->live, .process = point->process, .thread = point->thread,
+		.site = site_of(matching, point->block, point->row), .earlier_bytes = earlier_bytes, .heap = point->block->heap[point->row], .end = (uint8_t)end};
 }
 
 /* The end, stamped a little early, of the block that begins here; it is taken from the strays. */
@@ -630,9 +666,19 @@ static bool is_aside(uint8_t kind)
 	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 }
 
+/* An earlier block was found where something has happened since the attach. */
+static bool is_settled(const struct matching *matching, const struct point *point)
+{
+	const struct matching_process *process = &matching->processes[point->process];
+	const struct live_cell *cell = live_find(&process->live, point->address);
+	return map_find(&process->measured, point->address) || (cell && is_live(matching, cell->current));
+}
+
 static void point_begin(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
+	if (point->block->kind[point->row] == EVENT_EARLIER && is_settled(matching, point))
+		return;
 	struct nest_span *around = NULL;
 	uint32_t container = matching->is_annotation && point->live != &process->live ? container_find(matching, point, &around) : HEAP_NONE;
 	uint32_t id = allocation_add(matching, point, container != HEAP_NONE);
@@ -642,8 +688,9 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (cell->other != HEAP_NONE)
 		settle_conflict(matching, cell->other, cell->current);
 	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
-		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, matching->ring[id % RING_ROWS].size_bytes, point->time_ns};
+		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, row->size_bytes, row->birth_ns};
 	cell->current = id;
 	*last_made(matching, point) = id;
 	struct stray stray;
@@ -677,6 +724,28 @@ static bool has_ended_before(const struct live_cell *cell)
 	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
+/* What the end of a block says that it had: only while earlier blocks are being found; 0: nothing. */
+static uint64_t measure_of(const struct matching *matching, const struct point *point)
+{
+	const struct trace_block *block = point->block;
+	uint32_t row = point->row;
+	if (block->kind[row] == EVENT_FREE && block->usable[row])
+		return block->usable[row];
+	if (!block->argument2[row])
+		return 0;
+	return matching->table->dictionary->entries[block->entry[row]].function == FUNCTION_REALLOC ? block->argument2[row] : 0;
+}
+
+/* Of the first end of its address the bytes that it measured. */
+static uint64_t measure_take(struct matching *matching, const struct point *point)
+{
+	uint64_t bytes = measure_of(matching, point);
+	bool added = false;
+	if (bytes)
+		map_add(&matching->processes[point->process].measured, point->address, &added);
+	return added ? bytes : 0;
+}
+
 static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -684,6 +753,7 @@ static void point_end(struct matching *matching, const struct point *point)
 	unsigned end = point->block->kind[point->row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
 	uint32_t made = *last_made(matching, point);
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
+	uint64_t earlier_bytes = measure_take(matching, point);
 	*last_made(matching, point) = HEAP_NONE;
 	if (!row && has_ended_before(cell)) {
 		cell->other = HEAP_NONE;
@@ -693,7 +763,7 @@ static void point_end(struct matching *matching, const struct point *point)
 		/* What a realloc took need not be in a sample. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
 		if (!copy_end(matching, point) && !may_be_missing)
-			stray_add(matching, point, end);
+			stray_add(matching, point, end, earlier_bytes);
 		return;
 	}
 	bool is_older;
@@ -1029,6 +1099,7 @@ static void matching_fini(struct matching *matching)
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		live_fini(&matching->processes[i].live);
 		nest_fini(&matching->processes[i].nest);
+		map_fini(&matching->processes[i].measured);
 	}
 	for (uint32_t i = 0; matching->annotated && i < dictionary->heap_count + dictionary->process_count; i++)
 		live_fini(&matching->annotated[i]);
@@ -1070,7 +1141,7 @@ int heap_table_build(struct heap_table **out, const struct trace *trace, const s
 			done += run.count;
 			if (!how->progress || done - told < PROGRESS_POINTS)
 				continue;
-			how->progress(done, matching.most);
+			how->progress(how->cookie, done, matching.most);
 			told = done;
 		}
 		heap_stream_free(stream);

@@ -8,58 +8,49 @@
  * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends, so a trace with
  * ten thousand short threads needs as many cursors as threads that overlapped, not ten thousand.
  *
- * While one block of a lane is gone through, others of our threads decode the next one.
+ * While one block of a lane is gone through, others of our threads decode the next ones.
  *
  * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before those of
  * calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted when they need it.
  */
 #include "heap/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
+#include "heap/crew.h"
+
+enum { LANE_AHEAD_MAX = 3 };
 
 struct lane {
 	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
 	uint32_t process, thread;
-	const uint32_t *blocks;       /* those still to be read */
+	const uint32_t *blocks;       /* those still to be decoded */
 	uint32_t block_count;
 	uint32_t next, count;         /* places of the open block */
 	struct reader *reader;        /* NULL while nothing is decoded */
-	struct reader *ahead;         /* decodes the next block, or NULL */
+	struct reader *ahead[LANE_AHEAD_MAX]; /* decode the next blocks, in their order */
+	uint32_t ahead_count;
 };
 
-enum { DECODERS_MAX = 4, LANES_AHEAD_MAX = 64 /* a decoded block takes some megabytes */ };
+/* A decoded block takes some megabytes. */
+enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
 
 /* What a lane needs while one of its blocks is open. */
 struct reader {
 	struct trace_cursor *cursor;
-	enum heap_order order;
 	struct trace_block block;
 	struct heap_place *places, *scratch;
 	size_t capacity;
 	uint32_t place_count;
 	struct reader *next_free;
-	/* Work for another thread, in the order in which it was given. */
+	/* Work for another thread. */
+	struct crew_task task;
+	enum heap_order order;
 	uint32_t block_number;
 	int error;
 	struct diag diag;
-	bool is_done;
-	struct reader *next_waiting;
-};
-
-/* The threads that decode ahead. */
-struct decoders {
-	pthread_t threads[DECODERS_MAX];
-	unsigned count;
-	pthread_mutex_t lock;
-	pthread_cond_t has_work, has_result;
-	struct reader *first, **last;
-	bool is_ending;
 };
 
 struct heap_stream {
@@ -72,7 +63,7 @@ struct heap_stream {
 	uint64_t skipped;
 	struct reader *free_readers;
 	uint32_t ahead_count;
-	struct decoders decoders;
+	struct crew *crew;
 	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
 	struct heap_run run;          /* what heap_stream_next() has of these */
 	uint32_t run_next;
@@ -143,6 +134,14 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64
 	free(starts);
 }
 
+static uint32_t stream_block_count(const struct heap_stream *stream)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		count += stream->lanes[i].block_count;
+	return count;
+}
+
 uint64_t heap_stream_skipped(const struct heap_stream *stream)
 {
 	return stream->skipped;
@@ -156,7 +155,6 @@ static struct reader *reader_take(struct heap_stream *stream)
 		return reader;
 	}
 	reader = memory_zeroed(1, sizeof(*reader));
-	reader->order = stream->order;
 	reader->cursor = trace_cursor_new(stream->trace);
 	if (!reader->cursor)
 		memory_exhausted(0);
@@ -222,7 +220,7 @@ static struct heap_place *places_sort(struct heap_place *places, struct heap_pla
 	return places;
 }
 
-static void reader_make_places(struct reader *reader)
+static void reader_make_places(struct reader *reader, enum heap_order order)
 {
 	const struct trace_block *block = &reader->block;
 	size_t most = (size_t)block->count * 2;
@@ -233,7 +231,7 @@ static void reader_make_places(struct reader *reader)
 	}
 	uint32_t filled = 0;
 	for (uint32_t row = 0; row < block->count; row++)
-		filled += reader->order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
+		filled += order == HEAP_ORDER_POINTS ? point_places(block, row, &reader->places[filled])
 						     : event_places(block, row, &reader->places[filled]);
 	reader->place_count = filled;
 	for (uint32_t i = 1; i < filled; i++) {
@@ -256,87 +254,28 @@ static void reader_decode(void *context)
 	reader->diag = (struct diag){""};
 	reader->error = trace_cursor_read(reader->cursor, reader->block_number, &reader->block, &reader->diag);
 	if (!reader->error)
-		reader_make_places(reader);
+		reader_make_places(reader, reader->order);
 }
 
-static void *decoder_run(void *argument)
+/* The reader of the lane's next block, which is to be decoded. */
+static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
-	struct decoders *decoders = argument;
-	pthread_mutex_lock(&decoders->lock);
-	for (;;) {
-		while (!decoders->first && !decoders->is_ending)
-			pthread_cond_wait(&decoders->has_work, &decoders->lock);
-		struct reader *reader = decoders->first;
-		if (!reader)
-			break;
-		decoders->first = reader->next_waiting;
-		if (!decoders->first)
-			decoders->last = &decoders->first;
-		pthread_mutex_unlock(&decoders->lock);
-		if (!memory_try(reader_decode, reader))
-			reader->error = diag_fail(&reader->diag, ENOMEM, "no memory for a block of events");
-		pthread_mutex_lock(&decoders->lock);
-		reader->is_done = true;
-		pthread_cond_signal(&decoders->has_result);
-	}
-	pthread_mutex_unlock(&decoders->lock);
-	return NULL;
-}
-
-/* One thread is ours. Short traces are not worth another. */
-static void decoders_begin(struct decoders *decoders, const struct heap_stream *stream)
-{
-	enum { BLOCKS_MIN = 16 };
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned most = processors < 2 ? 0 : processors > DECODERS_MAX ? DECODERS_MAX : (unsigned)processors - 1;
-	uint32_t block_count = 0;
-	for (uint32_t i = 0; i < stream->lane_count; i++)
-		block_count += stream->lanes[i].block_count;
-	decoders->last = &decoders->first;
-	pthread_mutex_init(&decoders->lock, NULL);
-	pthread_cond_init(&decoders->has_work, NULL);
-	pthread_cond_init(&decoders->has_result, NULL);
-	while (block_count >= BLOCKS_MIN && decoders->count < most &&
-	       thread_begin(&decoders->threads[decoders->count], decoder_run, decoders))
-		decoders->count++;
-}
-
-static void decoders_end(struct decoders *decoders)
-{
-	pthread_mutex_lock(&decoders->lock);
-	decoders->is_ending = true;
-	pthread_cond_broadcast(&decoders->has_work);
-	pthread_mutex_unlock(&decoders->lock);
-	for (unsigned i = 0; i < decoders->count; i++)
-		pthread_join(decoders->threads[i], NULL);
-	pthread_mutex_destroy(&decoders->lock);
-	pthread_cond_destroy(&decoders->has_work);
-	pthread_cond_destroy(&decoders->has_result);
+	struct reader *reader = reader_take(stream);
+	reader->task = (struct crew_task){.run = reader_decode, .context = reader};
+	reader->order = stream->order;
+	reader->block_number = *lane->blocks++;
+	lane->block_count--;
+	return reader;
 }
 
 static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
 {
-	struct decoders *decoders = &stream->decoders;
-	if (!decoders->count || !lane->block_count || stream->ahead_count >= LANES_AHEAD_MAX)
-		return;
-	struct reader *reader = lane->ahead = reader_take(stream);
-	stream->ahead_count++;
-	reader->block_number = *lane->blocks;
-	reader->is_done = false;
-	reader->next_waiting = NULL;
-	pthread_mutex_lock(&decoders->lock);
-	*decoders->last = reader;
-	decoders->last = &reader->next_waiting;
-	pthread_cond_signal(&decoders->has_work);
-	pthread_mutex_unlock(&decoders->lock);
-}
-
-static void reader_wait(struct decoders *decoders, struct reader *reader)
-{
-	pthread_mutex_lock(&decoders->lock);
-	while (!reader->is_done)
-		pthread_cond_wait(&decoders->has_result, &decoders->lock);
-	pthread_mutex_unlock(&decoders->lock);
+	while (crew_helpers(stream->crew) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
+	       stream->ahead_count < (lane->ahead_count ? AHEAD_FEW : AHEAD_MAX)) {
+		struct reader *reader = lane->ahead[lane->ahead_count++] = lane_take_block(stream, lane);
+		stream->ahead_count++;
+		crew_give(stream->crew, &reader->task);
+	}
 }
 
 static void reader_give_back(struct heap_stream *stream, struct reader *reader)
@@ -347,23 +286,19 @@ static void reader_give_back(struct heap_stream *stream, struct reader *reader)
 
 static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
 {
-	if (lane->ahead) {
-		reader_wait(&stream->decoders, lane->ahead);
-		if (lane->reader)
-			reader_give_back(stream, lane->reader);
-		lane->reader = lane->ahead;
-		lane->ahead = NULL;
+	if (lane->reader)
+		reader_give_back(stream, lane->reader);
+	if (lane->ahead_count) {
+		lane->reader = lane->ahead[0];
+		memmove(lane->ahead, lane->ahead + 1, --lane->ahead_count * sizeof(*lane->ahead));
 		stream->ahead_count--;
+		crew_wait(stream->crew, &lane->reader->task);
 	} else {
-		if (!lane->reader)
-			lane->reader = reader_take(stream);
-		lane->reader->block_number = *lane->blocks;
+		lane->reader = lane_take_block(stream, lane);
 		reader_decode(lane->reader);
 	}
 	if (lane->reader->error)
 		return diag_fail(diag, lane->reader->error, "%s", lane->reader->diag.text);
-	lane->blocks++;
-	lane->block_count--;
 	lane->next = 0;
 	lane->count = lane->reader->place_count;
 	lane_look_ahead(stream, lane);
@@ -379,7 +314,7 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		stream->heap[i] = &stream->lanes[i];
 	stream->heap_count = stream->lane_count;
-	decoders_begin(&stream->decoders, stream);
+	stream->crew = crew_new(stream_block_count(stream));
 	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
 		heap_sift_down(stream, i);
 	return stream;
@@ -393,9 +328,9 @@ static void stream_pass(struct heap_stream *stream)
 	stream->pending = 0;
 	if (lane->next < lane->count) {
 		lane->time_ns = lane->reader->places[lane->next].time_ns;
-	} else if (lane->block_count) {
+	} else if (lane->ahead_count || lane->block_count) {
 		struct trace_block head;
-		trace_block_head(stream->trace, *lane->blocks, &head);
+		trace_block_head(stream->trace, lane->ahead_count ? lane->ahead[0]->block_number : *lane->blocks, &head);
 		lane->time_ns = head.first_ns;
 		lane->next = lane->count = 0;
 	} else {
@@ -468,12 +403,12 @@ void heap_stream_free(struct heap_stream *stream)
 {
 	if (!stream)
 		return;
-	decoders_end(&stream->decoders);
+	crew_free(stream->crew);
 	for (uint32_t i = 0; i < stream->lane_count; i++) {
 		if (stream->lanes[i].reader)
 			reader_free(stream->lanes[i].reader);
-		if (stream->lanes[i].ahead)
-			reader_free(stream->lanes[i].ahead);
+		for (uint32_t k = 0; k < stream->lanes[i].ahead_count; k++)
+			reader_free(stream->lanes[i].ahead[k]);
 	}
 	for (struct reader *reader = stream->free_readers, *next; reader; reader = next) {
 		next = reader->next_free;

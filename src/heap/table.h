@@ -53,7 +53,8 @@ struct heap_table {
 struct heap_build {
 	int fd;                      /**< the file for its groups, the table's from then on; -1: memory */
 	uint64_t reserved_bytes;     /**< kept free at its beginning */
-	void (*progress)(uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
+	void (*progress)(void *cookie, uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
+	void *cookie;
 };
 
 /** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason in

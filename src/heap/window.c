@@ -154,6 +154,8 @@ static int thread_text(char **text, const struct heap_table *table, uint32_t id)
 {
 	const struct trace_thread *thread = &table->dictionary->threads[id];
 	const struct trace_process *process = &table->dictionary->processes[thread->process];
+	if (thread->tid == TRACE_TID_NONE)
+		return asprintf(text, "pid %" PRIu32 " %s", process->pid, thread->name);
 	return asprintf(text, "pid %" PRIu32 " thread %" PRIu32 "%s%s", process->pid, thread->tid, thread->name && *thread->name ? " " : "",
 			thread->name ? thread->name : "");
 }

@@ -523,7 +523,29 @@ int inject_check(pid_t pid, struct diag *diag)
 	return 0;
 }
 
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct diag *diag)
+/* What a walk of the heaps needs, while all stand. */
+static void walk_prepare(struct walk *walk, const struct crowd *crowd, const struct inject *inject)
+{
+	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas};
+	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
+	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone)
+			walk->threads[walk->thread_count++] = (struct walk_thread){.tid = crowd->stands[i].tid, .pointer = crowd->stands[i].registers.fs_base};
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		const struct inject_image *image = &inject->image[i];
+		if (image->has_glibc) {
+			walk->base = image->base;
+			walk->end = image->end;
+			walk->image = image->index;
+		} else if (image->has_other) {
+			const char *path = region_image(inject->region, image->index)->path, *slash = strrchr(path, '/');
+			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1, slash ? slash + 1 : path);
+		}
+	}
+}
+
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
+		  struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
 	*pause = (struct inject_pause){0};
@@ -548,6 +570,8 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 		free(mappings.items);
 	}
 	inject->is_gathering = false;
+	if (!error)
+		walk_prepare(walk, &crowd, inject);
 	crowd_leave(&crowd);
 	urgency_end(&before);
 	if (error)

@@ -410,7 +410,10 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	if (index == UINT32_MAX || !larger)
 		return;
 	inject->image = larger;
-	inject->image[inject->image_count] = (struct inject_image){row.base, row.end, row.bias, map->inode, index, true};
+	inject->image[inject->image_count] = (struct inject_image){
+		.base = row.base, .end = row.end, .bias = row.bias, .inode = map->inode, .index = index, .is_seen = true,
+		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
+		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
 	if (hooks)
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
 	else if (map->inode)

@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "hook/hook.h"
 #include "os/proc.h"
+#include "inject/walk.h"
 #include "region/region.h"
 
 enum { INJECT_ISLAND_MAX = 8 };
@@ -24,6 +25,7 @@ struct inject_island { uint64_t low, next, high; };
 struct inject_image {
 	uint64_t base, end, bias, inode;
 	uint32_t index;               /**< in the region */
+	bool has_glibc, has_other;    /**< it defines malloc: glibc's, another one */
 	bool is_seen;                 /**< used while comparing with the maps */
 };
 
@@ -73,10 +75,11 @@ int inject_check(pid_t pid, struct diag *diag);
 
 /**
  * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
- * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. 0, or a negative errno with the reason:
- * then the process is as it was, but for memory mapped.
+ * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. walk: what walk_run() has to know. 0, or
+ * a negative errno with the reason: then the process is as it was, but for memory mapped.
  */
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct diag *diag);
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
+		  struct diag *diag);
 
 /** Take it out again: original bytes back, and what was mapped goes, unless a thread is in it or may come back to it. `own` of pid, which is inject's process or was forked
  *  from it (own: what was patched there since, else NULL). */

@@ -339,6 +339,13 @@ static inline uint16_t heap_of(struct thread *thread, const struct hook_context 
 	return heap_of_key(thread, context, key);
 }
 
+/* What glibc's word before a block says that it has; 0: the block is not glibc's. */
+static inline uint64_t measure(const struct hook_context *context, uint64_t address)
+{
+	uint64_t word = context->chunk != CHUNK_NONE ? *(const uint64_t *)(address - 8) : 8;
+	return (word & ~7ull) - 8 - ((word & CHUNK_MMAPPED) << 2);
+}
+
 /* What the block has beyond its size; what does not fit the record's own fields is given whole. */
 static inline void event_set_usable(struct event *event, uint64_t usable)
 {
@@ -639,6 +646,10 @@ uint64_t allocate(struct call call, struct request request, const struct hook_co
 	call_announce(&call, context, request.size);
 	/* Of a block that a realloc frees, only now. */
 	uint16_t heap = request.previous ? heap_of(call.thread, context, request.previous) : 0;
+	if (UNLIKELY(call.options & OPTION_MEASURE) && request.previous && context->function == FUNCTION_REALLOC) {
+		request.argument2 = measure(context, request.previous);
+		request.flags |= RECORD_ARGUMENT2;
+	}
 	uint64_t result = ((heap_call *)function)(request.a, request.b, request.c, 0);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
@@ -835,7 +846,9 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	event.ticks = call.begin;
 	event.duration = NO_DURATION;
 	event.heap = heap_of(call.thread, context, request.a);
-	if (request.size)
+	if (UNLIKELY(call.options & OPTION_MEASURE))
+		event_set_usable(&event, measure(context, request.a));
+	else if (request.size)
 		event_set_usable(&event, 0);
 	struct change none = {0, 0, 0, 0};
 	uint32_t bytes;

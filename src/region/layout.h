@@ -113,10 +113,11 @@ enum region_option {
 	OPTION_CHECK = 1u << 6,           /**< compare every remembered stack with a full walk */
 	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp), or no good: ticks come from the kernel or from coarse_ticks */
 	OPTION_SAMPLE = 1u << 8,          /**< record blocks by the bytes asked for: sample_bytes */
-	OPTION_STACK_CREATE = 1u << 9,
-	OPTION_STACK_DESTROY = 1u << 10,
-	OPTION_STACK_LOCK = 1u << 11,     /**< Lock, Unlock */
-	OPTION_STACK_PROTECT = 1u << 12,
+	OPTION_MEASURE = 1u << 9,         /**< what gives a block of glibc's back tells its usable bytes: Free as its own, realloc as second argument */
+	OPTION_STACK_CREATE = 1u << 10,
+	OPTION_STACK_DESTROY = 1u << 11,
+	OPTION_STACK_LOCK = 1u << 12,     /**< Lock, Unlock */
+	OPTION_STACK_PROTECT = 1u << 13,
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
 

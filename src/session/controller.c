@@ -94,7 +94,7 @@ static int state_take(struct controller_state *state, const struct control_messa
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
-		return state->is_alive ? 0 : diag_fail(diag, EPROTO, "the session's logger says nothing about it");
+		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger says nothing about it");
 	default:
 		return 0;
 	}

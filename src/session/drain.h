@@ -8,6 +8,7 @@
 #ifndef XHEAP_SESSION_DRAIN_H
 #define XHEAP_SESSION_DRAIN_H
 
+#include "inject/walk.h"
 #include "region/region.h"
 #include "trace/writer.h"
 
@@ -56,6 +57,10 @@ uint32_t drain_process(const struct drain_region *region, uint32_t index);
 /** Take what is full; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
  *  when the trace could not be written (the buffers are freed all the same and their events counted as lost). */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
+
+/** The blocks that the first process of the region had before it was attached to: into the trace, as events of no thread. What could not be written
+ *  is told by the next drain_poll() or drain_remove(). */
+void drain_earlier(struct drain_region *region, const struct walk *walk);
 
 /** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when; 0: at its
  *  last event. Its index may be

@@ -38,6 +38,7 @@ struct hold {
 	char attach_text[1024];       /* once the result is there to be taken */
 	int postponed;                /* a stop signal of the terminal's that waits for the exec */
 	struct hold_result result;
+	struct walk walk;
 };
 
 struct queued { struct queued *next; struct hold_result result; };
@@ -253,7 +254,7 @@ static void unlink_hold(struct holder *holder, const struct hold *hold)
 		*link = hold->next;
 }
 
-static void finish(struct hold *hold, struct hold_result *result)
+static void queue_result(struct hold *hold, const struct hold_result *result, bool is_last)
 {
 	struct holder *holder = hold->holder;
 	struct queued *queued = malloc(sizeof(*queued));
@@ -264,7 +265,8 @@ static void finish(struct hold *hold, struct hold_result *result)
 		*holder->last = queued;
 		holder->last = &queued->next;
 	}
-	unlink_hold(holder, hold);
+	if (is_last)
+		unlink_hold(holder, hold);
 	pthread_cond_broadcast(&holder->changed);
 	pthread_mutex_unlock(&holder->lock);
 	doorbell_ring(holder->doorbell);
@@ -278,9 +280,12 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	int error = make_region(hold, result);
 	if (error)
 		return error;
+	/* A session that samples knows no frees of blocks that it did not choose. */
+	if (!hold->holder->options->sample_bytes)
+		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
-	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &result->diag);
+	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk, &result->diag);
 	if (error)
 		drop_region(result);
 	return error;
@@ -298,6 +303,17 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before",
 		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
+}
+
+/* It is recorded by now. Its region is there as long as anything is held. */
+static void walk_one(struct hold *hold)
+{
+	const struct region region = hold->result.region;
+	if (hold->holder->options->sample_bytes)
+		walk_skip(&hold->walk, "the session samples");
+	else
+		walk_run(&hold->walk, &region);
+	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
 }
 
 static void hold_one(struct hold *hold, struct hold_result *result)
@@ -358,10 +374,13 @@ static void *hold_thread(void *argument)
 	pthread_mutex_unlock(&hold->holder->lock);
 	hold_one(hold, result);
 	pid_t pid = result->pid;
+	bool has_walk = hold->request.is_attach && !hold->attach_error;
 	/* The result is in the queue before the process runs on and posts mails into its new region. */
-	finish(hold, result);
+	queue_result(hold, result, !has_walk);
 	if (hold->request.is_attach)
 		answer(hold, hold->attach_error, hold->attach_text);
+	if (has_walk)
+		walk_one(hold);
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	free(hold);

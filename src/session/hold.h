@@ -30,7 +30,7 @@ struct hold_request {
 	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
 };
 
-enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec */ };
+enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec */, HOLD_WALKED /**< of one that was injected: walk is set */ };
 
 struct hold_result {
 	enum hold_kind kind;
@@ -40,6 +40,7 @@ struct hold_result {
 	uint32_t parent, exec_generation, number;
 	struct region region;
 	struct inject inject;
+	struct walk walk;             /**< the taker's to free */
 	char region_path[512], path[1024];
 	struct diag diag;
 };

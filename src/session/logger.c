@@ -60,6 +60,7 @@ struct target {
 	struct inject inject;
 	struct drain_region *drain;
 	char region_path[512];
+	uint32_t number;              /* of the region */
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
@@ -220,6 +221,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->inject = result->inject;
 	target->inject.region = &target->region;
 	target->parent = result->parent;
+	target->number = result->number;
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -588,6 +590,29 @@ static void untraced_add(struct logger *logger, const struct hold_result *result
 	logger->untraced++;
 }
 
+/* What was in the heaps before is known now, or what of it is not. */
+static void target_walked(struct logger *logger, struct hold_result *result)
+{
+	struct target *target = logger->targets;
+	while (target && target->number != result->number)
+		target = target->next;
+	if (target) {
+		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		clock_settle(logger, true);
+		drain_earlier(target->drain, &result->walk);
+	}
+	char text[400];
+	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms", (int)result->pid, result->walk.count,
+		 (unsigned long long)result->walk.bytes, (double)result->walk.took_ns / 1e6);
+	note(logger, text);
+	if (result->walk.missing[0]) {
+		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
+		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
+		note(logger, text);
+	}
+	walk_fini(&result->walk);
+}
+
 static bool results_check(struct logger *logger)
 {
 	struct hold_result result;
@@ -596,6 +621,10 @@ static bool results_check(struct logger *logger)
 		has_any = true;
 		if (result.kind == HOLD_FAILED)
 			continue;
+		if (result.kind == HOLD_WALKED) {
+			target_walked(logger, &result);
+			continue;
+		}
 		if (result.has_executed)
 			image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {

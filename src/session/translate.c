@@ -288,6 +288,15 @@ static void heap_given_name(const struct translate *translate, const struct regi
 			*at = '?';
 }
 
+uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process)
+{
+	const struct translate_image *image = image_at(translate, index);
+	char name[REGION_PATH_BYTES + 16];
+	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
+	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
+	return writer_add_heap(translate->writer, &heap);
+}
+
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
 {
 	if (index >= translate->region->heap_ready || !heap_room(translate, index))
@@ -298,12 +307,12 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	if (handle == 0 || row.kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
 	    row.entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
 		return TRACE_NONE;
-	const struct translate_image *image = image_at(translate, region_entry(translate->region, row.entry)->image);
-	char name[REGION_PATH_BYTES + 16], given[REGION_NAME_BYTES];
+	char given[REGION_NAME_BYTES];
 	heap_given_name(translate, &row, given);
-	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[row.kind]);
-	struct trace_heap heap = {.process = process, .handle = handle, .name = given[0] ? given : name};
-	translate->heap[index] = (struct translate_heap){process, writer_add_heap(translate->writer, &heap)};
+	struct trace_heap named = {.process = process, .handle = handle, .name = given};
+	uint32_t id = given[0] ? writer_add_heap(translate->writer, &named)
+			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image, row.kind, handle, process);
+	translate->heap[index] = (struct translate_heap){process, id};
 	return translate->heap[index].id;
 }
 

@@ -68,6 +68,9 @@ void translate_refresh_unloads(struct translate *translate);
 /** The process has ended: tell the trace. Its index may come again as another. */
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
+/** Trace id of the heap of that kind (enum region_heap_kind) and handle, whose allocator is image `index`. */
+uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process);
+
 /** Trace id of a heap of the process with trace id `process`; TRACE_NONE when there is none. */
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process);
 /** Frame of a program counter; UINT32_MAX when there is none. */

@@ -326,6 +326,21 @@ static bool find_shared(struct image_file *file, const struct altlink *link, str
 	return false;
 }
 
+__attribute__((noreturn))
+static void without_memory(void)
+{
+	memory_exhausted(0);
+}
+
+/* By itself libdw would end the program where it finds no memory. */
+static Dwarf *dwarf_open(Elf *elf)
+{
+	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (dwarf)
+		dwarf_new_oom_handler(dwarf, without_memory);
+	return dwarf;
+}
+
 /** False: what the debug information refers to is there, but is another's. */
 static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 {
@@ -337,23 +352,28 @@ static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 		return true;
 	memcpy(link.build_id.bytes, id, link.build_id.size = size);
 	if (find_shared(&image->shared, &link, debuginfod))
-		image->shared_dwarf = dwarf_begin_elf(image->shared.elf, DWARF_C_READ, NULL);
+		image->shared_dwarf = dwarf_open(image->shared.elf);
 	if (image->shared_dwarf)
 		dwarf_setalt(image->dwarf, image->shared_dwarf);
 	/* libdw looks by itself where none is set, and does not compare the build-id. */
 	return image->shared_dwarf || !dwarf_getalt(image->dwarf);
 }
 
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+void image_init(struct image *image)
 {
 	*image = (struct image){ image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL };
+}
+
+void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+{
+	image_init(image);
 	elf_version(EV_CURRENT);
 	main_open(image, path, build_id);
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);
 	if (file_has_dwarf(&image->main))
-		image->dwarf = dwarf_begin_elf(image->main.elf, DWARF_C_READ, NULL);
+		image->dwarf = dwarf_open(image->main.elf);
 	else if (find_debug(image, path, &id, debuginfod) && file_has_dwarf(&image->debug))
-		image->dwarf = dwarf_begin_elf(image->debug.elf, DWARF_C_READ, NULL);
+		image->dwarf = dwarf_open(image->debug.elf);
 	if (image->dwarf && !shared_open(image, debuginfod)) {
 		dwarf_end(image->dwarf);
 		image->dwarf = NULL;

@@ -31,6 +31,9 @@ struct image {
 	Dwarf *shared_dwarf;          /**< of shared, or NULL */
 };
 
+/** One of which there is nothing. */
+void image_init(struct image *image);
+
 /**
  * Open what there is for the image at `path` with this build-id. Nothing found is no error: the parts are NULL.
  * A file with another build-id than the recorded one is taken for no file.

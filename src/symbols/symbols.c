@@ -46,6 +46,7 @@ struct symbols {
 	struct memo names;            /**< of functions, by symbol */
 	struct memo files;            /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
+	bool without_files;
 };
 
 /** Where the text made of `key` is or goes; NULL there: to be made. */
@@ -73,6 +74,11 @@ struct symbols *symbols_new(void)
 	struct symbols *symbols = memory_zeroed(1, sizeof(*symbols));
 	symbols->debuginfod = debuginfod_new();
 	return symbols;
+}
+
+void symbols_leave_files(struct symbols *symbols)
+{
+	symbols->without_files = true;
 }
 
 static void symbols_image_free(struct symbols_image *image)
@@ -107,7 +113,10 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	struct table *table = &image->table;
 	size_t full = 0;
 
-	image_open(&image->image, path, build_id, symbols->debuginfod);
+	if (symbols->without_files)
+		image_init(&image->image);
+	else
+		image_open(&image->image, path, build_id, symbols->debuginfod);
 	Elf *const elfs[] = { image->image.main.elf, image->image.debug.elf, image->image.mini.elf };
 	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
 		if (elfs[i])
@@ -145,7 +154,9 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	uint32_t id = symbols_key(symbols, path, &build_id);
 	if (id == symbols->image_count) {
 		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
-		symbols->images[symbols->image_count++] = symbols_image_new(symbols, path, &build_id);
+		/* Counted when it is there: it may be given up in its middle. */
+		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
+		symbols->images[symbols->image_count++] = image;
 	}
 	return symbols->images[id];
 }

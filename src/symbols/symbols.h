@@ -20,6 +20,9 @@ struct symbols;
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *symbols);
 
+/** Open no file from now on: nothing is found of images that were not asked for before. */
+void symbols_leave_files(struct symbols *symbols);
+
 struct symbol_frame {
 	const char *function;         /**< demangled; NULL: unknown */
 	const char *mangled;          /**< as the file has it; NULL: unknown */

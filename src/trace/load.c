@@ -50,6 +50,8 @@ static bool cut(struct load *load, uint64_t offset, const char *format, ...)
 {
 	va_list arguments;
 	load->is_complete = false;
+	/* It is not the file's fault, whatever its reader makes of it. */
+	load->lacks_memory |= errno == ENOMEM;
 	if (load->cut_reason[0])
 		return false;
 	load->cut_offset = offset;
@@ -584,12 +586,17 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is damaged: its checksum differs", path);
 	if (header.version > FORMAT_VERSION)
 		return diag_fail(diag, EPROTO, "%s is of version %u, this program reads up to %d", path, header.version, FORMAT_VERSION);
-	if (header.header_bytes < sizeof(header) || header.header_bytes % 8 || !dictionary_init(&load->dictionary))
+	if (header.header_bytes < sizeof(header) || header.header_bytes % 8)
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is not valid", path);
+	if (!dictionary_init(&load->dictionary))
+		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	memcpy(load->trace_id, header.trace_id, sizeof(load->trace_id));
 	load->clock_name = "";
 	load->end = header.header_bytes;
+	errno = 0;
 	walk(load, header.header_bytes);
+	if (load->lacks_memory)
+		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	if (!load->is_complete)
 		cut(load, load->end, "the file ends without a footer, at offset %llu", (unsigned long long)load->end);
 	return 0;

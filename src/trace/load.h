@@ -46,7 +46,7 @@ struct load {
 	struct index origins;          /* of trace ids: their numbers */
 	struct index processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;
-	bool has_footer, is_complete;
+	bool has_footer, is_complete, lacks_memory;
 	uint32_t footer_segments;      /* segments that the newest footer lists */
 	uint64_t unwritten_blocks, unwritten_events;
 	uint64_t cut_offset;

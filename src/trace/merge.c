@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -208,15 +209,33 @@ static int write_all(struct merging *merging, struct diag *diag)
 	return error ? error : put_footer(merging, diag);
 }
 
+/* What is read is not to be replaced, nor is what is no file. */
+static int output_check(const char *output, const char *const *paths, unsigned count, struct diag *diag)
+{
+	struct stat there, status;
+	if (stat(output, &there) != 0)
+		return 0;
+	if (!S_ISREG(there.st_mode))
+		return diag_fail(diag, EINVAL, "cannot write %s: it is no file", output);
+	for (unsigned i = 0; i < count; i++)
+		if (!stat(paths[i], &status) && status.st_dev == there.st_dev && status.st_ino == there.st_ino)
+			return diag_fail(diag, EINVAL, "cannot write %s: it is one of those that are read", output);
+	return 0;
+}
+
 int trace_merge(const char *output, const char *const *paths, unsigned count, struct diag *diag)
 {
-	struct merging merging = {.count = count, .fd = -1, .parts = calloc(count ? count : 1, sizeof(*merging.parts))};
+	struct merging merging = {.count = count, .fd = -1};
 	char temporary[4200];
+	int error = output_check(output, paths, count, diag);
+	if (error)
+		return error;
+	merging.parts = calloc(count ? count : 1, sizeof(*merging.parts));
 	if (!merging.parts)
 		return diag_fail(diag, ENOMEM, "no memory to merge traces");
 	for (unsigned i = 0; i < count; i++)
 		merging.parts[i].path = paths[i];
-	int error = count ? parts_load(&merging, diag) : diag_fail(diag, EINVAL, "there is nothing to merge");
+	error = count ? parts_load(&merging, diag) : diag_fail(diag, EINVAL, "there is nothing to merge");
 	snprintf(temporary, sizeof(temporary), "%.4000s.%d.new", output, (int)getpid());
 	if (!error) {
 		merging.fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -243,11 +243,15 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		return error;
 	if (!times_reserve(cursor, own->count))
 		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
+	errno = 0;
 	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
 	if (!what && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
+	/* Then it is not the file's fault. */
+	if (what && errno == ENOMEM)
+		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
 	if (what)
 		return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
 	trace_block_head(cursor->trace, i, block);

@@ -67,6 +67,9 @@ struct trace_frame {
 };
 #define TRACE_FRAME_TRUNCATED 1
 
+/** The tid of no thread: of the row whose events are the blocks from before an attach. */
+#define TRACE_TID_NONE 0
+
 /** A node of the stack tree: its frame, called from its parent. Node 0 is the root and has no frame. parent < own id. */
 struct trace_node {
 	uint32_t parent, frame;
@@ -122,6 +125,9 @@ struct trace_named { uint32_t image; bool has_symbols; };
 /** What the session says about itself; texts "name=value" in the order written. */
 struct trace_option { const char *name, *value; };
 
+/** An option that tells which blocks from before an attach are not known, and why. */
+#define TRACE_OPTION_EARLIER_MISSING "earlier-missing"
+
 /** What tracing cost, summed by the logger at the session's end. */
 struct trace_statistics {
 	uint64_t waits, wait_ns;         /**< times that targets waited for a free buffer, and for how long */
@@ -148,9 +154,10 @@ struct trace_block {
 	const uint64_t *address;         /**< block gained (Alloc, ReAlloc) or given back (Free) */
 	const uint64_t *previous;        /**< ReAlloc: the old block; else 0 */
 	const uint64_t *size;            /**< requested bytes; 0 for Free unless the function names a size */
-	const uint64_t *usable;          /**< usable bytes; 0 when unknown */
+	const uint64_t *usable;          /**< usable bytes; 0 when unknown. Of a Free: 0, or what its block had, while earlier blocks were being found */
 	const uint64_t *argument;        /**< count of calloc/reallocarray, alignment of the aligned family; else 0 */
-	const uint64_t *argument2;       /**< memptr of posix_memalign; size of one where calloc's product is 0 or overflows; else 0 */
+	const uint64_t *argument2;       /**< memptr of posix_memalign; size of one where calloc's product is 0 or overflows; usable bytes of realloc's
+					 *   old block, while earlier blocks were being found; else 0 */
 	const int32_t *result;           /**< error number of a failed call; else 0 */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace comes from anybody. The input is a file, opened and read as every command does it: dictionaries, events, the model on
- * top; then gone on with, as `xheap recover` does.
+ * top; as a program does it, by the library's calls; then gone on with, as `xheap recover` does.
  *
  * Checksums would hide all that lies behind them, so they are mended first, and blocks put where they belong, so that bytes
  * can come and go. Bit 0 of the header's first reserved byte says that what is behind the header is to be taken as it is.
@@ -19,6 +19,7 @@
 #include "replay.h"
 #include "trace/format.h"
 #include "trace/writer.h"
+#include "xheap/xheap.h"
 
 enum { INPUT_MAX = 1 << 20, AS_IT_IS = 1 };
 
@@ -178,6 +179,87 @@ static void read_model(const struct trace *trace)
 	heap_table_free(table);
 }
 
+/* ---- as programs do ---- */
+
+/* What xheap.h promises of results: they are one of its own, and errors say why. */
+static int checked(int status, const xheap_error *error)
+{
+	expect(status == error->status && status >= XHEAP_FAILED && status <= XHEAP_END && (status >= 0 || error->text[0]));
+	expect(!strstr(error->text, "mistake"));
+	return status;
+}
+
+static void read_program_events(xheap_trace *trace, uint32_t order)
+{
+	const xheap_trace_info *info = xheap_trace_get_info(trace);
+	xheap_events_options options;
+	xheap_events *events;
+	const xheap_event *event;
+	xheap_error error;
+	uint64_t count = 0;
+	xheap_events_options_init(&options, sizeof(options));
+	options.order = order;
+	expect(xheap_events_open(trace, &options, &events, &error) == XHEAP_OK);
+	while (checked(xheap_events_next(events, &event, &error), &error) == XHEAP_OK) {
+		expect(xheap_trace_get_function(trace, event->function) && xheap_trace_get_thread(trace, event->thread) && event->stack < info->stack_count);
+		count++;
+	}
+	expect(count <= info->event_count);
+	xheap_events_close(events);
+}
+
+static void read_program_allocations(xheap_trace *trace)
+{
+	xheap_allocations *allocations;
+	const xheap_allocation_batch *batch;
+	xheap_error error;
+	if (checked(xheap_allocations_open(trace, NULL, &allocations, &error), &error) != XHEAP_OK)
+		return;
+	while (checked(xheap_allocations_next_batch(allocations, &batch, &error), &error) == XHEAP_OK)
+		for (uint32_t i = 0; i < batch->count; i++) {
+			expect(xheap_trace_get_thread(trace, batch->thread[i]) && batch->stack[i] < xheap_trace_get_info(trace)->stack_count);
+			expect(batch->end[i] <= XHEAP_END_OPEN && batch->usable_size[i] >= batch->size[i]);
+		}
+	xheap_allocations_close(allocations);
+}
+
+static void read_program_report(xheap_trace *trace, size_t choice)
+{
+	static const char *const actions[] = {"stacks", "frames", "frames-inclusive", "image", "heaps", "tree", "chains", "totals"};
+	xheap_report_options options;
+	xheap_report *report;
+	xheap_error error;
+	char *text;
+	xheap_report_options_init(&options, sizeof(options));
+	options.action = actions[choice % (sizeof(actions) / sizeof(*actions))];
+	if (checked(xheap_report_make(trace, &options, &report, &error), &error) != XHEAP_OK)
+		return;
+	expect(checked(xheap_report_write(report, (uint32_t)(choice % 3), &text, NULL, &error), &error) == XHEAP_OK && text[0]);
+	xheap_text_free(text);
+	xheap_report_free(report);
+}
+
+static void read_as_program(const char *path, size_t choice)
+{
+	xheap_trace *trace;
+	xheap_frames *frames;
+	xheap_address address;
+	xheap_error error;
+	xheap_open_options options;
+	xheap_open_options_init(&options, sizeof(options));
+	options.without_files = 1;
+	expect(checked(xheap_trace_open(path, &options, &trace, &error), &error) == XHEAP_OK);
+	uint32_t stacks = xheap_trace_get_info(trace)->stack_count;
+	for (uint32_t stack = 1; stack < stacks; stack++)
+		expect(xheap_trace_get_address(trace, stack, &address) == XHEAP_OK && address.caller < stack);
+	if (stacks > 1 && checked(xheap_trace_get_frames(trace, 1 + (uint32_t)choice % (stacks - 1), XHEAP_NONE, &frames, &error), &error) == XHEAP_OK)
+		xheap_frames_free(frames);
+	read_program_events(trace, choice % 2);
+	read_program_allocations(trace);
+	read_program_report(trace, choice);
+	xheap_trace_close(trace);
+}
+
 /* What can be read can be gone on with, and is whole then. */
 static void go_on(const char *path)
 {
@@ -216,6 +298,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_events(trace);
 		read_model(trace);
 		trace_close(trace);
+		read_as_program(path, size);
 		go_on(path);
 	} else {
 		expect(diag.text[0]);

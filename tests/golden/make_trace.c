@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|random FILE [SEED]: writes a trace whose every event is known. */
+/* make_trace plain|forks|losses|earlier|random FILE [SEED]: writes a trace whose every event is known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +73,26 @@ static void losses(struct scene *scene)
 	scene_free(scene, thread, 95000, 0x7f0000090010);
 }
 
+/* Attached to: blocks found later, one given back before, and some that are not known. */
+static void earlier(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t none = scene_thread(scene, process, TRACE_TID_NONE);
+	writer_add_option(scene->writer, "attached", "yes");
+	writer_add_option(scene->writer, TRACE_OPTION_EARLIER_MISSING, "process 100: not all blocks from before are known: 1 of 3 arenas could not be walked");
+	scene->stack = scene_stack(scene, 0x1000, 0);
+	scene_free(scene, thread, 1000, 0x7f0000010010);
+	scene_measure(scene, thread, 40);
+	scene_alloc(scene, thread, 2000, 0x7f0000020010, 500);
+	scene_realloc(scene, thread, 7000, 7500, 0x7f0000030010, 0x7f0000040010, 90);
+	scene_free(scene, thread, 9000, 0x7f0000050010);
+	scene->stack = 0;
+	scene_earlier(scene, none, 5000, 0x7f0000010010, 40);
+	scene_earlier(scene, none, 5000, 0x7f0000020010, 504);
+	scene_earlier(scene, none, 5000, 0x7f0000030010, 120);
+	scene_earlier(scene, none, 5000, 0x7f0000060010, 1000);
+}
+
 static uint32_t next(uint32_t *seed, uint32_t limit)
 {
 	*seed = *seed * 1664525 + 1013904223;
@@ -129,10 +149,10 @@ static void random_calls(struct scene *scene, uint32_t seed)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}};
+	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|random FILE [SEED]\n", stderr);
+		fputs("usage: make_trace plain|forks|losses|earlier|random FILE [SEED]\n", stderr);
 		return 2;
 	}
 	scene_open(&scene, argv[2]);

@@ -359,10 +359,7 @@ static void test_peak_over_processes(void **state)
 static void test_earlier(void **state)
 {
 	(void)state;
-	scene_event(&scene, thread, EVENT_EARLIER, 10);
-	struct writer_events *events = &scene.events[thread];
-	events->address[events->count - 1] = 0x1000;
-	events->size[events->count - 1] = 1000;
+	scene_earlier(&scene, thread, 10, 0x1000, 1000);
 	scene_alloc(&scene, thread, 20, 0x2000, 5);
 	scene_free(&scene, thread, 30, 0x1000);
 	sum_all();
@@ -371,6 +368,57 @@ static void test_earlier(void **state)
 	assert_int_equal(window.earlier_count, 1);
 	assert_int_equal(window.earlier_bytes, 1000);
 	assert_peak(1005, 2, 20);
+}
+
+/* Found some time after the attach: what has had an event since is settled by that. */
+static void test_earlier_settled(void **state)
+{
+	(void)state;
+	scene_free(&scene, thread, 10, 0x1000);                       /* given back before it was found */
+	scene_measure(&scene, thread, 100);
+	scene_realloc(&scene, thread, 20, 30, 0x2000, 0x7000, 50);    /* likewise */
+	scene_measure(&scene, thread, 200);
+	scene_alloc(&scene, thread, 40, 0x3000, 7);
+	scene_alloc(&scene, thread, 50, 0x4000, 8);
+	scene_free(&scene, thread, 60, 0x4000);
+	scene_measure(&scene, thread, 24);
+	uint32_t heap_reader = scene_thread(&scene, process, TRACE_TID_NONE);
+	scene_earlier(&scene, heap_reader, 5000, 0x1000, 100);
+	scene_earlier(&scene, heap_reader, 5000, 0x3000, 24);
+	scene_earlier(&scene, heap_reader, 5000, 0x4000, 24);
+	scene_earlier(&scene, heap_reader, 5000, 0x5000, 400);
+	scene_earlier(&scene, heap_reader, 5000, 0x6000, 800);
+	scene_free(&scene, thread, 6000, 0x5000);
+	scene_free(&scene, thread, 9000, 0x1000);                     /* twice: known dead */
+	scene_measure(&scene, thread, 100);
+	scene_alloc(&scene, thread, 20000, 0x8000, 1);
+	sum_all();
+	assert_int_equal(table->unknown_frees, 1);
+	assert_int_equal(table->order_conflicts, 0);
+	assert_int_equal(window.earlier_count, 4);
+	assert_int_equal(window.earlier_bytes, 1500);
+	assert_numbers(4, 66, 3, 58);
+	assert_peak(1500, 4, 0);
+}
+
+/* A child has its parent's earlier blocks, too. */
+static void test_earlier_inherited(void **state)
+{
+	(void)state;
+	scene_earlier(&scene, thread, 10, 0x1000, 1000);
+	scene_earlier(&scene, thread, 10, 0x2000, 500);
+	uint32_t child = scene_process(&scene, 200, process, 30);
+	uint32_t child_thread = scene_thread(&scene, child, 200);
+	scene_free(&scene, child_thread, 40, 0x1000);
+	scene_free(&scene, thread, 50, 0x1000);
+	scene_alloc(&scene, thread, 60, 0x3000, 5);
+	sum_all();
+	assert_clean();
+	assert_numbers(1, 5, 1, 5);
+	assert_int_equal(table->processes[child].inherited_count, 2);
+	assert_int_equal(table->processes[child].inherited_bytes, 1500);
+	assert_int_equal(table->processes[child].inherited_freed, 1);
+	assert_int_equal(window.earlier_count, 2);
 }
 
 static void test_destroy(void **state)
@@ -506,7 +554,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_totals), TEST(test_temporary), TEST(test_reallocs), TEST(test_range), TEST(test_peak_of_equal_times), TEST(test_stamps),
 		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
-		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
+		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled),
+		TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
 		cmocka_unit_test(test_live),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

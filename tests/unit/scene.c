@@ -124,6 +124,21 @@ void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_
 	events->size[i] = size;
 }
 
+void scene_earlier(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address, uint64_t size)
+{
+	struct writer_events *events = event_add(scene, thread, EVENT_EARLIER, time_ns);
+	uint32_t i = events->count - 1;
+	events->address[i] = address;
+	events->size[i] = events->usable[i] = size;
+}
+
+void scene_measure(struct scene *scene, uint32_t thread, uint64_t usable)
+{
+	struct writer_events *events = &scene->events[thread];
+	uint32_t i = events->count - 1;
+	(events->kind[i] == EVENT_FREE ? events->usable : events->argument2)[i] = usable;
+}
+
 void scene_event(struct scene *scene, uint32_t thread, uint8_t kind, int64_t time_ns)
 {
 	event_add(scene, thread, kind, time_ns);

@@ -41,6 +41,12 @@ void scene_free(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t 
 /** From its entry to its return. */
 void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous, uint64_t address, uint64_t size);
 
+/** A block from before an attach, as found then. */
+void scene_earlier(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address, uint64_t size);
+
+/** What the thread's last event, a Free or a ReAlloc, says that its block had. */
+void scene_measure(struct scene *scene, uint32_t thread, uint64_t usable);
+
 /** Events of other kinds. */
 void scene_event(struct scene *scene, uint32_t thread, uint8_t kind, int64_t time_ns);
 

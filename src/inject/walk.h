@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The blocks of glibc's malloc that were there before a process was attached to. They are read while its threads run: nobody stands for it
+ * (docs/decisions/011-earlier-blocks.md says why that is exact).
+ */
+#ifndef XHEAP_INJECT_WALK_H
+#define XHEAP_INJECT_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "region/region.h"
+
+/** Where a block lies: as struct region_heap says it. */
+struct walk_heap { uint64_t handle; uint16_t kind; };
+
+struct walk_block { uint64_t address, usable_bytes; uint32_t heap; };
+
+/** A thread that there was at the attach. */
+struct walk_thread {
+	pid_t tid;
+	uint64_t pointer;             /**< its thread pointer */
+	uint64_t cpu_ns;              /**< what it had used at the first look; 0: not looked yet */
+	bool is_settled;              /**< the heap call that it may have been in is over */
+};
+
+/** A walk. Filled by inject_attach(), then by walk_run(). */
+struct walk {
+	pid_t pid;
+	uint64_t base, end;           /**< of the image with glibc's malloc; 0: there is none */
+	uint32_t image;               /**< of it, in the region */
+	bool has_odd_heaps;           /**< arenas do not lie as they do by default */
+	char other[128];              /**< a library with an allocator of its own, whose blocks nobody knows; "" */
+	struct walk_thread *threads;
+	uint32_t thread_count;
+	struct walk_heap *heaps;
+	uint32_t heap_count;
+	struct walk_block *blocks;    /**< that were in use some time between the attach and `ticks` */
+	size_t count, capacity;
+	uint64_t bytes;               /**< of these */
+	uint64_t took_ns;
+	uint64_t ticks;               /**< calls that had begun before all blocks were read have returned by then */
+	char missing[256];            /**< which blocks are not known, and why; "": all are */
+};
+
+/** Walk; the process is not touched, only read. Returns when there are no calls under way any more that began before it had read all. */
+void walk_run(struct walk *walk, const struct region *region);
+
+/** Do not. */
+void walk_skip(struct walk *walk, const char *why);
+void walk_fini(struct walk *walk);
+
+#endif

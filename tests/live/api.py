@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The library as its users have it: the examples of docs/xheap-api.md in C11 and C++17, and what the library may not do to its program."""
+import csv
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+XHEAP, BUILD, SOURCE = os.path.realpath(os.environ["XHEAP"]), pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"])
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+LIBRARY = BUILD / "src/api"
+TARGET = BUILD / "tests/live/attached"
+IMPORTED = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY / "libxheap.so"], stdout=subprocess.PIPE, text=True, check=True).stdout
+# A library with a sanitizer in it needs a program that has it, too.
+SANITIZER = ["-fsanitize=thread"] if "__tsan_" in IMPORTED else ["-fsanitize=address,undefined"] if "__asan_" in IMPORTED else []
+ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=str(LIBRARY), XHEAP=XHEAP)
+PERL = ["perl", "-e", 'my %count; $count{$_ % 500} .= "line $_\\n" for 1 .. 5000;']
+# Of the functions that end, print, or change what belongs to the whole program. _exit: of a forked child whose exec has failed.
+FORBIDDEN = set("""exit abort quick_exit __assert_fail printf puts putchar vprintf __printf_chk __vprintf_chk perror psignal warn err stdout stderr signal sigaction
+    sigprocmask atexit setlocale system popen chdir fchdir umask putenv setenv unsetenv alarm setitimer setuid setsid""".split())
+failed = 0
+
+
+def expect(condition, text):
+    global failed
+    if not condition:
+        print(text)
+        failed += 1
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=ENVIRONMENT, **more)
+
+
+def compile_as(language, source, program):
+    compiler, standard = (os.environ.get("CC", "cc"), "-std=c11") if language == "c" else (os.environ.get("CXX", "c++"), "-std=c++17")
+    made = run(compiler, standard, "-D_DEFAULT_SOURCE", *STRICT, *SANITIZER, "-g", "-I", SOURCE / "include", "-x", language, source, "-o", program, "-x", "none", "-L",
+               LIBRARY, "-lxheap", "-pthread")
+    expect(made.returncode == 0, f"{source} as {language}:\n{made.stderr}")
+    return f"./{program}"
+
+
+def examples():
+    texts = re.findall(r"```c\n(.*?)```", (SOURCE / "docs/xheap-api.md").read_text(), re.S)
+    expect(len(texts) == 2, f"{len(texts)} examples")
+    for name, text in zip(("heaviest", "session"), texts):
+        pathlib.Path(f"{name}.c").write_text(text)
+    for language in "c", "c++":
+        trace = f"example-{len(language)}.xht"
+        session = run(compile_as(language, "session.c", f"session-{len(language)}"), trace, *PERL)
+        expect(session.returncode == 0, f"the session in {language}: {session}")
+        counts = re.fullmatch(r"(\d+) of (\d+) blocks were never given back\n", session.stdout)
+        expect(counts and 500 < int(counts[1]) < int(counts[2]), f"its blocks: {session.stdout}")
+        heaviest = run(compile_as(language, "heaviest.c", f"heaviest-{len(language)}"), trace)
+        rows = re.findall(r"^(\d+) bytes in (\d+) blocks$", heaviest.stdout, re.M)
+        known = run(XHEAP, "heap", trace, "-stacks", "sp", "-top", "10", "-format", "csv").stdout.splitlines()
+        column = known[0].split(",").index("peak_bytes")
+        expect(len(rows) == 10 and [row[0] for row in rows] == [line.split(",")[column] for line in known[1:]],
+               f"the heaviest stacks are not those of xheap heap: {heaviest.stdout}")
+        expect("\n    perl!main\n" in heaviest.stdout, "nor are there their frames")
+        bad = run(f"./heaviest-{len(language)}", "heaviest.c")
+        expect((bad.returncode, bad.stdout, bad.stderr) == (1, "", "heaviest.c is not a trace\n"), f"what is no trace: {bad}")
+    bad = run("./session-1", "no.xht", "no-such-command")
+    expect(bad.returncode == 1 and bad.stderr == "cannot run no-such-command: No such file or directory\n", f"what cannot be run: {bad}")
+
+
+# ---- what is read, against what the command prints ----
+
+def rows_of(trace, what, *words):
+    out = run(XHEAP, "dump", trace, what, "-format", "csv", *words)
+    expect(out.returncode == 0, f"dump {trace} {what}: {out.stderr}")
+    return list(csv.DictReader(out.stdout.splitlines()))
+
+
+def same(what, seen, wanted):
+    for i, (one, other) in enumerate(itertools.zip_longest(seen, wanted)):
+        if one != other:
+            expect(False, f"{what}: row {i} is {one}, not {other}")
+            return
+
+
+def event_line(row, number):
+    address = lambda text: text if text != "0x0" else ""
+    result = "0" if row["result"] == "in-flight" else row["result"]
+    return ",".join([number, row["time_ns"], row["process"], row["pid"], row["tid"], row["action"], row["function"], address(row["heap"]), row["address"],
+                     row["previous_address"], row["size"] or "0", row["usable"] or "0", row["stack_id"] or "0", result])
+
+
+def events(program, trace):
+    wanted = rows_of(trace, "-events")
+    times = sorted(int(row["time_ns"]) for row in wanted)
+    ranges = [(-2**63, 2**63 - 1), (times[len(times) // 3], times[len(times) * 2 // 3])]
+    for (begin, end), (singles, batches) in itertools.product(ranges, [(1, 0), (3, 2)] if trace == "plain.xht" else [(0, 1)]):
+        inside = [row for row in wanted if begin <= int(row["time_ns"]) <= end]
+        seen = run(program, "events", trace, "time", begin, end, singles, batches).stdout.splitlines()
+        same(f"events of {trace} from {begin} to {end}, {singles} and {batches} at a time", seen, [event_line(row, row["seq"]) for row in inside])
+        seen = run(program, "events", trace, "file", begin, end, singles, batches).stdout.splitlines()
+        same(f"events of {trace} as stored", sorted(seen), sorted(event_line(row, "-1") for row in inside))
+
+
+ENDS = ["free", "realloc", "destroy", "gap", "conflict", "exit", "open"]
+
+
+def allocation_line(row):
+    return ",".join([row["id"], row["tid"], row["address"], row["size"], row["birth_ns"], row["end_ns"] or "-1", str(ENDS.index(row["end_kind"])),
+                     row["free_tid"] or "-1", row["stack_id"] or "0", row["free_stack_id"] or "0", row["previous_id"] or "-1"])
+
+
+def allocations(program, trace, frame):
+    asked = itertools.product([(0, 2**64 - 1), (32, 512)], [[], [frame]], [(1, 0), (0, 1), (2, 1)])
+    for (low, high), more, (singles, batches) in [((32, 512), [frame], (2, 1))] if trace == "real.xht" else asked:
+        wanted = rows_of(trace, "-allocations", "-size", low, "max" if high == 2**64 - 1 else high, *(["-requireFrames", *more] if more else []))
+        seen = run(program, "allocations", trace, low, high, singles, batches, *more).stdout.splitlines()
+        same(f"allocations of {trace} from {low} to {high} {more}, {singles} and {batches} at a time", seen, map(allocation_line, wanted))
+
+
+def reports(program, trace, frame):
+    asked = [("", "", "", ""), ("stacks", "sp", "", ""), ("frames", "st", "", ""), ("frames-inclusive", "", "", ""), ("image", "", "process", ""),
+             ("heaps", "", "", ""), ("tree", "sp", "", ""), ("callers", "", "", frame), ("chains", "", "", ""), ("totals", "", "", ""),
+             ("frames", "", "size", ""), ("stacks", "", "thread", "")]
+    for action, sort, by, callers in asked[::3] if trace == "real.xht" else asked:
+        words = ["-callers", callers] if callers else ["-frames"] if action == "frames-inclusive" else ["-" + (action or "stacks")]
+        words += ([sort] if sort else []) + (["-inclusive"] if action == "frames-inclusive" else []) + (["-by", by] if by else [])
+        for kind in ["json"] if trace == "real.xht" else ["json", "csv", "text"]:
+            wanted = run(XHEAP, "heap", trace, *words, "-size", 8, 100000, "-format", kind).stdout
+            seen = run(program, "report", trace, action, sort, by, callers, kind, 8, 100000).stdout
+            same(f"{trace} {words} as {kind}", seen.splitlines(), wanted.splitlines())
+        if action == "totals":
+            continue
+        known = json.loads(run(XHEAP, "heap", trace, *words, "-format", "json").stdout)
+        seen = run(program, "rows", trace, action, sort, by, callers).stdout.splitlines()
+        rows = known["actions"][0]["rows"]
+        expect(len(seen) == len(rows) + 1, f"{trace} {words}: {len(seen) - 1} rows, not {len(rows)}")
+        for line, row in zip(seen, rows):
+            numbers = ",".join(str(row[name]) for name in ("total_bytes", "outstanding_count", "peak_bytes", "temporary_count", "open_count"))
+            expect(line.startswith(numbers + f",{row.get('depth', 0)},"), f"{trace} {words}: {line}, not {numbers}")
+            expect(not by or f",{row[by]}," in line, f"{line} has no {by} {row.get(by)}")
+        totals = known["totals"]
+        expect(seen[-1] == f"totals {totals['total_bytes']},{totals['peak_bytes']},{known['actions'][0]['row_count']}", seen[-1])
+
+
+def stacks(program, trace):
+    seen = run(program, "stacks", trace).stdout.splitlines()
+    same(f"frames of {trace}", seen, [row["stack"] for row in rows_of(trace, "-stacks")])
+    alone = run(program, "stacks", trace, "alone").stdout
+    expect("!" not in alone and "+0x" in alone, f"frames of {trace} without files: {alone}")
+
+
+def library():
+    shutil.copy(SOURCE / "tests/live/programs/api.c", "api.c")
+    program = compile_as("c", "api.c", "api")
+    expect(run(XHEAP, "record", "-o", "real.xht", *PERL).returncode == 0, "recording")
+    for scene in "plain", "forks", "losses":
+        run(BUILD / "tests/golden/make_trace", scene, f"{scene}.xht")
+    run(BUILD / "tests/golden/make_trace", "random", "random.xht", 7)
+    for trace in "plain.xht", "forks.xht", "losses.xht", "random.xht", "real.xht":
+        events(program, trace)
+    for trace, frame in ("plain.xht", "0x2000"), ("real.xht", "Perl_sv_grow"):
+        if trace == "plain.xht":
+            frame = re.search(r"[^;]+", rows_of(trace, "-stacks")[0]["stack"])[0]
+        allocations(program, trace, frame)
+        reports(program, trace, frame)
+        stacks(program, trace)
+    modes = [("misuse", "real.xht", "."), ("threads", "real.xht"), ("sessions", os.path.abspath("session.xht"), TARGET)]
+    # libdw has assertions of its own for want of memory, so it is tried without debug information. Sanitizers need more of it than can be refused.
+    modes += [] if SANITIZER else [("memory", "random.xht")]
+    for words in modes:
+        checked = run(program, *words)
+        expect(checked.returncode == 0 and checked.stdout.endswith("0 failed\n"), f"api {words}: {checked.returncode}, {checked.stdout}{checked.stderr}")
+    info = json.loads(run(XHEAP, "info", "session.xht", "-format", "json").stdout)
+    expect(info["complete"], "the session's trace is not whole")
+
+
+def promises():
+    header = (SOURCE / "include/xheap/xheap.h").read_text()
+    promised = set(re.findall(r"\b(xheap_[a-z_]+)\(", header))
+    library = LIBRARY / "libxheap.so"
+    there = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).stdout.splitlines() if " A " not in line}
+    expect(not promised - there, f"the header has more than the library: {promised - there}")
+    expect(not {name for name in there if name.startswith("xheap_")} - promised, f"the library has more than the header: {there - promised}")
+    package = (BUILD / "meson-private/xheap.pc").read_text()
+    expect("-lxheap" in package and "Requires" not in package, f"a program should need no other package: {package}")
+    used = {line.split()[-1].split("@")[0] for line in IMPORTED.splitlines()}
+    expect(SANITIZER or not used & FORBIDDEN, f"the library uses {used & FORBIDDEN}")
+
+
+def main():
+    promises()
+    examples()
+    library()
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Blocks from before an attach: all of them are found, with their sizes, and nothing else, however busy the program is.
+
+The oracle logs every call from the program's first one on. What lives at the program's end by its log has to be what lives there by the trace,
+which began in the middle: so each earlier block was found, or its free would be unknown; and each that was found was one, or it would live on.
+
+usage: earlier.py [TEST...]     SOAK=1: many more rounds
+"""
+import csv
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
+PROGRAM, ORACLE = os.path.join(BUILD, "tests/live/earlier"), os.path.join(BUILD, "tests/live/oracle.so")
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+ROUNDS = 100 if os.environ.get("SOAK") else 6
+RECORD = struct.Struct("<IHHIIQQ3QQ")
+RETURNED = 2
+HEADER_BYTES, NAMES_AT, NAME_BYTES = 4096, 48, 32
+LARGEST_WASTE = 2 * 4096
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def log_read(path):
+    """The calls of a log: function, entered, returned, arguments, result."""
+    with open(path, "rb") as log:
+        head = log.read(HEADER_BYTES)
+        functions, capacity, count = struct.unpack_from("<4xIQQ", head)
+        names = [head[NAMES_AT + i * NAME_BYTES:][:NAME_BYTES].split(b"\0")[0].decode() for i in range(functions)]
+        expect(count <= capacity, f"{count} calls do not fit the log")
+        calls = log.read(count * RECORD.size)
+    for state, function, error, pid, _, entered, returned, *arguments, result in RECORD.iter_unpack(calls):
+        if state == RETURNED:
+            yield pid, names[function], error, entered, returned, arguments, result
+
+
+def requested(name, arguments):
+    if name in ("calloc",):
+        return arguments[0] * arguments[1]
+    return arguments[{"realloc": 1, "aligned_alloc": 1, "memalign": 1, "posix_memalign": 2}.get(name, 0)]
+
+
+def log_live(path, wanted_pid):
+    """What lives at the end: requested bytes by address."""
+    points = []
+    for pid, name, error, entered, returned, arguments, result in log_read(path):
+        if pid != wanted_pid or error:
+            continue
+        if name == "free":
+            points.append((entered, arguments[0], None))
+            continue
+        if name == "realloc" and arguments[0]:
+            points.append((entered, arguments[0], None))
+        if name == "posix_memalign":
+            raise Failure("posix_memalign is not understood here")
+        if result:
+            points.append((returned, result, requested(name, arguments)))
+    live = {}
+    for _, address, size in sorted(points):
+        if size is None:
+            live.pop(address, None)
+        else:
+            live[address] = size
+    return live
+
+
+class Target:
+    def __init__(self, *command, **environment):
+        shutil.rmtree("log", ignore_errors=True)
+        os.mkdir("log")
+        self.process = subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, LD_PRELOAD=ORACLE, CALL_LOG=os.path.abspath("log"), **environment))
+        self.pid = self.process.pid
+        expect(self.process.stdout.readline() == "filled\n", f"{command}: it did not begin")
+
+    def end(self):
+        self.process.communicate("\n", timeout=120)
+        expect(self.process.returncode == 0, f"{self.process.args}: status {self.process.returncode}")
+
+    def log(self):
+        for name in os.listdir("log"):
+            return log_live(os.path.join("log", name), self.pid)
+        raise Failure("there is no log")
+
+
+def record(target, trace, seconds=0.1):
+    """Attach, and let the program end."""
+    recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
+    said = ""
+    while "blocks from before" not in said:
+        line = recorder.stderr.readline()
+        expect(line, f"record: {said}")
+        said += line
+    time.sleep(seconds)
+    target.end()
+    said += recorder.communicate(timeout=60)[1]
+    expect(recorder.returncode == 0, f"record: {said}")
+    return said
+
+
+def report(trace, *more):
+    return json.loads(subprocess.run([XHEAP, "heap", trace, "-format", "json", *more], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def allocations(trace):
+    run = subprocess.run([XHEAP, "dump", trace, "-allocations", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
+    return list(csv.DictReader(run.stdout.splitlines()))
+
+
+def compare(target, trace, said):
+    """The end of the trace, and of the log. The number of earlier blocks."""
+    doubts = report(trace)
+    expect("not all blocks" not in said, said)
+    expect(doubts["unknown_frees"] == 0 and doubts["order_conflicts"] == 0,
+           f"{doubts['unknown_frees']} unknown frees, {doubts['order_conflicts']} order conflicts")
+    live = target.log()
+    rows = allocations(trace)
+    found = {int(row["address"], 16): row for row in rows if int(row["pid"]) == target.pid and row["end_kind"] in ("exit", "open", "")}
+    missing, strange = live.keys() - found.keys(), found.keys() - live.keys()
+    expect(not missing, f"{len(missing)} of {len(live)} blocks are missing: {[(hex(a), live[a]) for a in list(missing)[:5]]}")
+    expect(not strange, f"{len(strange)} blocks too many: {[(hex(a), found[a]['size'], found[a]['birth_ns']) for a in list(strange)[:5]]}")
+    for address, row in found.items():
+        size, usable = live[address], int(row["size"])
+        if row["birth_ns"]:
+            expect(size == usable, f"{address:#x} has {usable} bytes, not {size}")
+        else:
+            expect(size <= usable <= size + LARGEST_WASTE, f"{address:#x} was found to have {usable} bytes, not {size}")
+    earlier = [row for row in rows if not row["birth_ns"]]
+    expect(doubts["earlier"] == {"count": len(earlier), "bytes": sum(int(row["size"]) for row in earlier)}, f"{doubts['earlier']}")
+    return len(earlier)
+
+
+def still():
+    """Nobody calls the heap meanwhile: one thread, and several arenas."""
+    told = []
+    for threads in (1, 2, 8):
+        target = Target(PROGRAM, "still", threads, 5)
+        told.append(compare(target, "still.xht", record(target, "still.xht")))
+        expect(told[-1] > 1000, f"only {told[-1]} blocks were found")
+    return f"{told} blocks"
+
+
+def busy():
+    """All threads work on while the heaps are read."""
+    told = []
+    for i in range(ROUNDS):
+        target = Target(PROGRAM, "busy", (1, 2, 3, 8)[i % 4], i + 1)
+        try:
+            told.append(compare(target, "busy.xht", record(target, "busy.xht")))
+        except Failure as failure:
+            raise Failure(f"seed {i + 1}: {failure}")
+    return f"{ROUNDS} rounds, {min(told)} to {max(told)} blocks"
+
+
+def forks():
+    """A child has its parent's earlier blocks, and may give them back."""
+    target = Target(PROGRAM, "forks", 3, 9)
+    count = compare(target, "forks.xht", record(target, "forks.xht"))
+    child = json.loads(subprocess.run([XHEAP, "info", "forks.xht", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)["processes"][1]
+    expect(count // 2 < child["inherited_count"] <= count, f"{child['inherited_count']} blocks were inherited of {count}")
+    return f"{child['inherited_count']} of {count} blocks were inherited"
+
+
+PYTHON = """
+import sys, threading
+kept, is_over = {}, threading.Event()
+def work(seed):
+    for i in range(1 << 62):
+        kept[(seed, i * 7919 % 1500)] = [str(i) * (i % 90), bytearray(i * 31 % 3000)]
+        if i % 100 == 0 and is_over.wait(0.002):
+            return
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+for thread in threads:
+    thread.start()
+is_over.wait(0.1)
+print("filled", flush=True)
+sys.stdin.readline()
+is_over.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def real():
+    """Python, with blocks of its own pools and without."""
+    told = []
+    if not os.path.exists("/usr/bin/python3"):
+        return "no python3"
+    for allocator in ("malloc", "pymalloc"):
+        target = Target("/usr/bin/python3", "-c", PYTHON, PYTHONMALLOC=allocator)
+        told.append(compare(target, "real.xht", record(target, "real.xht")))
+    return f"{told} blocks"
+
+
+def skipped():
+    """What cannot be walked is left out and told: in the summary, and in each report."""
+    if not os.path.exists(JEMALLOC):
+        return "no libjemalloc"
+    target = subprocess.Popen([os.path.join(BUILD, "tests/live/attached"), "idle"], stdin=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=JEMALLOC))
+    time.sleep(0.3)
+    run = subprocess.run([XHEAP, "record", "-o", "skipped.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE, text=True)
+    target.communicate(b"")
+    expect(run.returncode == 0, run.stderr)
+    expect("libjemalloc.so.2 has its own heap" in run.stderr, run.stderr)
+    missing = report("skipped.xht")["earlier"]["missing"]
+    expect(len(missing) == 1 and "libjemalloc.so.2" in missing[0], f"{missing}")
+    text = subprocess.run([XHEAP, "heap", "skipped.xht"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    expect("not all blocks from before are known" in text, text)
+
+
+def sampled():
+    """Of a sample, no free of an earlier block is known: there are none."""
+    target = Target(PROGRAM, "busy", 2, 1)
+    run = subprocess.run([XHEAP, "record", "--sample", "64k", "-o", "sampled.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE,
+                         text=True)
+    target.end()
+    expect(run.returncode == 0 and "the session samples" in run.stderr, run.stderr)
+    doubts = report("sampled.xht")
+    expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
+
+
+def main():
+    failed = 0
+    for test in (still, busy, forks, real, skipped, sampled):
+        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
+            continue
+        began = time.monotonic()
+        try:
+            said = test()
+            print(f"{test.__name__}: {said or 'as it should be'}, {time.monotonic() - began:.1f} s")
+        except (Failure, subprocess.SubprocessError, OSError) as failure:
+            print(f"{test.__name__}: {failure}")
+            failed += 1
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A heap that is attached to: earlier MODE THREADS [SEED].
+ *   still   the threads fill it, and wait
+ *   busy    they go on
+ *   forks   as still; then it forks a child that gives back what its parent had
+ * When a line comes from its standard input, the threads give back what they still have, but for each seventh block, and it ends. Blocks are
+ * small, large, aligned, mapped alone, and given back by other threads than those that asked for them.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7 };
+
+static void *slots[SLOTS];
+static volatile int is_over;
+static int is_busy;
+static pthread_barrier_t filled;
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+static size_t random_size(uint64_t *state)
+{
+	uint64_t kind = random_next(state) % 1000;
+	size_t most = kind < 600 ? 120 : kind < 950 ? 1500 : kind < 998 ? 40000 : 400000;
+	return 1 + random_next(state) % most;
+}
+
+static void *block_new(uint64_t *state)
+{
+	size_t size = random_size(state);
+	void *block;
+	switch (random_next(state) % 16) {
+	case 0: block = calloc(1, size); break;
+	case 1: block = aligned_alloc((size_t)32 << random_next(state) % 8, size); break;
+	case 2: block = realloc(malloc(size / 2 + 1), size); break;
+	default: block = malloc(size); break;
+	}
+	memset(block, (int)random_next(state), size < 64 ? size : 64);
+	return block;
+}
+
+static void step(uint64_t *state)
+{
+	void **slot = &slots[random_next(state) % SLOTS], *old = __atomic_exchange_n(slot, NULL, __ATOMIC_ACQ_REL);
+	uint64_t what = random_next(state) % 8;
+	void *now = NULL;
+	if (what < 4)
+		now = block_new(state);
+	if (what == 4 && old) {
+		now = realloc(old, random_size(state));
+		old = NULL;
+	}
+	free(old);
+	free(__atomic_exchange_n(slot, now, __ATOMIC_ACQ_REL));
+}
+
+static void *worker(void *argument)
+{
+	uint64_t state = (uintptr_t)argument;
+	for (int i = 0; i < FILL_ROUNDS; i++)
+		step(&state);
+	pthread_barrier_wait(&filled);
+	while (!is_over) {
+		for (int i = 0; is_busy && i < BURST; i++)
+			step(&state);
+		usleep(is_busy ? 300 : 1000);
+	}
+	return NULL;
+}
+
+static void give_back(void)
+{
+	for (size_t i = 0; i < SLOTS; i++)
+		if (i % KEPT)
+			free(__atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL));
+}
+
+int main(int argc, char **argv)
+{
+	unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	pthread_t threads[64];
+	if (argc < 2 || count > 64)
+		return 2;
+	is_busy = !strcmp(argv[1], "busy");
+	pthread_barrier_init(&filled, NULL, count + 1);
+	for (unsigned i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)(seed * 64 + i + 1));
+	pthread_barrier_wait(&filled);
+	puts("filled");
+	fflush(stdout);
+	char line[8];
+	if (read(0, line, sizeof(line)) < 0)
+		return 1;
+	is_over = 1;
+	for (unsigned i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	if (!strcmp(argv[1], "forks")) {
+		pid_t child = fork();
+		if (child == 0) {
+			give_back();
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	give_back();
+	return 0;
+}
