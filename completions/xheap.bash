@@ -39,7 +39,7 @@ _xheap_record() {
 	fi
 	case $previous in
 	-o | --output) compopt -o default 2>/dev/null ;;
-	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
+	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapCreate HeapDestroy HeapLock HeapProtect HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
 	--on-full) _xheap_reply "wait drop" "$current" ;;
 	--file-mode) _xheap_reply "sequential circular append newfile flight none" "$current" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$current" ;;
@@ -61,7 +61,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in

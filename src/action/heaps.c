@@ -26,14 +26,24 @@ static const struct trace_heap *heap_of(const struct action_source *source, uint
 	return group ? &trace_dictionary(source->trace)->heaps[group - 1] : NULL;
 }
 
+/* The heap whose blocks it lies in, or NULL. */
+static const struct trace_heap *heap_around(const struct action_source *source, uint32_t group)
+{
+	uint32_t inside = source->table->inside[group - 1];
+	return inside == TRACE_NONE ? NULL : heap_of(source, inside + 1);
+}
+
 static char *heaps_text(struct action_source *source, uint32_t group)
 {
-	const struct trace_heap *heap = heap_of(source, group);
-	char *text = NULL;
+	const struct trace_heap *heap = heap_of(source, group), *around = heap ? heap_around(source, group) : NULL;
+	char *text = NULL, *inside = NULL;
 	if (!heap)
 		return action_copy("[no heap]");
-	if (asprintf(&text, "0x%" PRIx64 " %s in pid %" PRIu32, heap->handle, heap->name, trace_dictionary(source->trace)->processes[heap->process].pid) < 0)
+	if (asprintf(&inside, around ? ", inside 0x%" PRIx64 " %s" : "", around ? around->handle : 0, around ? around->name : "") < 0 ||
+	    asprintf(&text, "0x%" PRIx64 " %s in pid %" PRIu32 "%s", heap->handle, heap->name,
+		     trace_dictionary(source->trace)->processes[heap->process].pid, inside) < 0)
 		memory_exhausted(0);
+	free(inside);
 	return text;
 }
 
@@ -46,6 +56,8 @@ static void heaps_json(struct action_source *source, uint32_t group, struct json
 	}
 	json_address(json, "heap", heap->handle);
 	json_text(json, "name", heap->name);
+	if (heap_around(source, group))
+		json_address(json, "inside", heap_around(source, group)->handle);
 	json_count(json, "process", heap->process);
 	json_count(json, "pid", trace_dictionary(source->trace)->processes[heap->process].pid);
 }

@@ -74,15 +74,28 @@ int report_format_find(const char *name)
 	return -1;
 }
 
+/* By heap all are told, also those that lie in others. */
+static void report_make_by_heap(struct report *report)
+{
+	struct action_source *source = report->source;
+	if (report->by_heap.is_by_heap)
+		return;
+	heap_filter_init_beside(&report->of_heaps, source->filter, source->table);
+	heap_window_make_by_heap(&report->by_heap, source->window, source->table, &report->of_heaps);
+}
+
 void report_make(struct report *report, uint64_t top)
 {
 	struct action_source *source = report->source;
+	const struct heap_filter *filter = source->filter;
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct report_part *part = &report->parts[i];
-		if (part->action->is_by_heap && !report->by_heap.is_by_heap)
-			heap_window_make(&report->by_heap, source->table, source->filter, source->window->range, source->window->by, true);
+		if (part->action->is_by_heap)
+			report_make_by_heap(report);
 		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
+		source->filter = part->action->is_by_heap ? &report->of_heaps : filter;
 		action_rows_make(&part->rows, source, part->action, part->window, part->sort, top);
+		source->filter = filter;
 	}
 }
 
@@ -90,6 +103,8 @@ void report_fini(struct report *report)
 {
 	for (unsigned i = 0; i < report->part_count; i++)
 		action_rows_fini(&report->parts[i].rows);
+	if (report->by_heap.is_by_heap)
+		heap_filter_fini_beside(&report->of_heaps);
 	heap_window_fini(&report->by_heap);
 }
 
@@ -280,6 +295,8 @@ static void json_doubts(struct json *json, const struct report *report)
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
 	if (is_sample(report))
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
+	if (dictionary->statistics.heapless)
+		json_count(json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(json, "unknown_frees", table->unknown_frees);
 	json_count(json, "order_conflicts", table->order_conflicts);
 	json_count(json, "failed", dictionary->failed_count);
@@ -544,6 +561,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	report_text_gaps(out, dictionary);
 	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
 	report_text_dropped(out, dictionary);
+	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"

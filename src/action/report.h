@@ -33,6 +33,7 @@ struct report {
 	size_t filter_count;
 	bool has_range;              /**< a range was asked for */
 	struct heap_window by_heap;  /**< made by report_make(), for actions by heap */
+	struct heap_filter of_heaps; /**< its filter */
 };
 
 /** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. */

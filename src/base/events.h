@@ -55,11 +55,23 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 	X(MALLOCX, "mallocx", ALLOC, "size,flags")                            \
 	X(RALLOCX, "rallocx", REALLOC, "pointer,size,flags")                  \
 	X(DALLOCX, "dallocx", FREE, "pointer,flags")                          \
-	X(SDALLOCX, "sdallocx", FREE, "pointer,size,flags")
+	X(SDALLOCX, "sdallocx", FREE, "pointer,size,flags")                   \
+	X(HEAP_CREATE, "xheap_heap_create", CREATE, "heap")                   \
+	X(HEAP_DESTROY, "xheap_heap_destroy", DESTROY, "heap")                \
+	X(HEAP_RESET, "xheap_heap_reset", DESTROY, "heap")                    \
+	X(HEAP_ALLOC, "xheap_heap_alloc", ALLOC, "heap,size")                 \
+	X(HEAP_REALLOC, "xheap_heap_realloc", REALLOC, "heap,pointer,size")   \
+	X(HEAP_FREE, "xheap_heap_free", FREE, "heap,pointer")                 \
+	X(HEAP_LOCK, "xheap_heap_lock", LOCK, "heap")                         \
+	X(HEAP_UNLOCK, "xheap_heap_unlock", UNLOCK, "heap")                   \
+	X(HEAP_PROTECT, "xheap_heap_protect", PROTECT, "heap,pointer,size,protection")
 
 #define X(id, name, kind, parameters) FUNCTION_##id,
 enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };
 #undef X
+
+/** The functions of xheap/heap.h, from this one on: they allocate nothing, but tell what an allocator did. */
+enum { FUNCTION_FIRST_ANNOTATION = FUNCTION_HEAP_CREATE, FUNCTION_ANNOTATION_COUNT = FUNCTION_COUNT - FUNCTION_FIRST_ANNOTATION };
 
 /** What is known of an event beside its numbers; bits of the trace's flags column. */
 enum event_flag {

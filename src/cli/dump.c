@@ -230,6 +230,10 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY;
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = argument && size && size != UINT64_MAX;
+	if (!strncmp(parameter, "heap", length))
+		return block->heap[row->at] < row->dictionary->heap_count ? row->dictionary->heaps[block->heap[row->at]].handle : 0;
+	if (!strncmp(parameter, "pointer", length) && block->kind[row->at] == EVENT_PROTECT)
+		return block->address[row->at];
 	if (!strncmp(parameter, "pointer", length))
 		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at] : block->kind[row->at] == EVENT_FREE ? block->address[row->at] : 0;
 	if (!strncmp(parameter, "size", length))
@@ -247,7 +251,7 @@ static void event_arguments(const struct row *row, struct value *value)
 	for (const char *at = functions[entry->function].parameters; *at;) {
 		size_t length = strcspn(at, ",");
 		uint64_t argument = event_argument(row, at, length);
-		bool is_pointer = !strncmp(at, "pointer", length) || !strncmp(at, "memptr", length);
+		bool is_pointer = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) || !strncmp(at, "memptr", length);
 		memcpy(to, at, length);
 		to += length;
 		*to++ = '=';
@@ -701,6 +705,7 @@ static int dump_run(int argc, char **argv)
 	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
+	options.filter.filter.nesting = HEAP_NESTING_ALL;
 	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
 	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
 		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);

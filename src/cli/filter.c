@@ -268,6 +268,15 @@ int filter_set_closed(void *context, struct words *words, int number)
 	return 0;
 }
 
+int filter_set_innermost(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct filter_options *options = context;
+	options->filter.nesting = HEAP_NESTING_INNERMOST;
+	note_add(options, "innermost", words->next, words->next);
+	return 0;
+}
+
 /* ---- with the trace ---- */
 
 static int resolve_moments(const struct moments *moments, const char *option, const struct trace *trace, struct heap_range *range)

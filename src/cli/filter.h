@@ -39,6 +39,7 @@ int filter_set_closed(void *context, struct words *words, int number);
 int filter_set_frames(void *context, struct words *words, int number);
 int filter_set_numbers(void *context, struct words *words, int number);
 int filter_set_heap(void *context, struct words *words, int number);
+int filter_set_innermost(void *context, struct words *words, int number); /**< a report's only: listings have all blocks */
 
 /** Call take with each word of a list, which goes on to the next option or --; at least one. 0, or CLI_FAILED after a message. */
 int filter_take_list(struct filter_options *options, struct words *words, const char *option, int (*take)(void *context, const char *word));

@@ -203,7 +203,7 @@ static const struct option heap_option_table[] = {
 	{"image", set_action, ACTION_IMAGE}, {"images", set_action, ACTION_IMAGE}, {"heaps", set_action, ACTION_HEAPS},
 	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
 	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
-	FILTER_OPTIONS, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
+	FILTER_OPTIONS, {"innermost", filter_set_innermost, 0}, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
 	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"session", set_session, 0}, {"o", set_output, 0},
 	{"a", set_tool_action, 0}, {"symbols", set_symbols, 0}, {"quiet", set_nothing, 0}, {"tle", set_nothing, 0}, {"tti", set_nothing, 0},
 };
@@ -252,6 +252,7 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
+	options->filter.filter.is_partial = options->filter.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
@@ -334,7 +335,8 @@ const struct command command_heap = {
 	"  -requireFreeFrames F... with one of these on the stack that freed it\n"
 	"  -pids N...            of these processes; also -pid\n"
 	"  -threads N...         of these threads\n"
-	"  -heap H               of the heap with this handle or name\n"
+	"  -heap H               of the heap with this handle or name, also where it lies in another\n"
+	"  -innermost            blocks in place of those that they lie in, of which [pool overhead] remains\n"
 	"  -window CLASS T1 T2   AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2\n"
 	"  -closed               only what was given back\n"
 	"Frames:\n"

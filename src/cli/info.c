@@ -120,6 +120,8 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "truncated_stacks", dictionary->truncated_count);
 	if (dictionary->statistics.unwatched)
 		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
+	if (dictionary->statistics.heapless)
+		json_count(&json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
 	json_count(&json, "frames", dictionary->frame_count);
 	json_count(&json, "images", dictionary->image_count);

@@ -53,12 +53,9 @@ static bool parse_duration_ms(const char *text, uint32_t *milliseconds)
 	return true;
 }
 
-/* The documented stack walking flags; the longer forms of the kernel's names are understood, and so is none. */
-static const struct { const char *name; uint32_t kinds; } stack_flags[] = {
-	{"HeapAlloc", OPTION_STACK_ALLOC}, {"HeapRealloc", OPTION_STACK_REALLOC}, {"HeapFree", OPTION_STACK_FREE},
-	{"HeapCreate", 0}, {"HeapDestroy", 0}, {"none", 0},
-	{"all", OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE},
-};
+#define X(name, kind) {name, kind},
+static const struct { const char *name; uint32_t kinds; } stack_flags[] = {STACK_FLAGS(X) {"none", 0}, {"all", OPTION_STACKS}};
+#undef X
 
 static bool parse_stackwalk(const char *text, uint32_t *kinds)
 {
@@ -87,7 +84,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 /* One row an option: the parser and --help come from it. */
 #define RECORD_OPTIONS(X) \
 	X('o', "output", required_argument, "FILE", "write the trace to FILE (default xheap.COMMAND.PID.xht)") \
-	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc+HeapRealloc+HeapFree, or none (default all)") \
+	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc, HeapRealloc, HeapFree, HeapCreate, ..., joined by +; none (default all)") \
 	X('d', "stack-depth", required_argument, "N", "at most N frames of a stack (default and most 8192)") \
 	X('D', "no-duration", no_argument, "", "do not record how long each call took") \
 	X('p', "pid", required_argument, "PID[,PID...]", "record processes that run, until Ctrl-C, in place of a COMMAND") \
@@ -153,7 +150,7 @@ static int take_option(struct record *record, int letter)
 	case 'o': record->output = optarg; return 0;
 	case 'w':
 		return parse_stackwalk(optarg, &session->stack_kinds) ? 0 :
-		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy");
+		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy, HeapLock, HeapProtect");
 	case 'd': return parse_number("stack-depth", optarg, 1, RECORDER_DEPTH_MAX, &session->stack_depth);
 	case 'D': session->with_duration = false; return 0;
 	case 'p': return parse_pids(record, optarg);

@@ -403,7 +403,7 @@ static int report_run(int argc, char **argv)
 		input_fini(&options.input);
 		return status;
 	}
-	heap_filter_init(&filter);
+	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
 	cli_output_open(&output, true);
 	view_show(&analysis, options.input.session, &filter, &cull, &output);

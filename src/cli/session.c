@@ -232,7 +232,7 @@ static int update_run(int count, char **arguments)
 	struct session_options *options = &update->record.session;
 	session_options_init(options);
 	options->session_name = arguments[1];
-	options->stack_kinds = state.session.options & (OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE);
+	options->stack_kinds = state.session.options & OPTION_STACKS;
 	options->on_full_wait = state.session.options & OPTION_WAIT;
 	options->wait_limit_ms = state.session.wait_limit_ms;
 	const struct session_options before = *options;

@@ -167,7 +167,7 @@ static int refresh(struct screen *screen, const struct top_options *options)
 	free(path);
 	if (status != CLI_OK)
 		return status;
-	heap_filter_init(&filter);
+	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
 	struct action_source source = analysis_source(&analysis, &filter, &cull);
 	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns}, HEAP_BY_NONE, false);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define HEAP_NONE UINT32_MAX
+#define HEAP_OVERHEAD (UINT32_MAX - 1) /**< the entry of a site that is no place in the code: what pools have not handed out */
 
 /** How an allocation ended. Those up to HEAP_END_CONFLICT were given back; the others are outstanding. */
 enum heap_end {
@@ -23,7 +24,9 @@ enum heap_allocation_flag {
 	HEAP_REALLOC = 1,   /**< came from a realloc of an existing block */
 	HEAP_MOVED = 2,     /**< and to another address */
 	HEAP_TEMPORARY = 4, /**< freed by the very next event of the thread that made it */
-	HEAP_EARLIER = 8    /**< began before the trace: live from T = 0, in no total */
+	HEAP_EARLIER = 8,   /**< began before the trace: live from T = 0, in no total */
+	HEAP_NESTED = 16,   /**< lies in another block, and so is in no total but its heap's own */
+	HEAP_AROUND = 32    /**< others lie, or lay, in it */
 };
 
 struct heap_allocation {

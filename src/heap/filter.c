@@ -39,6 +39,15 @@ void heap_filter_init(struct heap_filter *filter)
 	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX}, .lifetime_ns = {0, UINT64_MAX}, .class = HEAP_CLASS_NONE, .is_plain = true};
 }
 
+static void selection_free(struct heap_selection *selection)
+{
+	if (!selection)
+		return;
+	free(selection->passes);
+	free(selection->is_known);
+	free(selection);
+}
+
 void heap_filter_fini(struct heap_filter *filter)
 {
 	heap_patterns_fini(&filter->required);
@@ -50,11 +59,7 @@ void heap_filter_fini(struct heap_filter *filter)
 	free(filter->free_site);
 	free(filter->thread);
 	free(filter->heap);
-	if (filter->selection) {
-		free(filter->selection->passes);
-		free(filter->selection->is_known);
-		free(filter->selection);
-	}
+	selection_free(filter->selection);
 	heap_filter_init(filter);
 }
 
@@ -150,6 +155,33 @@ static void drop_if_all_pass(uint8_t **passes, uint32_t count)
 	*passes = NULL;
 }
 
+/* Whether everything passes that is counted at all. */
+static bool asks_for_nothing(const struct heap_filter *filter)
+{
+	return !filter->site && !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
+	       filter->class == HEAP_CLASS_NONE && !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX &&
+	       !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
+}
+
+/* What of nested blocks is wanted. */
+static void filter_settle(struct heap_filter *filter, const struct heap_table *table)
+{
+	bool is_all = asks_for_nothing(filter);
+	filter->unwanted_flags = 0;
+	filter->has_overhead = table->nested_count && filter->nesting == HEAP_NESTING_INNERMOST && is_all && !filter->is_partial;
+	if (filter->nesting == HEAP_NESTING_OUTERMOST && !filter->heap_count)
+		filter->unwanted_flags = HEAP_NESTED;
+	else if (filter->nesting == HEAP_NESTING_INNERMOST && !filter->has_overhead)
+		filter->unwanted_flags = HEAP_AROUND;
+	filter->is_plain = is_all && (!filter->unwanted_flags || !table->nested_count);
+	filter->selection = NULL;
+	if (filter->is_plain)
+		return;
+	filter->selection = memory_zeroed(1, sizeof(*filter->selection));
+	filter->selection->passes = memory_zeroed(table->groups.count, sizeof(*filter->selection->passes));
+	filter->selection->is_known = memory_zeroed(table->groups.count, 1);
+}
+
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
 {
 	int error = threads_pass(filter, table->dictionary, diag);
@@ -160,15 +192,27 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 	filter->free_site = sites_pass(&filter->required_of_free, table, names);
 	drop_if_all_pass(&filter->site, table->site_count);
 	drop_if_all_pass(&filter->thread, table->dictionary->thread_count);
-	filter->is_plain = !filter->site && !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
-			   filter->class == HEAP_CLASS_NONE && !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX &&
-			   !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
-	if (filter->is_plain)
-		return 0;
-	filter->selection = memory_zeroed(1, sizeof(*filter->selection));
-	filter->selection->passes = memory_zeroed(table->groups.count, sizeof(*filter->selection->passes));
-	filter->selection->is_known = memory_zeroed(table->groups.count, 1);
+	filter_settle(filter, table);
 	return 0;
+}
+
+void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table)
+{
+	heap_filter_init(filter);
+	filter_settle(filter, table);
+}
+
+void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from, const struct heap_table *table)
+{
+	*filter = *from;
+	filter->nesting = HEAP_NESTING_ALL;
+	filter_settle(filter, table);
+}
+
+void heap_filter_fini_beside(struct heap_filter *filter)
+{
+	selection_free(filter->selection);
+	filter->selection = NULL;
 }
 
 /* ---- asking ---- */
@@ -181,7 +225,7 @@ static bool is_within(struct heap_bounds bounds, uint64_t number)
 bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation)
 {
 	if (!is_within(filter->size_bytes, allocation->size_bytes) ||
-	    !is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(allocation)))
+	    !is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(allocation)) || allocation->flags & filter->unwanted_flags)
 		return false;
 	if (filter->is_closed && !heap_end_is_given_back(allocation->end))
 		return false;

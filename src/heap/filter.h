@@ -21,6 +21,13 @@ struct heap_bounds {
 	uint64_t from, to;
 };
 
+/** Which blocks count where some lie in others. */
+enum heap_nesting {
+	HEAP_NESTING_OUTERMOST,      /**< those that lie in no other; of a heap that is asked for by itself, all of its own */
+	HEAP_NESTING_INNERMOST,      /**< those that no other lies in; and where nothing else is asked for, what remains of the others */
+	HEAP_NESTING_ALL
+};
+
 /** What was asked for; zero it, and heap_filter_init() it. */
 struct heap_filter {
 	struct heap_bounds size_bytes, lifetime_ns;
@@ -32,12 +39,16 @@ struct heap_filter {
 	char **heaps;                /**< handles or names */
 	size_t heap_count, heap_capacity;
 	struct heap_patterns required, required_of_free;
+	enum heap_nesting nesting;
+	bool is_partial;             /**< of a part of the time, or split: what remains of a block is not known then */
 
 	/* Made by heap_filter_prepare(). */
 	uint8_t *site, *free_site;   /* by site: whether its stack passes */
 	uint8_t *thread;             /* by thread of the trace */
 	uint8_t *heap;               /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
+	uint8_t unwanted_flags;      /**< enum heap_allocation_flag: allocations with one of them do not pass */
+	bool has_overhead;           /**< what remains of blocks with others in them is counted */
 	bool is_plain;               /* everything passes */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
@@ -50,6 +61,13 @@ struct heap_selection {
 };
 
 void heap_filter_init(struct heap_filter *filter);
+
+/** One that asks for nothing, ready to use with the table. */
+void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table);
+
+/** The same filter, but for all blocks, whether they lie in others or not. It may live as long as `from`. */
+void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from, const struct heap_table *table);
+void heap_filter_fini_beside(struct heap_filter *filter);
 void heap_filter_fini(struct heap_filter *filter);
 
 /** Look at the trace: which sites, threads and heaps pass. 0, or -EINVAL with the reason in diag: a pid, thread or heap that is not there. */

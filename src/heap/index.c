@@ -41,8 +41,8 @@ static bool is_trusted(const struct stat *index, const struct stat *trace)
 static size_t tables_bytes(const struct heap_index_head *head)
 {
 	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
-	       head->process_count * sizeof(struct heap_process) + head->numbers_count * sizeof(struct heap_numbers) +
-	       head->use_count * sizeof(struct heap_use);
+	       head->process_count * sizeof(struct heap_process) + head->trace.heaps * sizeof(uint32_t) +
+	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use);
 }
 
 static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
@@ -59,13 +59,16 @@ static bool sites_are_good(const struct heap_table *table)
 	const struct trace_dictionary *dictionary = table->dictionary;
 	for (uint32_t i = 0; i < table->site_count; i++) {
 		const struct heap_site *site = &table->sites[i];
-		if ((site->stack && site->stack >= dictionary->node_count) || (site->entry != HEAP_NONE && site->entry >= dictionary->entry_count))
+		if ((site->stack && site->stack >= dictionary->node_count) || (site->entry < HEAP_OVERHEAD && site->entry >= dictionary->entry_count))
 			return false;
 	}
 	for (uint32_t i = 0; i < table->groups.count; i++)
 		if (table->groups.items[i].end_count > PACK_ROWS)
 			return false;
-	return true;
+	for (uint32_t i = 0; i < dictionary->heap_count; i++)
+		if (table->inside[i] != TRACE_NONE && table->inside[i] >= dictionary->heap_count)
+			return false;
+	return !table->nested_count || (table->site_count && table->sites[table->site_count - 1].entry == HEAP_OVERHEAD);
 }
 
 /* Sums of more than there is would be a lot of room for lifetimes. */
@@ -103,13 +106,14 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	*table = (struct heap_table){.trace = trace, .dictionary = trace_dictionary(trace), .count = head->count, .site_count = head->site_count,
 				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak,
-				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace))};
+				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace)), .nested_count = head->nested_count};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	const uint8_t *at = tables;
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
 	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
 	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
+	table->inside = array_read(&at, head->trace.heaps, sizeof(*table->inside));
 	table->sums.use_count = head->use_count;
 	if (head->numbers_count) {
 		table->sums.numbers = array_read(&at, head->numbers_count, sizeof(*table->sums.numbers));
@@ -194,6 +198,7 @@ static bool tables_write(const struct heap_table *table, struct heap_index_head 
 	bool is_written = append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
 			  append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
 			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
+			  append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
 			  append(groups->fd, hash, &offset, table->sums.numbers, head->numbers_count * sizeof(*table->sums.numbers)) &&
 			  append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
 	head->tables_checksum = XXH3_64bits_digest(hash);
@@ -235,6 +240,7 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	head.order_conflicts = table->order_conflicts;
 	head.duration_ns = table->duration_ns;
 	head.peak = table->peak;
+	head.nested_count = table->nested_count;
 	if (groups->error)
 		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
 	if (!trace_describe(&head.trace, table->trace, trace_path, &status))

@@ -10,7 +10,7 @@
 
 #include "heap/table.h"
 
-#define HEAP_INDEX_MAGIC "XHEAPIX1"
+#define HEAP_INDEX_MAGIC "XHEAPIX2"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8 };
 
 /** Which trace it is of; the counts are those of the trace's lists, in which numbers of the index are places. */
@@ -24,12 +24,13 @@ struct heap_index_head {
 	char magic[HEAP_INDEX_MAGIC_BYTES];
 	uint32_t head_bytes, group_rows; /**< of this struct; PACK_ROWS */
 	struct heap_index_trace trace;
-	uint64_t tables_offset;      /**< of the arrays, of the structs of heap/groups.h and heap/table.h */
+	uint64_t tables_offset;      /**< of the arrays, of the structs of heap/groups.h and heap/table.h; with heaps' inside */
 	uint32_t count, group_count, site_count, process_count;
 	uint32_t numbers_count, use_count; /**< of the sums; none of both when they are not known */
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;
 	struct heap_peak peak;
+	uint64_t nested_count;
 	uint64_t tables_checksum;    /**< XXH3 of these arrays */
 	uint64_t checksum;           /**< XXH3 of what is before */
 };

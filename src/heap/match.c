@@ -18,6 +18,9 @@
  *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
  *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
  *
+ * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own. Where a block lies is looked
+ *   up when it begins (heap/nest.h). When the block around it goes, so does it, as if it had been destroyed.
+ *
  * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk). Until then each end tells the
  *   usable bytes of its block. So a block found in the heaps is dropped when its address has had an event; and an end of an address that had
  *   none is the end of an earlier block.
@@ -43,6 +46,7 @@
 #include "base/memory.h"
 #include "heap/born.h"
 #include "heap/live.h"
+#include "heap/nest.h"
 #include "heap/numbers.h"
 #include "heap/packing.h"
 #include "heap/peak.h"
@@ -54,6 +58,7 @@
 enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
+#define INHERITED_UNKNOWN (TRACE_NONE - 1)
 
 /* An inherited block that a child gave back. */
 struct copy {
@@ -65,6 +70,7 @@ struct copy {
 struct stray {
 	int64_t time_ns;
 	uint64_t address;
+	const struct live *live;
 	uint32_t process, thread;
 	uint32_t site;
 	uint64_t earlier_bytes;       /* it can be the end of an earlier block of so many; 0: it cannot */
@@ -74,6 +80,8 @@ struct stray {
 
 struct matching_process {
 	struct live live;
+	struct nest nest;             /* when there are annotated heaps */
+	uint32_t first_heap;          /* likewise: of its heaps, or TRACE_NONE */
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
 	bool keeps_history;
 	struct map measured;          /* addresses that were given back while earlier blocks were being found */
@@ -100,6 +108,7 @@ struct level {
 /* What a process that has to do with a fork remembers of each of its rows. */
 struct history {
 	uint32_t before;              /* the row of this address before it, or HEAP_NONE */
+	bool is_nested;               /* and so in no sum */
 	uint64_t size_bytes;
 	int64_t birth_ns;
 };
@@ -115,7 +124,7 @@ struct matching {
 	struct packing *packing;
 	struct history *history;      /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
-	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE */
+	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE; then the same of annotated heaps' events */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site that was asked for last */
@@ -132,12 +141,17 @@ struct matching {
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
 	const struct trace_gap **gaps;
 	struct level level;
+	bool *is_annotation;          /* by entry: blocks are those of an annotated heap; NULL when no entry is */
+	struct live *annotated;       /* by heap, and then by process: of heaps that are not known */
+	uint32_t *inherited;          /* by heap: its parent's, TRACE_NONE: none, INHERITED_UNKNOWN: not looked for */
+	uint32_t *next_heap;          /* by heap: the next one of its process, or TRACE_NONE */
 };
 
 /* One point, unpacked. */
 struct point {
 	int64_t time_ns;
 	uint64_t address;
+	struct live *live;            /* where blocks of its kind are */
 	uint32_t process, thread;
 	const struct trace_block *block;
 	uint32_t row;
@@ -222,7 +236,6 @@ static uint32_t site_add(struct matching *matching, struct heap_site site)
 		matching->last_user[table->site_count] = HEAP_NONE;
 		table->sites[table->site_count++] = site;
 	}
-	*note = (struct site_note){site.entry, *id};
 	return *id;
 }
 
@@ -255,6 +268,9 @@ static uint32_t row_add(struct matching *matching, const struct heap_allocation 
 	uint32_t id = table->count++;
 	matching->ring[id % RING_ROWS] = *row;
 	matching->ring_details[id % RING_ROWS] = *details;
+	table->nested_count += !!(row->flags & HEAP_NESTED);
+	if (row->flags & HEAP_NESTED)
+		return id;
 	struct heap_weight weight = heap_weigh(table, row);
 	process->live_count += weight.count;
 	process->live_bytes += weight.bytes;
@@ -265,11 +281,12 @@ static uint32_t row_add(struct matching *matching, const struct heap_allocation 
 	return id;
 }
 
-static uint32_t allocation_add(struct matching *matching, const struct point *point)
+static uint32_t allocation_add(struct matching *matching, const struct point *point, bool is_nested)
 {
 	struct heap_allocation row;
 	struct heap_details details;
 	born_allocation(&row, point->block, &(struct heap_place){point->time_ns, point->row, HEAP_POINT_BEGIN});
+	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = site_of(matching, point->block, point->row);
 	born_details(&details, point->block, point->row);
 	details.previous = row.flags & HEAP_REALLOC ? matching->last_taken[point->thread] : HEAP_NONE;
@@ -286,8 +303,9 @@ static void row_end(struct matching *matching, uint32_t id, struct heap_allocati
 	row->end = (uint8_t)end;
 	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
 	row->end_site = site;
-	numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end, row->flags);
-	if (end != HEAP_END_EXIT) {
+	if (!(row->flags & HEAP_NESTED))
+		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end, row->flags);
+	if (end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
 		process->live_count -= weight.count;
 		process->live_bytes -= weight.bytes;
 	}
@@ -304,7 +322,8 @@ static void allocation_end(struct matching *matching, uint32_t id, unsigned end,
 	struct heap_allocation *row = live_row(matching, id);
 	if (!row)
 		return;
-	level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
+	if (!(row->flags & HEAP_NESTED))
+		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
 	row_end(matching, id, row, end, time_ns, site, thread);
 }
 
@@ -377,7 +396,7 @@ static void stray_add(struct matching *matching, const struct point *point, unsi
 	strays_expire(matching, point->time_ns);
 	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
 	matching->strays[matching->stray_count++] = (struct stray){
-		.time_ns = point->time_ns, .address = point->address, .process = point->process, .thread = point->thread,
+		.time_ns = point->time_ns, .address = point->address, .live = point->live, .process = point->process, .thread = point->thread,
 		.site = site_of(matching, point->block, point->row), .earlier_bytes = earlier_bytes, .heap = point->block->heap[point->row], .end = (uint8_t)end};
 }
 
@@ -389,7 +408,7 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
 	strays_expire(matching, point->time_ns);
 	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
 		struct stray *stray = &matching->strays[i];
-		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->process != point->process ||
+		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->live != point->live ||
 		    stray->thread == point->thread)
 			continue;
 		*taken = *stray;
@@ -405,10 +424,9 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
  * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is accepted:
  * a child notices that it was forked at its first heap call, so its start may lie after its fork, and its parent goes on meanwhile.
  */
-static uint32_t history_find(const struct matching *matching, const struct matching_process *process, uint64_t address, int64_t time_ns,
-			     bool *is_known)
+static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address, int64_t time_ns, bool *is_known)
 {
-	const struct live_cell *cell = live_find(&process->live, address);
+	const struct live_cell *cell = live_find(live, address);
 	*is_known = false;
 	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
 		if (at & COPY_BIT) {
@@ -425,8 +443,30 @@ static uint32_t history_find(const struct matching *matching, const struct match
 	return HEAP_NONE;
 }
 
-static uint32_t inherited_find(const struct matching *matching, uint32_t process, uint64_t address)
+/* The heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
+static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
 {
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t *found = &matching->inherited[heap], i = matching->processes[parent].first_heap;
+	if (*found != INHERITED_UNKNOWN)
+		return *found;
+	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle || strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
+		i = matching->next_heap[i];
+	return *found = i;
+}
+
+/* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
+static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent, uint32_t *heap)
+{
+	if (point->live == &matching->processes[point->process].live)
+		return &matching->processes[parent].live;
+	*heap = *heap < matching->table->dictionary->heap_count ? inherited_heap(matching, *heap, parent) : TRACE_NONE;
+	return *heap == TRACE_NONE ? NULL : &matching->annotated[*heap];
+}
+
+static uint32_t inherited_find(const struct matching *matching, const struct point *point)
+{
+	uint32_t process = point->process, heap = point->block->heap[point->row];
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	int64_t time_ns = INT64_MAX;
 	/* Bounded by the number of processes, whatever the file says about who forked whom. */
@@ -437,7 +477,10 @@ static uint32_t inherited_find(const struct matching *matching, uint32_t process
 		if (dictionary->processes[process].start_ns < time_ns)
 			time_ns = dictionary->processes[process].start_ns;
 		bool is_known;
-		uint32_t found = history_find(matching, &matching->processes[parent], address, time_ns, &is_known);
+		const struct live *live = inherited_live(matching, point, parent, &heap);
+		if (!live)
+			break;
+		uint32_t found = history_find(matching, live, point->address, time_ns, &is_known);
 		if (is_known)
 			return found;
 		process = parent;
@@ -449,14 +492,16 @@ static uint32_t inherited_find(const struct matching *matching, uint32_t process
 static bool copy_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	if (process->forked_from == TRACE_NONE || live_find(&process->live, point->address))
+	if (process->forked_from == TRACE_NONE || live_find(point->live, point->address))
 		return false;
-	uint32_t original = inherited_find(matching, point->process, point->address);
+	uint32_t original = inherited_find(matching, point);
 	if (original == HEAP_NONE || matching->copy_count >= COPY_BIT - 1)
 		return false;
 	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
 	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
-	live_add(&process->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	live_add(point->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	if (matching->history[original].is_nested)
+		return true;
 	uint64_t size_bytes = matching->history[original].size_bytes;
 	matching->table->processes[point->process].inherited_freed++;
 	process->left_count -= process->left_count > 0;
@@ -475,7 +520,118 @@ static void process_fork(struct matching *matching, uint32_t child)
 	matching->processes[child].left_bytes = process->inherited_bytes;
 }
 
+/* ---- what lies in what ---- */
+
+static bool row_is_live(void *context, uint32_t row)
+{
+	return is_live(context, row);
+}
+
+/* The live block of an allocator around an address, or HEAP_NONE. */
+static uint32_t plain_around(struct matching *matching, struct matching_process *process, uint64_t address)
+{
+	uint64_t start;
+	while (nest_starts_last(&process->nest.plain, address, &start)) {
+		const struct live_cell *cell = live_find(&process->live, start);
+		const struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
+		if (row)
+			return address - start < row->size_bytes ? cell->current : HEAP_NONE;
+		nest_starts_remove(&process->nest.plain, start);
+	}
+	return HEAP_NONE;
+}
+
+/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated heap. */
+static uint32_t container_find(struct matching *matching, const struct point *point, struct nest_span **around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	*around = nest_around(&process->nest, point->address, row_is_live, matching);
+	return *around ? (*around)->row : plain_around(matching, process, point->address);
+}
+
+/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in it. */
+static void nested_adopt(struct matching *matching, const struct point *point, uint32_t id)
+{
+	struct nest *nest = &matching->processes[point->process].nest;
+	struct heap_allocation *row = live_row(matching, id);
+	uint64_t last = point->address + row->size_bytes - 1;
+	for (struct nest_span *span; row->size_bytes && last >= point->address;) {
+		span = nest_last_within(nest, point->address, last, row_is_live, matching);
+		if (!span)
+			break;
+		struct heap_allocation *inner = live_row(matching, span->row);
+		row->flags |= HEAP_AROUND;
+		if (!(inner->flags & HEAP_NESTED)) {
+			struct heap_process *process = &matching->table->processes[point->process];
+			inner->flags |= HEAP_NESTED;
+			matching->table->nested_count++;
+			process->live_count--;
+			process->live_bytes -= inner->size_bytes;
+			level_change(&matching->level, point->time_ns, 0 - (uint64_t)inner->size_bytes);
+			/* Up to now it was counted. */
+			matching->level.has_gone_back = true;
+		}
+		if (span->heap != TRACE_NONE && matching->table->inside[span->heap] == TRACE_NONE)
+			matching->table->inside[span->heap] = row->heap;
+		if (span->address == point->address)
+			break;
+		last = span->address - 1;
+	}
+}
+
+/* Where the new allocation lies, and what may lie in it from now on. */
+static void nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container, const struct nest_span *around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t heap = point->block->heap[point->row];
+	if (point->live == &process->live) {
+		nest_starts_add(&process->nest.plain, point->address);
+		nested_adopt(matching, point, id);
+		return;
+	}
+	heap = heap < matching->table->dictionary->heap_count ? heap : TRACE_NONE;
+	nest_add(&process->nest, &(struct nest_span){.address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap}, around);
+	struct heap_allocation *outer = container == HEAP_NONE ? NULL : live_row(matching, container);
+	if (!outer)
+		return;
+	outer->flags |= HEAP_AROUND;
+	if (heap != TRACE_NONE && matching->table->inside[heap] == TRACE_NONE && outer->heap != heap)
+		matching->table->inside[heap] = outer->heap;
+}
+
+/* The block at the point's address is gone, and all that lay in its bytes with it. */
+static void nested_end(struct matching *matching, const struct point *point, uint64_t bytes)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t site = site_of(matching, point->block, point->row);
+	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
+	for (struct nest_span *span; (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
+		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process : span->heap;
+		struct live *live = &matching->annotated[place];
+		struct live_cell *cell = live_find(live, span->address);
+		uint64_t address = span->address;
+		allocation_end(matching, span->row, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		/* Its own end may come still. */
+		if (cell && cell->current == span->row)
+			cell->other = span->row;
+		nest_at(&process->nest, address, row_is_live, matching);
+	}
+}
+
 /* ---- points ---- */
+
+/* What a pool tells between two calls of an allocator does not come between them, nor the other way round. */
+static uint32_t *last_made(struct matching *matching, const struct point *point)
+{
+	bool is_annotated = point->live != &matching->processes[point->process].live;
+	return &matching->last_made[point->thread + (is_annotated ? matching->table->dictionary->thread_count : 0)];
+}
+
+/* What comes with each call of a pool that threads share. */
+static bool is_aside(uint8_t kind)
+{
+	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
+}
 
 /* An earlier block was found where something has happened since the attach. */
 static bool is_settled(const struct matching *matching, const struct point *point)
@@ -490,21 +646,25 @@ static void point_begin(struct matching *matching, const struct point *point)
 	struct matching_process *process = &matching->processes[point->process];
 	if (point->block->kind[point->row] == EVENT_EARLIER && is_settled(matching, point))
 		return;
-	uint32_t id = allocation_add(matching, point);
-	struct live_cell *cell = live_add(&process->live, point->address);
+	struct nest_span *around = NULL;
+	uint32_t container = matching->is_annotation && point->live != &process->live ? container_find(matching, point, &around) : HEAP_NONE;
+	uint32_t id = allocation_add(matching, point, container != HEAP_NONE);
+	if (matching->is_annotation)
+		nest_note(matching, point, id, container, around);
+	struct live_cell *cell = live_add(point->live, point->address);
 	if (cell->other != HEAP_NONE)
 		settle_conflict(matching, cell->other, cell->current);
 	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
-		matching->history[id] = (struct history){cell->current, row->size_bytes, row->birth_ns};
+		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, row->size_bytes, row->birth_ns};
 	cell->current = id;
-	matching->last_made[point->thread] = id;
+	*last_made(matching, point) = id;
 	struct stray stray;
 	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
 		allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
 		if (!process->keeps_history)
-			live_remove(&process->live, cell);
+			live_remove(point->live, cell);
 	}
 }
 
@@ -523,6 +683,12 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	}
 	settle_conflict(matching, older, cell->current);
 	return cell->current;
+}
+
+/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has begun. */
+static bool has_ended_before(const struct live_cell *cell)
+{
+	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
 /* What the end of a block says that it had: only while earlier blocks are being found; 0: nothing. */
@@ -550,12 +716,16 @@ static uint64_t measure_take(struct matching *matching, const struct point *poin
 static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	struct live_cell *cell = live_find(&process->live, point->address);
+	struct live_cell *cell = live_find(point->live, point->address);
 	unsigned end = born_end(point->block, point->row);
-	uint32_t made = matching->last_made[point->thread];
+	uint32_t made = *last_made(matching, point);
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
 	uint64_t earlier_bytes = measure_take(matching, point);
-	matching->last_made[point->thread] = HEAP_NONE;
+	*last_made(matching, point) = HEAP_NONE;
+	if (!row && has_ended_before(cell)) {
+		cell->other = HEAP_NONE;
+		return;
+	}
 	if (!row) {
 		/* What a realloc took need not be in a sample. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
@@ -571,15 +741,20 @@ static void point_end(struct matching *matching, const struct point *point)
 		live_row(matching, id)->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
 		matching->last_taken[point->thread] = id;
+	bool is_around = row->flags & HEAP_AROUND && !is_older;
+	uint64_t size_bytes = row->size_bytes;
 	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
-		live_remove(&process->live, cell);
+		live_remove(point->live, cell);
+	/* What grows where it is keeps what lies in it. */
+	if (is_around && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
+		nested_end(matching, point, size_bytes);
 }
 
-/* Everything that lies in a heap ends with it. Destroying heaps is rare enough for a look at every block. */
+/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every block. */
 static void point_destroy(struct matching *matching, const struct point *point)
 {
-	struct live *live = &matching->processes[point->process].live;
+	struct live *live = point->live;
 	uint32_t heap = point->block->heap[point->row], site = site_of(matching, point->block, point->row);
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
@@ -591,16 +766,22 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		if (cell->other != HEAP_NONE)
 			settle_conflict(matching, cell->other, cell->current);
 		cell->other = HEAP_NONE;
+		struct point block = *point;
+		uint64_t size_bytes = row->size_bytes;
+		bool is_around = row->flags & HEAP_AROUND;
+		block.address = cell->address;
 		allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		if (is_around)
+			nested_end(matching, &block, size_bytes);
 	}
+	if (live != &matching->processes[point->process].live && !matching->processes[point->process].keeps_history)
+		live_fini(live);
 }
 
-static void process_end(struct matching *matching, uint32_t id, bool is_open)
+static void live_end(struct matching *matching, struct live *live, int64_t end_ns, bool is_open)
 {
-	struct matching_process *process = &matching->processes[id];
-	int64_t end_ns = matching->table->processes[id].end_ns;
-	for (size_t i = 0; process->live.cells && i < (size_t)1 << process->live.bits; i++) {
-		struct live_cell *cell = &process->live.cells[i];
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		struct live_cell *cell = &live->cells[i];
 		if (!cell->address)
 			continue;
 		if (cell->other != HEAP_NONE)
@@ -609,6 +790,19 @@ static void process_end(struct matching *matching, uint32_t id, bool is_open)
 		if (!is_open && is_live(matching, cell->current))
 			allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
 	}
+}
+
+static void process_end(struct matching *matching, uint32_t id, bool is_open)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	struct matching_process *process = &matching->processes[id];
+	int64_t end_ns = matching->table->processes[id].end_ns;
+	live_end(matching, &process->live, end_ns, is_open);
+	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE; heap = matching->next_heap[heap])
+		live_end(matching, &matching->annotated[heap], end_ns, is_open);
+	if (matching->annotated)
+		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
+	nest_fini(&process->nest);
 	if (!process->keeps_history)
 		live_fini(&process->live);
 }
@@ -636,14 +830,24 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
+/* Where blocks are that the point's function tells of. */
+static struct live *live_of(const struct matching *matching, const struct point *point)
+{
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row], known = matching->table->dictionary->heap_count;
+	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count || !matching->is_annotation[entry])
+		return &matching->processes[point->process].live;
+	return &matching->annotated[heap < known ? heap : known + point->process];
+}
+
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
 {
-	struct point point = {at->time_ns, 0, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
+	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
 	if (at->time_ns >= matching->next_moment_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
 	point.address = born_address(block, at);
+	point.live = live_of(matching, &point);
 	switch (at->kind) {
 	case HEAP_POINT_BEGIN:
 		point_begin(matching, &point);
@@ -652,7 +856,8 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		point_end(matching, &point);
 		break;
 	case HEAP_POINT_NONE:
-		matching->last_made[point.thread] = HEAP_NONE;
+		if (!is_aside(block->kind[at->row]))
+			*last_made(matching, &point) = HEAP_NONE;
 		if (block->kind[at->row] == EVENT_DESTROY)
 			point_destroy(matching, &point);
 		break;
@@ -707,7 +912,7 @@ static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct within *within = run->within;
 	struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
-	if (!within || !within->is_plain || process->keeps_history)
+	if (!within || !within->is_plain || process->keeps_history || matching->is_annotation)
 		return false;
 	if (run->places[0].time_ns >= matching->next_moment_ns)
 		matching_advance(matching, run->places[0].time_ns);
@@ -895,6 +1100,33 @@ static void matching_read_processes(struct matching *matching)
 	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
 }
 
+static void matching_read_annotations(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	size_t heaps = dictionary->heap_count;
+	bool has_annotations = false;
+	matching->table->inside = memory_resize(NULL, heaps, sizeof(*matching->table->inside));
+	memset(matching->table->inside, 0xff, heaps * sizeof(*matching->table->inside));
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		has_annotations |= dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+	if (!has_annotations)
+		return;
+	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		matching->is_annotation[i] = dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
+	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
+	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		matching->processes[i].first_heap = TRACE_NONE;
+	for (uint32_t i = dictionary->heap_count; i-- > 0;) {
+		struct matching_process *process = &matching->processes[dictionary->heaps[i].process];
+		matching->inherited[i] = INHERITED_UNKNOWN;
+		matching->next_heap[i] = process->first_heap;
+		process->first_heap = i;
+	}
+}
+
 /* Address space for the most rows that can come; the kernel gives memory as they do. */
 static struct history *history_reserve(size_t count)
 {
@@ -914,8 +1146,8 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	table->sample_bytes = heap_sample_bytes(table->dictionary);
 	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
 	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
-	matching->last_made = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_made));
-	memset(matching->last_made, 0xff, table->dictionary->thread_count * sizeof(*matching->last_made));
+	matching->last_made = memory_resize(NULL, 2 * (size_t)table->dictionary->thread_count, sizeof(*matching->last_made));
+	memset(matching->last_made, 0xff, 2 * (size_t)table->dictionary->thread_count * sizeof(*matching->last_made));
 	matching->last_taken = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_taken));
 	memset(matching->last_taken, 0xff, table->dictionary->thread_count * sizeof(*matching->last_taken));
 	matching->site_notes = memory_resize(NULL, (size_t)table->dictionary->node_count + 1, sizeof(*matching->site_notes));
@@ -923,6 +1155,7 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	matching_read_gaps(matching);
 	matching_read_ends(matching);
 	matching_read_processes(matching);
+	matching_read_annotations(matching);
 	matching->next_moment_ns = INT64_MIN;
 	if (matching->most >= COPY_BIT - 1)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
@@ -949,8 +1182,9 @@ static void matching_find_peak(struct matching *matching)
 	table->peak = matching->level.peak;
 	if (!matching->level.has_gone_back)
 		return;
-	heap_filter_init(&all);
+	heap_filter_init_for(&all, table);
 	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
+	heap_filter_fini(&all);
 }
 
 /* Where it takes more than beginnings and ends to tell, they are not known. */
@@ -961,7 +1195,7 @@ static void matching_finish_sums(struct matching *matching)
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		has_losses |= table->processes[i].last_loss_ns != INT64_MIN;
 	heap_uses_sort(table->sums.uses, table->sums.use_count);
-	if (!has_losses && !matching->level.has_gone_back && !table->sample_bytes)
+	if (!has_losses && !matching->level.has_gone_back && !table->sample_bytes && !matching->is_annotation)
 		return;
 	free(table->sums.numbers);
 	free(table->sums.uses);
@@ -976,10 +1210,12 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			process_end(matching, i, true);
+	if (table->nested_count)
+		site_add(matching, (struct heap_site){0, HEAP_OVERHEAD});
 	while (matching->written < table->count)
 		ring_write(matching);
 	packing_finish(matching->packing);
-	survivors_finish(matching->survivors);
+	survivors_finish(matching->survivors, table->duration_ns);
 	groups_finish(&table->groups);
 	matching_find_peak(matching);
 	matching_finish_sums(matching);
@@ -987,13 +1223,21 @@ static void matching_finish(struct matching *matching)
 
 static void matching_fini(struct matching *matching)
 {
-	for (uint32_t i = 0; i < matching->table->dictionary->process_count; i++) {
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		live_fini(&matching->processes[i].live);
+		nest_fini(&matching->processes[i].nest);
 		map_fini(&matching->processes[i].measured);
 	}
 	packing_free(matching->packing);
 	heap_stream_free(matching->stream);
 	survivors_free(matching->survivors);
+	for (uint32_t i = 0; matching->annotated && i < dictionary->heap_count + dictionary->process_count; i++)
+		live_fini(&matching->annotated[i]);
+	free(matching->annotated);
+	free(matching->inherited);
+	free(matching->next_heap);
+	free(matching->is_annotation);
 	if (matching->history)
 		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
 	free(matching->ring);
@@ -1057,5 +1301,6 @@ void heap_table_free(struct heap_table *table)
 	free(table->sums.numbers);
 	free(table->sums.uses);
 	free(table->processes);
+	free(table->inside);
 	free(table);
 }

@@ -300,10 +300,9 @@ static uint32_t entry_name(struct heap_names *names, uint32_t entry)
 	return names->entry_names[entry] = id;
 }
 
-/* All blocks from before the trace are one row. */
-static uint32_t node_add_earlier(struct heap_names *names)
+/* Where no code is: all blocks from before the trace are one row, and so is what remains of those with others in them. */
+static uint32_t node_add_text(struct heap_names *names, const char *text)
 {
-	static const char text[] = "[before the trace]";
 	struct heap_frame frame = {.name = name_intern(names, text, strlen(text), NULL, NULL, text), .image = TRACE_NONE};
 	return node_add(names, &frame);
 }
@@ -311,7 +310,9 @@ static uint32_t node_add_earlier(struct heap_names *names)
 uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 {
 	if (site->entry == HEAP_NONE)
-		return node_add_earlier(names);
+		return node_add_text(names, "[before the trace]");
+	if (site->entry == HEAP_OVERHEAD)
+		return node_add_text(names, "[pool overhead]");
 	if (!site->stack)
 		return 0;
 	uint32_t parent = heap_names_stack(names, site->stack);

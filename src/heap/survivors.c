@@ -31,8 +31,8 @@ struct survivors *survivors_new(struct heap_groups *groups, size_t row_count)
 	return survivors;
 }
 
-/* All of the group's rows have ended, or the trace has. */
-static void own_write(struct survivors *survivors, uint32_t group)
+/* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others since it was packed. */
+static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
 {
 	struct own *own = survivors->own[group];
 	struct heap_allocation allocations[PACK_ROWS];
@@ -42,10 +42,11 @@ static void own_write(struct survivors *survivors, uint32_t group)
 	for (uint32_t i = 0; own && i < own->count; i++) {
 		const struct survivor *survivor = &own->items[i];
 		const struct heap_allocation *row = &survivor->allocation;
-		if (row->end == HEAP_END_OPEN)
+		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_AROUND))
 			continue;
 		allocations[count] = *row;
-		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, row->end_ns};
+		int64_t end_ns = row->end == HEAP_END_OPEN ? open_end_ns : row->end_ns;
+		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, end_ns};
 	}
 	if (count)
 		groups_add_ends(survivors->groups, group, allocations, ends, count);
@@ -102,7 +103,7 @@ void survivors_end(struct survivors *survivors, uint32_t id)
 {
 	struct own *own = survivors->own[id / PACK_ROWS];
 	if (!--own->live && id / PACK_ROWS < survivors->complete)
-		own_write(survivors, id / PACK_ROWS);
+		own_write(survivors, id / PACK_ROWS, INT64_MAX);
 }
 
 void survivors_complete(struct survivors *survivors, uint32_t id)
@@ -110,14 +111,14 @@ void survivors_complete(struct survivors *survivors, uint32_t id)
 	for (; survivors->complete < id / PACK_ROWS; survivors->complete++) {
 		const struct own *own = survivors->own[survivors->complete];
 		if (own && !own->live)
-			own_write(survivors, survivors->complete);
+			own_write(survivors, survivors->complete, INT64_MAX);
 	}
 }
 
-void survivors_finish(struct survivors *survivors)
+void survivors_finish(struct survivors *survivors, int64_t open_end_ns)
 {
 	for (size_t group = 0; group < survivors->group_count; group++)
-		own_write(survivors, (uint32_t)group);
+		own_write(survivors, (uint32_t)group, open_end_ns);
 }
 
 void survivors_free(struct survivors *survivors)

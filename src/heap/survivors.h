@@ -32,8 +32,8 @@ void survivors_end(struct survivors *survivors, uint32_t id);
 /** All rows before `id` have been added or did not survive. */
 void survivors_complete(struct survivors *survivors, uint32_t id);
 
-/** Ends of those groups, too, that have survivors still. */
-void survivors_finish(struct survivors *survivors);
+/** Ends of those groups, too, that have survivors still; open_end_ns: the end of the trace. */
+void survivors_finish(struct survivors *survivors, int64_t open_end_ns);
 void survivors_free(struct survivors *survivors);
 
 #endif

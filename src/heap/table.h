@@ -13,7 +13,7 @@
 /** A stack and the allocation function that it called. */
 struct heap_site {
 	uint32_t stack;              /**< node of the trace; 0: not recorded */
-	uint32_t entry;              /**< HEAP_NONE: where blocks from before the trace come from */
+	uint32_t entry;              /**< HEAP_NONE: where blocks from before the trace come from; or HEAP_OVERHEAD */
 };
 
 /** How far sums of a sample may be off: the square of the standard error. 0 where nothing is estimated. */
@@ -69,6 +69,8 @@ struct heap_table {
 	struct heap_site *sites;
 	uint32_t site_count;
 	struct heap_process *processes;
+	uint32_t *inside;            /**< by heap of the trace: the one that its blocks lie in, TRACE_NONE when that is none or not known */
+	uint64_t nested_count;       /**< allocations that lie in others; then the last site is that of HEAP_OVERHEAD */
 	uint64_t unknown_frees, order_conflicts;
 	int64_t duration_ns;         /**< latest time of any point */
 	uint64_t sample_bytes;       /**< the trace is a sample (heap/sample.h); 0: of every event */

@@ -243,9 +243,17 @@ static void cells_begin(struct heap_window *window, const struct heap_table *tab
 		window->cells[site] = (struct heap_cell){site, 0};
 }
 
+/* Of a block with others in it only what remains counts, apart. */
+static bool is_remainder(const struct heap_window *window, const struct heap_allocation *allocation)
+{
+	return window->overhead_site != HEAP_NONE && allocation->flags & HEAP_AROUND;
+}
+
 /* Whether the allocation is in the rows. Window classes have rows of what began before, which is in no total. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation)
 {
+	if (is_remainder(window, allocation))
+		return false;
 	return is_in_range(allocation, window->range) ||
 	       (window->by == HEAP_BY_CLASS && heap_class_of(allocation, window->range) != HEAP_CLASS_NONE);
 }
@@ -298,9 +306,43 @@ static void use_add(struct part *part, uint32_t cell, uint32_t thread)
 	window->uses[window->use_count++] = (struct heap_use){cell, thread};
 }
 
+/* The bytes are less than none for what was handed out. */
+static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks, uint64_t bytes, bool is_outstanding, bool is_at_peak)
+{
+	if (is_outstanding) {
+		numbers->outstanding_count += blocks;
+		numbers->outstanding_bytes += bytes;
+	}
+	if (is_at_peak) {
+		numbers->peak_count += blocks;
+		numbers->peak_bytes += bytes;
+	}
+}
+
+/* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others in it adds nothing. */
+static void remainder_count(struct part *part, const struct heap_allocation *allocation)
+{
+	struct heap_window *window = &part->window;
+	struct heap_allocation of_nobody = *allocation;
+	bool is_around = allocation->flags & HEAP_AROUND, is_nested = allocation->flags & HEAP_NESTED;
+	uint64_t size_bytes = allocation->size_bytes, blocks = is_around, bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
+	bool is_left = is_in_range(allocation, window->range) && is_outstanding(allocation, window->range);
+	if (!blocks && !bytes)
+		return;
+	of_nobody.site = window->overhead_site;
+	uint32_t cell = cell_of(window, &part->cells, part->table, &of_nobody);
+	bool is_at_peak = is_live_at(allocation, window->peak_at_ns);
+	numbers_add_remainder(&window->numbers[cell], blocks, bytes, is_left, is_at_peak);
+	numbers_add_remainder(&window->totals, blocks, bytes, is_left, is_at_peak);
+}
+
 static void part_count(struct part *part, const struct heap_allocation *allocation)
 {
 	struct heap_window *window = &part->window;
+	if (window->overhead_site != HEAP_NONE)
+		remainder_count(part, allocation);
+	if (is_remainder(window, allocation))
+		return;
 	if (allocation->flags & HEAP_EARLIER) {
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
@@ -391,22 +433,33 @@ struct heap_scan_plan heap_window_plan(const struct heap_window *window, const s
 	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false, !is_split_by_heap(window), filter};
 }
 
-void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
-		      enum heap_by by, bool is_by_heap)
+/* Nothing is less than nothing: blocks of which the one around began before the trace, or that overlap, are more than was there. */
+static void remainder_settle(struct heap_window *window)
+{
+	for (uint32_t i = 0; window->overhead_site != HEAP_NONE && i < window->cell_count; i++) {
+		struct heap_numbers *numbers = &window->numbers[i];
+		if (window->cells[i].site != window->overhead_site)
+			continue;
+		if ((int64_t)numbers->outstanding_bytes < 0) {
+			window->totals.outstanding_bytes -= numbers->outstanding_bytes;
+			numbers->outstanding_bytes = 0;
+		}
+		if ((int64_t)numbers->peak_bytes < 0) {
+			window->totals.peak_bytes -= numbers->peak_bytes;
+			numbers->peak_bytes = 0;
+		}
+	}
+}
+
+/* empty: what a window begins with. is_summed: most of it is in the sums of the table. */
+static void window_sum(struct heap_window *window, const struct heap_window *empty, const struct heap_table *table, const struct heap_filter *filter,
+		       bool is_summed)
 {
 	unsigned width = heap_scan_width(table);
 	struct part *parts = memory_zeroed(width, sizeof(*parts));
-	struct heap_peak peak;
 	uint32_t shared = 0;
-	bool is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
-	bool is_summed = is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers;
-	if (is_everything)
-		peak = table->peak;
-	else
-		heap_peaks(&peak, 1, table, filter, range);
 	for (unsigned i = 0; i < width; i++) {
-		parts[i] = (struct part){.window = {.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns}, .table = table,
-					 .filter = filter, .shared = &shared, .is_summed = is_summed};
+		parts[i] = (struct part){.window = *empty, .table = table, .filter = filter, .shared = &shared, .is_summed = is_summed};
 		cells_begin(&parts[i].window, table);
 	}
 	heap_scan_threads(part_scan, parts, sizeof(*parts), width);
@@ -422,6 +475,28 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 		window_add_sums(window, &table->sums);
 	else
 		heap_uses_sort(window->uses, window->use_count);
+	remainder_settle(window);
+}
+
+void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
+		      enum heap_by by, bool is_by_heap)
+{
+	struct heap_peak peak;
+	bool is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
+	if (is_everything)
+		peak = table->peak;
+	else
+		heap_peaks(&peak, 1, table, filter, range);
+	uint32_t overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE;
+	window_sum(window, &(struct heap_window){.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
+						 .overhead_site = overhead_site}, table, filter,
+		   is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
+}
+
+void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
+{
+	window_sum(window, &(struct heap_window){.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns,
+						 .overhead_site = HEAP_NONE}, table, filter, false);
 }
 
 /* ---- lifetimes ---- */

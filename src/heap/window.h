@@ -31,12 +31,16 @@ struct heap_window {
 	struct heap_use *uses;
 	size_t use_count;
 	uint64_t earlier_count, earlier_bytes;
+	uint32_t overhead_site;      /**< of what remains of blocks with others in them; HEAP_NONE: that is not counted */
 	uint64_t uncertain_count, uncertain_bytes; /**< outstanding, but their free may have been lost in a gap */
 };
 
 /** Add up; the filter was prepared with the table. */
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		      enum heap_by by, bool is_by_heap);
+
+/** The same range, split and moment of the peak as another's, by heap, for another filter. */
+void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter);
 void heap_window_fini(struct heap_window *window);
 
 /** Lifetimes of allocations, in lists: list i is from values[starts[i]] up to values[starts[i + 1]]. */

@@ -74,6 +74,8 @@ static void take_segment(struct elf *elf, Elf64_Phdr segment)
 		return;
 	if (segment.p_type == PT_LOAD && elf->load_count < ELF_LOAD_MAX)
 		elf->load[elf->load_count++] = segment;
+	else if (segment.p_type == PT_NOTE && elf->notes_count < ELF_NOTES_MAX)
+		elf->notes[elf->notes_count++] = segment;
 	else if (segment.p_type == PT_DYNAMIC)
 		elf->dynamic = segment;
 	else if (segment.p_type == PT_GNU_EH_FRAME)
@@ -120,6 +122,39 @@ bool elf_dynamic_value(const struct elf *elf, int64_t tag, uint64_t *value)
 		if (entry.d_tag == tag) {
 			*value = entry.d_un.d_val;
 			return true;
+		}
+	}
+	return false;
+}
+
+/* One note at an offset of its segment, whoever owns it; the offset behind it, or 0 when there is none. */
+static uint64_t note_read(const struct elf *elf, const Elf64_Phdr *segment, uint64_t offset, const char **owner, struct elf_note *note)
+{
+	Elf64_Nhdr header;
+	uint64_t align = segment->p_align == 8 ? 8 : 4;
+	if (offset > segment->p_filesz || segment->p_filesz - offset < sizeof(header))
+		return 0;
+	memcpy(&header, elf->data + segment->p_offset + offset, sizeof(header));
+	uint64_t name = offset + sizeof(header), text = (name + header.n_namesz + align - 1) & ~(align - 1);
+	uint64_t end = (text + header.n_descsz + align - 1) & ~(align - 1);
+	if (text > segment->p_filesz || header.n_descsz > segment->p_filesz - text)
+		return 0;
+	*owner = header.n_namesz ? (const char *)elf->data + segment->p_offset + name : "";
+	if (header.n_namesz && (*owner)[header.n_namesz - 1])
+		*owner = "";
+	*note = (struct elf_note){header.n_type, header.n_descsz, segment->p_vaddr + text, elf->data + segment->p_offset + text};
+	return end;
+}
+
+bool elf_next_note(const struct elf *elf, const char *owner, struct elf_note_place *place, struct elf_note *note)
+{
+	for (; place->segment < elf->notes_count; place->segment++, place->offset = 0) {
+		const char *found;
+		uint64_t end;
+		while ((end = note_read(elf, &elf->notes[place->segment], place->offset, &found, note))) {
+			place->offset = end;
+			if (strcmp(found, owner) == 0)
+				return true;
 		}
 	}
 	return false;

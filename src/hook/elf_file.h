@@ -10,7 +10,7 @@
 
 #include "base/diag.h"
 
-enum { ELF_LOAD_MAX = 32 };
+enum { ELF_LOAD_MAX = 32, ELF_NOTES_MAX = 8 };
 
 /** A table of symbols and its names. */
 struct elf_symbols {
@@ -27,6 +27,8 @@ struct elf {
 	Elf64_Phdr load[ELF_LOAD_MAX];
 	uint32_t load_count;
 	Elf64_Phdr dynamic, unwind;   /**< PT_DYNAMIC and PT_GNU_EH_FRAME; p_filesz 0: none */
+	Elf64_Phdr notes[ELF_NOTES_MAX]; /**< PT_NOTE */
+	uint32_t notes_count;
 	bool has_interpreter;
 	uint64_t interpreter;         /**< offset of its path, interpreter_bytes long */
 	uint64_t interpreter_bytes;
@@ -56,6 +58,13 @@ struct elf_symbols elf_dynamic_symbols(const struct elf *elf);
 
 /** .symtab; an empty table when the file was stripped. */
 struct elf_symbols elf_full_symbols(const struct elf *elf);
+
+/** A note: its type, its description, and the address of that in the image. */
+struct elf_note { uint32_t type, size; uint64_t address; const uint8_t *description; };
+
+/** The next note of this owner: place is {0} to begin with. False when there is none. */
+struct elf_note_place { uint32_t segment; uint64_t offset; };
+bool elf_next_note(const struct elf *elf, const char *owner, struct elf_note_place *place, struct elf_note *note);
 
 Elf64_Sym elf_symbol(const struct elf_symbols *symbols, uint64_t index);
 

@@ -8,6 +8,8 @@
  * - functions that an allocator exports under a prefix, wherever they are.
  * - what replaces a process or its rules (execve, prctl), of a C library; the loader's call of debuggers, of a loader.
  *
+ * - the calls of xheap/heap.h, which notes tell.
+ *
  * The names of one address are one target. Local symbols count in static programs only: elsewhere a local malloc is the
  * business of one source file. The loader of glibc has a malloc for its own start, which is no heap.
  */
@@ -82,6 +84,33 @@ static void take_symbols(struct finder *finder, const struct elf_symbols *symbol
 		const struct hook_name *name = hook_name_find(elf_symbol_name(symbols, &symbol));
 		if (name)
 			take_symbol(finder, name, &symbol, is_exported);
+	}
+}
+
+/* Where a call of xheap/heap.h is, if what is there is what that header makes: five bytes of nothing, and a return. */
+static uint64_t annotation_address(const struct elf *elf, const struct elf_note *note)
+{
+	static const uint8_t body[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3};
+	int32_t distance;
+	memcpy(&distance, note->description + 4, sizeof(distance));
+	uint64_t address = note->address + 4 + (uint64_t)(int64_t)distance;
+	const uint8_t *bytes = elf_code_bytes(elf, address) >= sizeof(body) ? elf_at_address(elf, address, sizeof(body)) : NULL;
+	return bytes && memcmp(bytes, body, sizeof(body)) == 0 ? address : 0;
+}
+
+static void take_annotations(struct finder *finder)
+{
+	enum { VERSION = 1, BYTES = 8 };
+	struct elf_note_place place = {0};
+	struct elf_note note;
+	while (elf_next_note(&finder->elf, "xheap", &place, &note) && finder->count < FINDING_MAX) {
+		uint32_t number = 0;
+		if (note.type == VERSION && note.size == BYTES)
+			memcpy(&number, note.description, sizeof(number));
+		const struct hook_name *name = hook_annotation_find(number);
+		uint64_t address = name ? annotation_address(&finder->elf, &note) : 0;
+		if (address)
+			finder->finding[finder->count++] = (struct finding){.name = name, .address = address};
 	}
 }
 
@@ -234,7 +263,7 @@ static void keep_what_counts(struct finder *finder)
 /* A family's own function, else the plain one: of a C library's malloc that has no prefix. */
 static uint64_t usable_size_of(const struct finder *finder, const struct hook_name *name)
 {
-	if (name->family == FAMILY_SYSTEM || finder->mark[MARK_SANITIZER].name)
+	if (name->family >= FAMILY_ANNOTATION || finder->mark[MARK_SANITIZER].name)
 		return 0;
 	bool is_prefixed = name->family >= FAMILY_JEMALLOC && name->family <= FAMILY_TCMALLOC;
 	return finder->usable_size[is_prefixed && finder->usable_size[name->family] ? name->family : FAMILY_C];
@@ -295,13 +324,18 @@ static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols 
 	}
 }
 
+static bool is_heap(const struct hook_target *target)
+{
+	return target->function < FUNCTION_FIRST_ANNOTATION;
+}
+
 /* One function for all of an image's blocks; where two allocators share an image, none. */
 static uint64_t common_usable_size(const struct hook_image *image)
 {
 	uint64_t only = 0;
 	for (uint32_t i = 0; i < image->target_count; i++) {
 		uint64_t address = image->targets[i].usable_size;
-		if (image->targets[i].function < FUNCTION_COUNT && only && address != only)
+		if (is_heap(&image->targets[i]) && only && address != only)
 			return 0;
 		only = address ? address : only;
 	}
@@ -346,11 +380,6 @@ static void find_fallbacks(struct finder *finder)
 		if (target->throws)
 			target->fallback = fallback_of(finder, target);
 	}
-}
-
-static bool is_heap(const struct hook_target *target)
-{
-	return target->function < FUNCTION_COUNT;
 }
 
 /* The heap function of this image in whose code address lies. */
@@ -499,6 +528,7 @@ int hook_image_read(struct hook_image *image, const void *data, size_t size, boo
 		image->is_dynamic = !finder->is_static;
 		take_symbols(finder, &finder->dynamic, true);
 		take_symbols(finder, &finder->full, false);
+		take_annotations(finder);
 		describe(finder);
 		keep_what_counts(finder);
 		error = look_at_code(finder, diag);

@@ -154,6 +154,11 @@ static const struct hook_name names[] = {
 	USABLE("tc_malloc_size", TCMALLOC),
 };
 
+#define X(id, name, kind, parameters) {name, FUNCTION_##id, FAMILY_ANNOTATION, false, 0},
+/* Only those from FUNCTION_FIRST_ANNOTATION on are asked for. */
+static const struct hook_name annotations[] = {HEAP_FUNCTIONS(X)};
+#undef X
+
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]), BUCKET_COUNT = 512 };
 
 /* All names have four bytes; those and a multiplication tell nearly every other symbol from ours. */
@@ -200,7 +205,12 @@ const struct hook_name *hook_name_find(const char *name)
 	return NULL;
 }
 
+const struct hook_name *hook_annotation_find(uint32_t number)
+{
+	return number - 1 < FUNCTION_ANNOTATION_COUNT ? &annotations[FUNCTION_FIRST_ANNOTATION + number - 1] : NULL;
+}
+
 unsigned hook_name_rank(const struct hook_name *name)
 {
-	return (unsigned)(name - names);
+	return name->family == FAMILY_ANNOTATION ? (unsigned)NAME_COUNT + name->function : (unsigned)(name - names);
 }

@@ -18,6 +18,7 @@ enum hook_family {
 	FAMILY_MIMALLOC,  /**< mi_ */
 	FAMILY_TCMALLOC,  /**< tc_ */
 	FAMILY_LIBC,      /**< __libc_ */
+	FAMILY_ANNOTATION, /**< xheap/heap.h: by a note, whatever symbols there are */
 	FAMILY_SYSTEM,    /**< no heap function: enum hook_extra */
 	FAMILY_MARK,      /**< not hooked: enum hook_mark */
 	FAMILY_COUNT
@@ -48,6 +49,9 @@ struct hook_name {
 
 /** The row of a name, its rank within the table (earlier is better) being its index; NULL when it is none of ours. */
 const struct hook_name *hook_name_find(const char *name);
+
+/** The row of a call of xheap/heap.h, by its number there; NULL when there is none. */
+const struct hook_name *hook_annotation_find(uint32_t number);
 
 /** Rank among the names of one address: smaller is better. */
 unsigned hook_name_rank(const struct hook_name *name);

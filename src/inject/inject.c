@@ -23,7 +23,7 @@
 
 extern const unsigned char recorder_elf[], recorder_elf_end[];
 
-enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 32 * 1024 };
+enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 128 * 1024 };
 
 static enum region_clock clock_used = REGION_CLOCK_TSC;
 
@@ -272,6 +272,15 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	return inject->text + recorder_symbol(name);
 }
 
+/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image. */
+static uint32_t entry_add(struct region *region, const struct region_entry *entry)
+{
+	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++)
+		if (region_entry(region, i)->function == entry->function && region_entry(region, i)->image == entry->image)
+			return i;
+	return region_add_entry(region, entry);
+}
+
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
@@ -281,6 +290,9 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
 	struct diag diag = {""};
 	struct inject_island *island = island_for(inject, address);
+	/* A sample is of allocators' blocks: what pools make of them is not in it. */
+	if (target->function >= FUNCTION_FIRST_ANNOTATION && target->function < FUNCTION_COUNT && inject->region->header->sample_bytes)
+		return;
 	if (target->displaced == 0) {
 		refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
 		return;
@@ -309,7 +321,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 					      .is_apart = !hooks->defines_malloc && target->is_operator};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
-		uint32_t index = region_add_entry(inject->region, &entry);
+		uint32_t index = entry_add(inject->region, &entry);
 		if (index >= REGION_ENTRY_MAX) {
 			refuse(inject, target->name, path, "too many functions");
 			return;

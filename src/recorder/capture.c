@@ -42,12 +42,6 @@ static inline uint64_t load(uint64_t address)
 	return *(const uint64_t *)address;
 }
 
-/* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */
-static int page_is_readable(uint64_t address)
-{
-	return sys_call4(SYS_NUMBER_RT_SIGPROCMASK, -1, (long)address, 0, 8) != -14;
-}
-
 __attribute__((noinline))
 static int bounds_extend(struct bounds *bounds, uint64_t address)
 {

@@ -9,7 +9,7 @@
  * A Free's record is written before the call (its block may belong to another thread the moment it is free) and
  * committed after, when its duration is known. What finds the guard set is one of three: a call that the allocator
  * makes of itself (no event), a signal handler's call (an event in the thread's side stream), or the guard of a call
- * that will never return (longjmp, cancellation): it is discarded.
+ * that will never return (longjmp, cancellation): it is discarded. A call of xheap/heap.h is an event under a guard, too.
  */
 #include "recorder/capture.h"
 #include "recorder/sample.h"
@@ -19,6 +19,10 @@
 
 /* Nothing but the entries below is called from outside. */
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
+
+#define HEAP_HANDLE_BITS ((1ull << RECORDER_HEAP_KEY_NAME) - 1)
+#define HEAP_CURRENT (1ull << RECORDER_HEAP_KEY_CURRENT)
+_Static_assert(REGION_NAME_MAX <= 1 << (RECORDER_HEAP_KEY_CURRENT - RECORDER_HEAP_KEY_NAME), "a name fits into a key");
 
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -78,6 +82,11 @@ static void guard_discard(struct thread *thread)
 	thread->guard = 0;
 }
 
+static inline int is_annotation(const struct hook_context *context)
+{
+	return context->function >= FUNCTION_FIRST_ANNOTATION;
+}
+
 /* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as the
  * making of an exception. */
 static int is_apart(const struct thread *thread)
@@ -89,11 +98,12 @@ static int is_apart(const struct thread *thread)
 
 /* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
 __attribute__((noinline))
-static int enter_nested(struct call *call, struct thread *thread, struct recorder *recorder)
+static int enter_nested(struct call *call, const struct hook_context *context, struct thread *thread, struct recorder *recorder)
 {
 	int is_live, is_signal;
 	struct frame_state at = caller_of(call->frame);
-	if (is_internal(recorder, at.pc)) {
+	/* What an allocator tells of its own pools is no call of itself. */
+	if (!is_annotation(context) && is_internal(recorder, at.pc)) {
 		thread->slot->suppressed++;
 		return 0;
 	}
@@ -110,7 +120,7 @@ static int enter_nested(struct call *call, struct thread *thread, struct recorde
 		guard_discard(thread);
 		return 1;
 	}
-	if (!is_signal && !is_apart(thread)) {
+	if (!is_signal && !is_annotation(context) && !is_apart(thread)) {
 		thread->slot->suppressed++;
 		return 0;
 	}
@@ -155,7 +165,7 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 	if (!thread)
 		return 0;
 	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame, .options = LOAD(&recorder->region->options)};
-	if (thread->guard && !enter_nested(call, thread, recorder))
+	if (thread->guard && !enter_nested(call, context, thread, recorder))
 		return 0;
 	if (call->is_signal)
 		call->stream = &call->side->stream;
@@ -237,35 +247,68 @@ static inline void call_end(const struct call *call)
 	call->thread->guard = 0;
 }
 
-__attribute__((noinline))
-static uint32_t heap_lookup(struct thread *thread, const struct hook_context *context, uint16_t kind, uint64_t handle)
+/* A new row for a heap; REGION_HEAP_NONE when there is none ready. */
+static uint32_t heap_row_add(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
 	struct region_header *region = thread->recorder->region;
-	struct region_heap *heaps = (struct region_heap *)((uint8_t *)region + region->heap_offset);
-	uint32_t process = thread->recorder->wiped->process - 1;
-	uint32_t count = LOAD_ACQUIRE(&region->heap_count), max = region->heap_max < REGION_HEAP_MAX ? region->heap_max : REGION_HEAP_MAX;
-	for (uint32_t i = 0; i < count && i < max; i++)
-		if (LOAD_ACQUIRE(&heaps[i].handle) == handle && heaps[i].process == process && heaps[i].kind == kind)
-			return i;
-	uint32_t i = __atomic_fetch_add(&region->heap_count, 1, __ATOMIC_RELAXED);
-	if (i >= max) {
-		STORE(&region->heap_count, max);
-		return 0;
-	}
-	heaps[i].process = process;
-	heaps[i].kind = kind;
-	heaps[i].entry = context->entry;
-	STORE_RELEASE(&heaps[i].handle, handle);
+	uint32_t ready = LOAD_ACQUIRE(&region->heap_ready), i = LOAD(&region->heap_count);
+	do {
+		if (i >= ready || i >= REGION_HEAP_MAX) {
+			__atomic_fetch_add(&region->heaps_refused, 1, __ATOMIC_RELAXED);
+			return REGION_HEAP_NONE;
+		}
+	} while (!swap_if_expected(&region->heap_count, &i, i + 1));
+	struct region_heap *row = (struct region_heap *)((uint8_t *)region + region->heap_offset) + i;
+	row->process = thread->recorder->wiped->process - 1;
+	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
+	row->entry = context->entry;
+	row->name = (uint8_t)(key >> RECORDER_HEAP_KEY_NAME);
+	STORE_RELEASE(&row->handle, key & HEAP_HANDLE_BITS);
 	return i;
+}
+
+static inline uint32_t heap_hash(uint64_t key)
+{
+	return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32);
+}
+
+static uint32_t heap_lookup(struct thread *thread, const struct hook_context *context, uint64_t key);
+
+/* The place of the key in the table, with a row; NULL when there is none. Two threads that meet a heap first at the same moment may add it twice. */
+__attribute__((noinline))
+static struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	struct recorder *recorder = thread->recorder;
+	uint32_t hash = heap_hash(key);
+	for (uint32_t i = 0; i < RECORDER_HEAP_PROBES; i++) {
+		struct heap_place *place = &recorder->heap[(hash + i) & (RECORDER_HEAP_TABLE - 1)];
+		uint64_t found = LOAD_ACQUIRE(&place->key);
+		if (LIKELY(found == key))
+			return place;
+		if (found || !__atomic_compare_exchange_n(&place->key, &found, HEAP_PLACE_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		/* A heap that was never created has no name. */
+		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT) : heap_row_add(thread, context, key);
+		STORE(&place->index, index);
+		/* What found no row is tried again. */
+		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);
+		return index == REGION_HEAP_NONE ? 0 : place;
+	}
+	__atomic_fetch_add(&recorder->region->heaps_refused, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static uint32_t heap_lookup(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	const struct heap_place *place = heap_place_find(thread, context, key);
+	return place ? LOAD(&place->index) : REGION_HEAP_NONE;
 }
 
 /* A heap that is not the thread's last one. A key is the heap's handle and, above any address, its kind. */
 __attribute__((noinline))
 static uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
-	uint16_t kind = (uint16_t)(key >> HEAP_KEY_KIND);
-	uint64_t handle = key & ((1ull << HEAP_KEY_KIND) - 1);
-	uint32_t id = thread->heap_handle[1] == key ? thread->heap_id[1] : heap_lookup(thread, context, kind, handle);
+	uint32_t id = thread->heap_handle[1] == key ? thread->heap_id[1] : heap_lookup(thread, context, key);
 	/* Two heaps in turn: the last one first. */
 	thread->heap_handle[1] = thread->heap_handle[0];
 	thread->heap_id[1] = thread->heap_id[0];
@@ -699,7 +742,7 @@ static inline uint8_t whole_size_flag(uint64_t bytes)
 
 #define FRAME ((uint64_t)__builtin_frame_address(0))
 #define UNUSED __attribute__((unused))
-#define PARAMETERS uint64_t a, uint64_t b, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context
+#define PARAMETERS uint64_t a, uint64_t b UNUSED, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context
 #define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
 			      context, FRAME, context->original)
 #define RESIZE(more, ...) \
@@ -955,3 +998,178 @@ SAMPLED_FREE(free_sized)
 SAMPLED_FREE(free_aligned_sized)
 SAMPLED_FREE(delete_aligned)
 SAMPLED_FREE(delete_sized_aligned)
+
+/* ---- xheap/heap.h: nothing is called, something has happened ---- */
+
+/* What a call tells: its event, but for the time and the heap. */
+struct annotation {
+	uint64_t heap;
+	struct event event;
+	uint32_t stack_option;
+};
+
+static inline uint64_t annotated_key(uint64_t heap)
+{
+	return (heap & HEAP_HANDLE_BITS) | (uint64_t)HEAP_ANNOTATED << HEAP_KEY_KIND;
+}
+
+static inline __attribute__((always_inline))
+void annotate_in(struct call call, const struct hook_context *context, const struct annotation *annotation, int is_special)
+{
+	struct event event = annotation->event;
+	event.ticks = call.begin;
+	event.duration = NO_DURATION;
+	event.heap = (uint16_t)heap_lookup(call.thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
+	event_set_usable(&event, 0);
+	struct change none = {0, 0, 0, 0};
+	uint32_t bytes;
+	if (is_special) {
+		struct call special_call = call;
+		bytes = event_write_special(&special_call, context, &event, annotation->stack_option);
+	} else if (wants_stack(&call, annotation->stack_option)) {
+		bytes = event_write(call, context, event, take_stack(&call));
+	} else {
+		bytes = event_write(call, context, event, none);
+	}
+	if (LIKELY(bytes)) {
+		struct stream *stream = stream_of(&call);
+		stream->write += bytes;
+		stream_commit(stream);
+	}
+	call_end(&call);
+}
+
+__attribute__((noinline))
+static void annotate_special(const struct hook_context *context, const struct annotation *annotation, uint64_t frame)
+{
+	struct call call;
+	if (enter_special(&call, context, frame))
+		annotate_in(call, context, annotation, 1);
+}
+
+/* A call without a heap says nothing. */
+static inline __attribute__((always_inline))
+uint64_t annotate(const struct hook_context *context, struct annotation annotation, uint64_t frame)
+{
+	struct call call;
+	int how = annotation.heap ? enter(&call, context, frame) : CALL_PASSES;
+	if (LIKELY(how == CALL_IS_PLAIN)) {
+		annotate_in(call, context, &annotation, 0);
+	} else if (how == CALL_IS_SPECIAL) {
+		struct annotation special = annotation;
+		annotate_special(context, &special, frame);
+	}
+	return 0;
+}
+
+#define ANNOTATE(option, ...) \
+	annotate(context, (struct annotation){.heap = a, .event = {__VA_ARGS__}, .stack_option = (option)}, FRAME)
+
+/* The bytes of a program's text at `from`, as far as they can be read and there is room; their number. */
+static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t room, uint64_t from)
+{
+	enum { PAGE = 4096, LAST_WORD = PAGE - 8 };
+	uint32_t count = 0;
+	for (uint64_t page = 0; from && count + 1 < room; from++) {
+		/* Its last word, so that no other page is asked for. */
+		if (page != (from | (PAGE - 1))) {
+			page = from | (PAGE - 1);
+			if (recorder->region->no_syscalls || !page_is_readable((from & ~(uint64_t)(PAGE - 1)) + LAST_WORD))
+				break;
+		}
+		if (!*(const char *)from)
+			break;
+		to[count++] = *(const char *)from;
+	}
+	to[count] = 0;
+	return count;
+}
+
+static int is_name(const struct region_heap_name *name, const char *text)
+{
+	for (uint32_t i = 0; i < REGION_NAME_BYTES; i++) {
+		if (name->text[i] != text[i])
+			return 0;
+		if (!text[i])
+			return 1;
+	}
+	return 0;
+}
+
+/* The row of a name, which is added when it is new; 0 when there is no room for it. */
+static uint16_t name_find(struct region_header *region, const char *text)
+{
+	struct region_heap_name *names = (struct region_heap_name *)((uint8_t *)region + region->name_offset);
+	uint32_t count = LOAD_ACQUIRE(&region->name_count);
+	do {
+		for (uint32_t i = 1; i < count && i < REGION_NAME_MAX; i++)
+			if (is_name(&names[i], text))
+				return (uint16_t)i;
+		if (count >= REGION_NAME_MAX)
+			return 0;
+	} while (!swap_if_expected(&region->name_count, &count, count + 1));
+	for (uint32_t at = 1; at < REGION_NAME_BYTES; at++) {
+		STORE(&names[count].text[at], text[at]);
+		if (!text[at])
+			break;
+	}
+	STORE_RELEASE(&names[count].text[0], text[0]);
+	return (uint16_t)count;
+}
+
+/* A heap begins: from now on it is its own that is meant by its handle, and not the one that had another name. */
+__attribute__((noinline))
+static void heap_begin(const struct hook_context *context, uint64_t heap, uint64_t name)
+{
+	struct recorder *recorder = context->recorder;
+	struct thread *thread = thread_current(recorder);
+	char text[REGION_NAME_BYTES];
+	if (!thread)
+		return;
+	uint64_t key = annotated_key(heap), index = text_take(recorder, text, sizeof(text), name) ? name_find(recorder->region, text) : 0;
+	struct heap_place *place = heap_place_find(thread, context, key | HEAP_CURRENT);
+	uint32_t row = heap_lookup(thread, context, key | index << RECORDER_HEAP_KEY_NAME);
+	if (place && row != REGION_HEAP_NONE)
+		STORE(&place->index, row);
+}
+
+HOOK hook_heap_create(PARAMETERS)
+{
+	if (a && LOAD(&context->recorder->region->options) & OPTION_ENABLED)
+		heap_begin(context, a, b);
+	return ANNOTATE(OPTION_STACK_CREATE, .address = a, .lost = LOST_ALLOC);
+}
+
+/* Also of a reset. */
+HOOK hook_heap_destroy(PARAMETERS)
+{
+	return ANNOTATE(OPTION_STACK_DESTROY, .address = a, .lost = LOST_FREE);
+}
+
+HOOK hook_heap_alloc(PARAMETERS)
+{
+	return ANNOTATE(OPTION_STACK_ALLOC, .address = b, .size = c, .lost = LOST_ALLOC, .flags = b ? 0 : RECORD_FAILED, .error = b ? 0 : NO_MEMORY);
+}
+
+HOOK hook_heap_realloc(PARAMETERS)
+{
+	int has_failed = !c && (d || !b);
+	return ANNOTATE(OPTION_STACK_REALLOC, .address = c, .previous = b, .size = d, .lost = LOST_REALLOC,
+			.flags = RECORD_REALLOC | (has_failed ? RECORD_FAILED : 0), .error = has_failed ? NO_MEMORY : 0);
+}
+
+HOOK hook_heap_free(PARAMETERS)
+{
+	return b ? ANNOTATE(OPTION_STACK_FREE, .address = b, .lost = LOST_FREE, .flags = RECORD_FREE) : 0;
+}
+
+/* Also of an unlock. */
+HOOK hook_heap_lock(PARAMETERS)
+{
+	return ANNOTATE(OPTION_STACK_LOCK, .address = a, .lost = LOST_FREE);
+}
+
+HOOK hook_heap_protect(PARAMETERS)
+{
+	return b ? ANNOTATE(OPTION_STACK_PROTECT, .address = b, .size = c, .argument = d, .lost = LOST_FREE, .flags = RECORD_ARGUMENT) : 0;
+}

@@ -12,8 +12,8 @@
  *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
  *     +---------------------+
  *
- * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than three
- * arguments, so the hook sees (a, b, c, unused, context).
+ * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than four
+ * arguments, so the hook sees (a, b, c, d, context).
  */
 #ifndef XHEAP_RECORDER_RECORDER_H
 #define XHEAP_RECORDER_RECORDER_H
@@ -39,6 +39,9 @@ enum {
 	RECORDER_HEAP_KEY_KIND = 60,
 	RECORDER_SAMPLE_BITS = 15,
 	RECORDER_SAMPLE_PLACES = 8,     /**< a cache line's */
+	RECORDER_HEAP_KEY_CURRENT = 56, RECORDER_HEAP_KEY_NAME = 48,
+	RECORDER_HEAP_TABLE = 4 * REGION_HEAP_MAX,
+	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024
 };
 
@@ -136,7 +139,7 @@ struct thread {
 	uint32_t tid_word;            /**< what lay at the thread id's place when the thread was first seen */
 	uint32_t reserved;
 	uint64_t home_low, home_high; /**< addresses proved to be on the thread's own stack */
-	uint64_t heap_handle[2];
+	uint64_t heap_handle[2];      /**< keys of the last two heaps that are not annotated */
 	uint32_t heap_id[2];
 	uint32_t memo_count;
 	uint32_t memo_is_home;        /**< the remembered frames lie on the home stack and can be verified */
@@ -154,6 +157,17 @@ struct thread {
 	uint64_t sample_left;         /**< bytes to the next chosen one */
 	uint64_t random;
 };
+
+/**
+ * A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND. An annotated handle has
+ * another place, with 1 << RECORDER_HEAP_KEY_CURRENT and no name: of the heap that was created there last.
+ */
+struct heap_place {
+	uint64_t key;                 /**< 0: free; HEAP_PLACE_BUSY while it is taken */
+	uint32_t index;               /**< of its row in the region */
+	uint32_t reserved;
+};
+enum { HEAP_PLACE_BUSY = 1 };
 
 struct thread_place {
 	uint64_t fs_base;
@@ -205,6 +219,7 @@ struct recorder {
 	uint64_t calls_untraced;
 
 	struct row_slot row[RECORDER_ROW_COUNT];
+	struct heap_place heap[RECORDER_HEAP_TABLE];
 
 	/* Recorded blocks that live, where the session samples, by address; a forked child has its own copy. */
 	uint8_t sample_count[1 << RECORDER_SAMPLE_BITS]; /**< addresses in each bucket */

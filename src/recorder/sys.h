@@ -54,6 +54,12 @@ static inline uint64_t clock_of(struct region_header *region, uint32_t options)
 	return __builtin_expect(options & OPTION_COARSE_CLOCK, 0) ? clock_slow(region) : clock_ticks();
 }
 
+/* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */
+static inline int page_is_readable(uint64_t address)
+{
+	return sys_call4(SYS_NUMBER_RT_SIGPROCMASK, -1, (long)address, 0, 8) != -14;
+}
+
 static inline uint64_t thread_pointer(void)
 {
 	uint64_t value;
@@ -82,6 +88,12 @@ static inline void memcpy_8(void *to, const void *from)
 static inline int swap_if(uint32_t *p, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/** Set *p to `to` if it is *expected; true when it was, else *expected is what it is. */
+static inline int swap_if_expected(uint32_t *p, uint32_t *expected, uint32_t to)
+{
+	return __atomic_compare_exchange_n(p, expected, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 #endif

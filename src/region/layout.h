@@ -12,6 +12,8 @@
  *     | images          |  append-only, written by the logger
  *     +-----------------+ heap_offset        struct region_heap[HEAP_MAX]
  *     | heaps           |
+ *     +-----------------+ name_offset        struct region_heap_name[NAME_MAX]
+ *     | names of heaps  |  append-only; 0 is no name
  *     +-----------------+ slot_offset        struct region_slot[slot_max]
  *     | thread slots    |
  *     +-----------------+ pc_offset          struct region_pc[pc_max]
@@ -50,6 +52,8 @@
  *     wraps are avoided by another BEGIN. The point of Alloc and ReAlloc is the return, of Free the entry.
  *     duration: coarse, see region_duration_encode(); ReAlloc also has it exactly.
  *     slack: usable size less size, 0xffff when not known (with RECORD_BIG the word tells; 0 there: not known).
+ *     heap: index of a heap, or REGION_HEAP_NONE. Events of xheap/heap.h other than those of blocks have the handle as their address
+ *     (Protect: the memory's, with its size).
  *     Failed calls: address is 0 and size is what was asked for. Free: size is the function's size argument, or 0.
  *
  *     control    word 0   | entry 8 >= RECORD_CONTROL | word count 8 | 16 unused | value 32 |
@@ -71,7 +75,10 @@ enum {
 	REGION_HEADER_BYTES = 8192,
 	REGION_PROCESS_MAX = 1024,
 	REGION_ENTRY_MAX = 240,
-	REGION_HEAP_MAX = 4096,
+	REGION_HEAP_MAX = 32768,
+	REGION_HEAP_NONE = 0xffff,
+	REGION_NAME_MAX = 256,
+	REGION_NAME_BYTES = 64,
 	REGION_PATH_BYTES = 384,
 	REGION_MAILBOX_COUNT = 4,
 	REGION_MAIL_BYTES = 1024
@@ -107,8 +114,15 @@ enum region_option {
 	OPTION_COARSE_CLOCK = 1u << 7,    /**< the processor's clock is forbidden here (strict seccomp), or no good: ticks come from the kernel or from coarse_ticks */
 	OPTION_SAMPLE = 1u << 8,          /**< record blocks by the bytes asked for: sample_bytes */
 	OPTION_MEASURE = 1u << 9,         /**< what gives a block of glibc's back tells its usable bytes: Free as its own, realloc as second argument */
+	OPTION_STACK_CREATE = 1u << 10,
+	OPTION_STACK_DESTROY = 1u << 11,
+	OPTION_STACK_LOCK = 1u << 12,     /**< Lock, Unlock */
+	OPTION_STACK_PROTECT = 1u << 13,
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
+
+#define OPTION_STACKS (OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE | OPTION_STACK_CREATE | OPTION_STACK_DESTROY | OPTION_STACK_LOCK | \
+		       OPTION_STACK_PROTECT)
 
 enum region_clock { REGION_CLOCK_TSC, REGION_CLOCK_MONOTONIC_RAW };
 
@@ -155,10 +169,10 @@ struct region_header {
 	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
 	uint32_t doorbell_armed;
 
-	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, reserved0;
+	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, name_offset;
 	uint64_t buffer_offset;
 	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, buffer_size;
-	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready, reserved1;
+	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready, heap_ready;
 
 	uint32_t pc_count;            /**< ids handed out, from PC_FIRST; may pass pc_ready (those were refused) */
 	uint32_t heap_count;
@@ -172,7 +186,9 @@ struct region_header {
 	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
 	uint64_t sample_bytes;        /**< mean distance of chosen bytes; never changes */
 	uint64_t sample_unwatched;    /**< recorded blocks whose end could not be watched for */
-	uint32_t reserved2[2];
+	uint32_t name_max, name_count;
+	uint32_t heaps_refused;       /**< times that a heap found no row */
+	uint32_t reserved2[1];
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
 };
@@ -218,16 +234,22 @@ struct region_image {
 };
 _Static_assert(sizeof(struct region_image) == 512, "layout");
 
-enum region_heap_kind { HEAP_ALLOCATOR, HEAP_GLIBC_MAIN, HEAP_GLIBC_ARENA, HEAP_GLIBC_MMAP };
+enum region_heap_kind { HEAP_ALLOCATOR, HEAP_GLIBC_MAIN, HEAP_GLIBC_ARENA, HEAP_GLIBC_MMAP, HEAP_ANNOTATED };
 
-/** A heap that events name by index; (process, kind, handle) is unique but for races, which give equal rows. */
+/** A heap that events name by index; (process, kind, handle, name) is unique but for races, which give equal rows. A forked child goes on
+ *  with its parent's rows. */
 struct region_heap {
-	uint64_t handle;              /**< arena's address; else the run-time base of the allocator's image */
-	uint32_t process;
-	uint16_t kind;
-	uint16_t entry;               /**< an entry of the allocator that it belongs to */
+	uint64_t handle;              /**< arena's address; of an annotated one, what the program gave; else the run-time base of the allocator's image */
+	uint32_t process;             /**< that met it first */
+	uint8_t kind;
+	uint8_t entry;                /**< an entry of the allocator that it belongs to */
+	uint16_t name;                /**< of an annotated one; 0: none */
 };
 _Static_assert(sizeof(struct region_heap) == 16, "layout");
+
+struct region_heap_name {
+	char text[REGION_NAME_BYTES]; /**< the first byte is written last */
+};
 
 struct region_pc {
 	uint64_t pc;                  /**< run-time return address; release store, last */

@@ -15,7 +15,7 @@ enum {
 	SLOT_DEFAULT = 4096, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
 	SLOT_LIMIT = 1 << 16, PC_LIMIT = 1 << 24, IMAGE_LIMIT = 1 << 16, BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
-	SLOT_FIRST = 64, PC_FIRST_READY = 16 * 1024, IMAGE_FIRST = 64
+	HEAP_FIRST = 4096, SLOT_FIRST = 64, PC_FIRST_READY = 16 * 1024, IMAGE_FIRST = 64
 };
 
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
@@ -27,7 +27,7 @@ struct part { size_t offset_field, max_field, size; };
 /* In the order of the file. */
 static const struct part parts[] = {
 	PART(process, region_process), PART(entry, region_entry), PART(image, region_image),
-	PART(heap, region_heap), PART(slot, region_slot), PART(pc, region_pc),
+	PART(heap, region_heap), PART(name, region_heap_name), PART(slot, region_slot), PART(pc, region_pc),
 	{offsetof(struct region_header, head_offset), offsetof(struct region_header, buffer_max), sizeof(struct region_buffer)},
 };
 #undef PART
@@ -48,7 +48,7 @@ static bool layout_compute(struct region_header *header)
 	uint64_t at = REGION_HEADER_BYTES;
 	if (header->process_max == 0 || header->process_max > REGION_PROCESS_MAX || header->entry_max == 0 ||
 	    header->entry_max > REGION_ENTRY_MAX || header->heap_max == 0 || header->heap_max > REGION_HEAP_MAX ||
-	    header->image_max == 0 || header->image_max > IMAGE_LIMIT || header->slot_max == 0 || header->slot_max > SLOT_LIMIT ||
+	    header->name_max == 0 || header->name_max > REGION_NAME_MAX || header->image_max == 0 || header->image_max > IMAGE_LIMIT || header->slot_max == 0 || header->slot_max > SLOT_LIMIT ||
 	    header->pc_max <= PC_FIRST || header->pc_max > PC_LIMIT || header->buffer_max == 0 || header->buffer_max > BUFFER_LIMIT ||
 	    header->buffer_size == 0 || header->buffer_size % PAGE != 0 || header->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
@@ -95,6 +95,13 @@ static int raise_slots(struct region *region, uint64_t want)
 		     at_most(want, limits->slot_max));
 }
 
+static int raise_heaps(struct region *region, uint64_t want)
+{
+	const struct region_header *limits = &region->limits;
+	return raise(region, &region->heap_ready, &region->header->heap_ready, limits->heap_offset, sizeof(struct region_heap),
+		     at_most(want, limits->heap_max));
+}
+
 static int raise_pcs(struct region *region, uint64_t want)
 {
 	const struct region_header *limits = &region->limits;
@@ -121,7 +128,8 @@ static int allocate_first(struct region *region, uint32_t buffers)
 	if (fallocate(region->fd, 0, 0, limits->image_offset) != 0)
 		return -errno;
 	error = error ? error : allocate(region, limits->image_offset, sizeof(struct region_image), 0, at_most(IMAGE_FIRST, limits->image_max));
-	error = error ? error : allocate(region, limits->heap_offset, sizeof(struct region_heap), 0, limits->heap_max);
+	error = error ? error : allocate(region, limits->name_offset, sizeof(struct region_heap_name), 0, limits->name_max);
+	error = error ? error : raise_heaps(region, HEAP_FIRST);
 	error = error ? error : raise_slots(region, SLOT_FIRST);
 	error = error ? error : raise_pcs(region, PC_FIRST_READY);
 	return error ? error : raise_buffers(region, buffers);
@@ -160,6 +168,7 @@ static void limits_fill(struct region_header *limits, const struct region_config
 		.magic = REGION_MAGIC, .version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES,
 		.clock = config->clock, .options = config->options, .wait_limit_ms = config->wait_limit_ms,
 		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX,
+		.name_max = REGION_NAME_MAX, .name_count = 1,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
@@ -251,6 +260,7 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	region->id = found.region_id;
 	region->entry_ready = at_most(found.entry_ready, limits->entry_max);
 	region->image_ready = at_most(found.image_ready, limits->image_max);
+	region->heap_ready = at_most(found.heap_ready, limits->heap_max);
 	region->slot_ready = at_most(found.slot_ready, limits->slot_max);
 	region->pc_ready = at_most(found.pc_ready, limits->pc_max);
 	region->buffer_ready = at_most(found.buffer_ready, limits->buffer_max);
@@ -315,6 +325,8 @@ void region_grow(struct region *region)
 	uint32_t pcs = __atomic_load_n(&region->header->pc_count, __ATOMIC_RELAXED);
 	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
 		raise_pcs(region, 2 * (uint64_t)region->pc_ready);
+	if (region->heap_ready < region->limits.heap_max && __atomic_load_n(&region->header->heap_count, __ATOMIC_RELAXED) > region->heap_ready / 2)
+		raise_heaps(region, 2 * (uint64_t)region->heap_ready);
 	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2)
 		raise_slots(region, 2 * (uint64_t)region->slot_ready);
 }
@@ -367,6 +379,7 @@ VIEW(region_process, region_process, process_offset)
 VIEW(region_entry, region_entry, entry_offset)
 VIEW(region_image, region_image, image_offset)
 VIEW(region_heap, region_heap, heap_offset)
+VIEW(region_heap_name, region_heap_name, name_offset)
 VIEW(region_slot, region_slot, slot_offset)
 VIEW(region_pc, region_pc, pc_offset)
 VIEW(region_buffer, region_buffer, head_offset)

@@ -26,7 +26,7 @@ struct region {
 	size_t bytes;
 	uint64_t id;
 	struct region_header limits;  /**< as made by region_create(), or checked by region_open() */
-	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy of what was allocated */
+	uint32_t entry_ready, image_ready, heap_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy of what was allocated */
 	uint32_t buffers_used;        /**< most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
 };
 
@@ -41,7 +41,7 @@ int region_open(struct region *region, const char *path, struct diag *diag);
 
 void region_close(struct region *region);
 
-/** Allocate more pages where a count nears what is ready: buffers (fewer than a quarter free), program counters, slots, images.
+/** Allocate more pages where a count nears what is ready: buffers (fewer than a quarter free), program counters, heaps, slots, images.
  *  Failing to is no error: the target waits or drops. */
 void region_grow(struct region *region);
 
@@ -54,6 +54,7 @@ struct region_process *region_process(const struct region *region, uint32_t inde
 struct region_entry *region_entry(const struct region *region, uint32_t index);
 struct region_image *region_image(const struct region *region, uint32_t index);
 struct region_heap *region_heap(const struct region *region, uint32_t index);
+struct region_heap_name *region_heap_name(const struct region *region, uint32_t index);
 struct region_slot *region_slot(const struct region *region, uint32_t index);
 struct region_pc *region_pc(const struct region *region, uint32_t index);
 struct region_buffer *region_buffer(const struct region *region, uint32_t index);

@@ -76,7 +76,7 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 {
 	/* For those that come; what is there goes by the words in its region. */
 	struct session_options *options = logger->own_options;
-	const uint32_t stacks = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE;
+	const uint32_t stacks = OPTION_STACKS;
 	options->stack_kinds = wanted->options & stacks;
 	options->on_full_wait = wanted->options & OPTION_WAIT;
 	options->wait_limit_ms = wanted->wait_limit_ms;

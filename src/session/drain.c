@@ -1019,6 +1019,7 @@ static void add_counters(const struct drain_region *region, struct drain_totals 
 		totals->suppressed += slot->suppressed;
 	}
 	totals->unwatched += header->sample_unwatched;
+	totals->heapless += header->heaps_refused;
 	totals->check_failures += header->check_failures;
 	totals->untraced_calls += header->untraced_calls;
 	totals->processes += region->translate.process_count;

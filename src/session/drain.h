@@ -26,7 +26,7 @@ struct drain_image {
 };
 
 struct drain_totals {
-	uint64_t events, lost, truncated, waits, wait_ticks, suppressed, unwatched, check_failures, untraced_calls;
+	uint64_t events, lost, truncated, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
 	uint64_t damaged_buffers, damaged_bytes; /**< records that made no sense; their events are in `lost`, by estimate */

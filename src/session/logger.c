@@ -707,7 +707,7 @@ static void session_write(struct logger *logger)
 static void options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
-	char text[64];
+	char text[160];
 	/* What a file was begun with stays said. */
 	if (logger->is_appended) {
 		writer_add_option(logger->writer, "appended", options->command);
@@ -730,8 +730,10 @@ static void options_write(struct logger *logger)
 	ADD("file-mode", "%s", session_file_mode_name(options->file_mode));
 	ADD("flush-timer-ms", "%u", options->flush_ms);
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
-	snprintf(text, sizeof(text), "%s%s%s", options->stack_kinds & OPTION_STACK_ALLOC ? "HeapAlloc " : "",
-		 options->stack_kinds & OPTION_STACK_REALLOC ? "HeapRealloc " : "", options->stack_kinds & OPTION_STACK_FREE ? "HeapFree" : "");
+	text[0] = 0;
+#define X(name, kind) if (options->stack_kinds & (kind)) strcat(strcat(text, text[0] ? " " : ""), name);
+	STACK_FLAGS(X)
+#undef X
 	writer_add_option(logger->writer, "stackwalk", text);
 	writer_add_option(logger->writer, "command", options->command);
 #undef ADD
@@ -853,7 +855,8 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 	*statistics = (struct trace_statistics){.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
 						.logger_cpu_ns = logger_cpu(), .buffers_written = totals.buffers_written,
 						.buffer_size = logger->options->buffer_size, .peak_buffers = totals.peak_buffers,
-						.suppressed = totals.suppressed, .unwatched = totals.unwatched};
+						.suppressed = totals.suppressed, .unwatched = totals.unwatched,
+						.heapless = totals.heapless};
 }
 
 static void logger_end(struct logger *logger)

@@ -29,7 +29,7 @@ void session_options_init(struct session_options *options)
 		.buffer_size = 64 * 1024,
 		.buffer_min = 32,
 		.buffer_max = 1024,
-		.stack_kinds = OPTION_STACK_ALLOC | OPTION_STACK_REALLOC | OPTION_STACK_FREE,
+		.stack_kinds = OPTION_STACKS,
 		.stack_depth = RECORDER_DEPTH_MAX,
 		.wait_limit_ms = 5000,
 		.flush_ms = 1000,

@@ -61,6 +61,12 @@ struct session_options {
 /** What a flight recorder keeps if nothing else is said. */
 #define SESSION_FLIGHT_BYTES (UINT64_C(64) << 20)
 
+/** The documented stack walking flags, and those of what Linux has besides. */
+#define STACK_FLAGS(X) \
+	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
+	X("HeapCreate", OPTION_STACK_CREATE) X("HeapDestroy", OPTION_STACK_DESTROY) X("HeapLock", OPTION_STACK_LOCK) \
+	X("HeapProtect", OPTION_STACK_PROTECT)
+
 /** Defaults as the manual states them. */
 void session_options_init(struct session_options *options);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAME_FIRST_CAPACITY = 4096 };
+enum { FRAME_FIRST_CAPACITY = 4096, HEAP_FIRST_CAPACITY = 64 };
 
 int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
 {
@@ -256,7 +256,37 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 }
 
 static const char *const heap_kinds[] = {
-	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks"};
+	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks", [HEAP_ANNOTATED] = " annotated"};
+
+static bool heap_room(struct translate *translate, uint32_t index)
+{
+	uint32_t capacity = translate->heap_capacity ? translate->heap_capacity : HEAP_FIRST_CAPACITY;
+	while (capacity <= index)
+		capacity *= 2;
+	if (capacity == translate->heap_capacity)
+		return true;
+	struct translate_heap *larger = realloc(translate->heap, capacity * sizeof(*larger));
+	if (!larger)
+		return false;
+	for (uint32_t i = translate->heap_capacity; i < capacity; i++)
+		larger[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
+	translate->heap = larger;
+	translate->heap_capacity = capacity;
+	return true;
+}
+
+/* What the program calls an annotated heap; "" when it has not said. */
+static void heap_given_name(const struct translate *translate, const struct region_heap *row, char name[REGION_NAME_BYTES])
+{
+	name[0] = 0;
+	if (row->kind != HEAP_ANNOTATED || !row->name || row->name >= translate->region->limits.name_max)
+		return;
+	memcpy(name, region_heap_name(translate->region, row->name)->text, REGION_NAME_BYTES);
+	name[REGION_NAME_BYTES - 1] = 0;
+	for (char *at = name; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			*at = '?';
+}
 
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process)
 {
@@ -269,16 +299,20 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
 {
-	if (index >= translate->region->limits.heap_max)
+	if (index >= translate->region->heap_ready || !heap_room(translate, index))
 		return TRACE_NONE;
 	const struct region_heap *shared = region_heap(translate->region, index);
 	uint64_t handle = __atomic_load_n(&shared->handle, __ATOMIC_ACQUIRE);
-	uint32_t kind = shared->kind, entry = shared->entry;
-	if (handle == 0 || kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
-	    entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
+	struct region_heap row = *shared;
+	if (handle == 0 || row.kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
+	    row.entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
 		return TRACE_NONE;
-	uint32_t image = region_entry(translate->region, entry)->image;
-	translate->heap[index] = (struct translate_heap){process, translate_heap_of(translate, image, kind, handle, process)};
+	char given[REGION_NAME_BYTES];
+	heap_given_name(translate, &row, given);
+	struct trace_heap named = {.process = process, .handle = handle, .name = given};
+	uint32_t id = given[0] ? writer_add_heap(translate->writer, &named)
+			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image, row.kind, handle, process);
+	translate->heap[index] = (struct translate_heap){process, id};
 	return translate->heap[index].id;
 }
 
@@ -290,15 +324,12 @@ bool translate_init(struct translate *translate, struct writer *writer, const st
 	translate->writer = writer;
 	translate->region = region;
 	translate->known = known;
-	translate->heap = malloc(REGION_HEAP_MAX * sizeof(*translate->heap));
 	translate->process_image = strdup(image->image ? image->image : "");
 	translate->process_command = strdup(image->command ? image->command : "");
 	for (uint32_t i = 0; i < REGION_PROCESS_MAX; i++)
 		translate->process[i].id = TRACE_NONE;
-	if (!translate->heap || !translate->process_image || !translate->process_command)
+	if (!translate->process_image || !translate->process_command)
 		return false;
-	for (uint32_t i = 0; i < REGION_HEAP_MAX; i++)
-		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
 	struct trace_process row = {
 		.pid = image->pid, .parent = image->parent, .forked_from = TRACE_NONE, .exec_generation = image->exec_generation,
 		.start_ns = (int64_t)image->start_ticks, .end_ns = INT64_MAX, .end = TRACE_END_OPEN, .image = translate->process_image,

@@ -41,7 +41,8 @@ struct translate {
 	uint32_t frame_capacity;
 	uint32_t process_count;       /**< registered in the trace from here */
 	struct translate_entry entry[256];
-	struct translate_heap *heap;  /**< REGION_HEAP_MAX */
+	struct translate_heap *heap;
+	uint32_t heap_capacity;
 	struct translate_image *image;
 	uint32_t image_count, image_capacity;
 	struct translate_process process[REGION_PROCESS_MAX];
@@ -79,7 +80,7 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index);
 
 static inline uint32_t translate_heap_id(struct translate *translate, uint32_t index, uint32_t process)
 {
-	if (__builtin_expect(index < REGION_HEAP_MAX && translate->heap[index].process == process, 1))
+	if (__builtin_expect(index < translate->heap_capacity && translate->heap[index].process == process, 1))
 		return translate->heap[index].id;
 	return translate_heap_slowly(translate, index, process);
 }

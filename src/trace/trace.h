@@ -136,6 +136,7 @@ struct trace_statistics {
 	uint64_t buffers_written, buffer_size, peak_buffers;
 	uint64_t suppressed;             /**< calls nested in the allocator, not events */
 	uint64_t unwatched;              /**< blocks of a sample whose end was not watched for: too many were live */
+	uint64_t heapless;               /**< events of annotated heaps of which it is not told which: there were too many heaps */
 };
 
 /** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 XHEAP = os.environ["XHEAP"]
-KINDS = ["Alloc", "ReAlloc", "Free"]
+KINDS = ["Alloc", "ReAlloc", "Free", "Create", "Destroy", "Lock", "Unlock", "Protect"]
 U64 = (1 << 64) - 1
 
 

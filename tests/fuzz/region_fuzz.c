@@ -47,7 +47,8 @@ static uint64_t take(struct input *input, unsigned bytes)
 
 static void region_rows(struct region *region)
 {
-	static const uint8_t functions[] = {FUNCTION_MALLOC, FUNCTION_FREE, FUNCTION_REALLOC, FUNCTION_CALLOC, FUNCTION_POSIX_MEMALIGN};
+	static const uint8_t functions[] = {FUNCTION_MALLOC, FUNCTION_FREE, FUNCTION_REALLOC, FUNCTION_CALLOC, FUNCTION_POSIX_MEMALIGN,
+					    FUNCTION_HEAP_CREATE, FUNCTION_HEAP_ALLOC, FUNCTION_HEAP_REALLOC, FUNCTION_HEAP_FREE, FUNCTION_HEAP_DESTROY};
 	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x400000, .path = "/usr/lib/libc.so.6"};
 	region_add_image(region, &image);
 	for (size_t i = 0; i < sizeof(functions); i++) {
@@ -55,6 +56,8 @@ static void region_rows(struct region *region)
 		region_add_entry(region, &entry);
 	}
 	*region_heap(region, 0) = (struct region_heap){.handle = 0x400000, .kind = HEAP_GLIBC_MAIN};
+	*region_heap(region, 1) = (struct region_heap){.handle = 0x450000, .kind = HEAP_ANNOTATED, .entry = 5, .name = 1};
+	*region_heap_name(region, 1) = (struct region_heap_name){"pool"};
 	for (uint32_t i = PC_FIRST; i < PC_COUNT; i++)
 		*region_pc(region, i) = (struct region_pc){.pc = 0x401000 + 16 * i, .image = i % 8 ? 0 : UINT32_MAX};
 	region->header->pc_count = PC_COUNT;

@@ -5,5 +5,5 @@
 "$XHEAP" heap earlier.xht -totals --format json
 "$XHEAP" dump earlier.xht -events
 "$XHEAP" dump earlier.xht -allocations
-"$XHEAP" info earlier.xht
-"$XHEAP" info earlier.xht --format json
+"$XHEAP" info earlier.xht | grep -v "^  size"
+"$XHEAP" info earlier.xht --format json | grep -v size_bytes

@@ -103,7 +103,7 @@ def whole(directory):
 
 def python(directory):
     script = "d = {}\nfor i in range(200000):\n    d[i] = str(i) * (i % 7)\n    if i % 3 == 0: del d[i]\nprint(len(d))"
-    command = ["/usr/bin/python3", "-S", "-E", "-c", script]
+    command = ["/usr/bin/python3", "-S", "-c", script]
     environment = dict(os.environ, PYTHONMALLOC="malloc", PYTHONHASHSEED="0")
     whole_trace, sampled = directory / "python.xht", directory / "python-sample.xht"
     outputs = [record(whole_trace, [], command, env=environment), record(sampled, ["--sample", "32K"], command, env=environment)]

@@ -235,6 +235,32 @@ static void the_loader_has_no_heap(void **state)
 	hook_image_fini(&image);
 }
 
+/* Notes as xheap/heap.h makes them: two that are good, one of a number that is none, one of bytes that are others, one that leads out of the image. */
+static void notes_tell_of_annotations(void **state)
+{
+	(void)state;
+	static const char source[] =
+		"#define NOTE(number, place) \".pushsection .note.xheap, \\\"a\\\", @note\\n.balign 4\\n.long 6, 8, 1\\n.asciz \\\"xheap\\\"\\n\" \\\n"
+		"\".balign 4\\n.long \" #number \"\\n.long \" place \"\\n.popsection\\n\"\n"
+		"#define NOTHING \".byte 0x0f, 0x1f, 0x44, 0, 0\\nret\\n\"\n"
+		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(10, \"3b - .\") \\\n"
+		"\"4: xor %eax, %eax\\nret\\nnop\\nnop\\nnop\\n\" NOTE(1, \"4b - .\") NOTE(2, \"0x7fffffff\") NOTE(4, \"1b - .\"));\n"
+		"int main(void) { return 0; }\n";
+	struct hook_image image;
+	char path[5000];
+	snprintf(path, sizeof(path), "%s/annotated", directory);
+	assert_true(compile("cc", "-O1 -s", source, path));
+	assert_true(image_read(&image, path, true));
+	assert_int_equal(image.target_count, 2);
+	assert_int_equal(image.targets[0].function, FUNCTION_HEAP_ALLOC);
+	assert_int_equal(image.targets[1].function, FUNCTION_HEAP_PROTECT);
+	assert_string_equal(image.targets[0].name, "xheap_heap_alloc");
+	assert_int_equal(image.targets[1].address - image.targets[0].address, 6);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(image.targets[i].displaced, HOOK_PATCH_BYTES);
+	hook_image_fini(&image);
+}
+
 static void static_programs_have_their_allocator_within(void **state)
 {
 	(void)state;
@@ -1087,7 +1113,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(frees_of_a_threads_cache_are_silent),
 		cmocka_unit_test(cut_and_damaged_files_are_survived),
 		cmocka_unit_test(executables_are_inspected),
-		cmocka_unit_test(static_executables_are_inspected),
+		cmocka_unit_test(notes_tell_of_annotations), cmocka_unit_test(static_executables_are_inspected),
 		cmocka_unit_test(setuid_programs_are_refused),
 	};
 	return cmocka_run_group_tests(tests, directory_make, directory_remove);
