@@ -369,7 +369,8 @@ static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
 {
 	while (crew_helpers(stream->crew) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
 	       stream->ahead_count < (lane->ahead_count ? AHEAD_FEW : AHEAD_MAX)) {
-		struct reader *reader = lane->ahead[lane->ahead_count++] = lane_take_block(stream, lane);
+		struct reader *reader = lane_take_block(stream, lane); /* it may find no memory */
+		lane->ahead[lane->ahead_count++] = reader;
 		stream->ahead_count++;
 		crew_give(stream->crew, &reader->task);
 	}
