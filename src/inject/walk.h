@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * The blocks of glibc's malloc that were there before a process was attached to. They are read while its threads run: nobody stands for it
- * (docs/decisions/011-earlier-blocks.md says why that is exact).
+ * (docs/decisions/012-earlier-blocks.md says why that is exact).
  */
 #ifndef XHEAP_INJECT_WALK_H
 #define XHEAP_INJECT_WALK_H

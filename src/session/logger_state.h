@@ -140,7 +140,7 @@ bool flight_check(struct logger *logger, uint64_t now_ns);
 /** Wait for what is under way; the rest comes to nothing. */
 void flight_end(struct logger *logger);
 
-/* ---- controllers.c ---- */
+/* ---- answer.c ---- */
 
 /** Take a connection as a controller. */
 bool logger_add_controller(struct logger *logger, int socket);
