@@ -9,9 +9,11 @@
 struct attempt {
 	jmp_buf place;
 	struct attempt *outer;
+	struct memory_guard *guards;  /* that were there when it began */
 };
 
 static _Thread_local struct attempt *innermost;
+static _Thread_local struct memory_guard *guards;
 static void (*end_program)(size_t size_bytes);
 
 void memory_set_end(void (*end)(size_t size_bytes))
@@ -21,6 +23,11 @@ void memory_set_end(void (*end)(size_t size_bytes))
 
 void memory_exhausted(size_t size_bytes)
 {
+	while (innermost && guards != innermost->guards) {
+		struct memory_guard *guard = guards;
+		guards = guard->outer;
+		guard->end(guard->context);
+	}
 	if (innermost)
 		longjmp(innermost->place, 1);
 	if (end_program)
@@ -30,13 +37,28 @@ void memory_exhausted(size_t size_bytes)
 
 bool memory_try(void (*work)(void *context), void *context)
 {
-	struct attempt attempt = {.outer = innermost};
+	struct attempt attempt = {.outer = innermost, .guards = guards};
 	innermost = &attempt;
 	bool is_done = !setjmp(attempt.place);
 	if (is_done)
 		work(context);
 	innermost = attempt.outer;
 	return is_done;
+}
+
+void memory_guard(struct memory_guard *guard, void (*end)(void *context), void *context)
+{
+	*guard = (struct memory_guard){end, context, guards};
+	guards = guard;
+}
+
+void memory_unguard(struct memory_guard *guard)
+{
+	for (struct memory_guard **at = &guards; *at; at = &(*at)->outer)
+		if (*at == guard) {
+			*at = guard->outer;
+			return;
+		}
 }
 
 void *memory_resize(void *old, size_t count, size_t size)

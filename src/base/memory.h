@@ -24,6 +24,17 @@ _Noreturn void memory_exhausted(size_t size_bytes);
 /** Run work(context). False when it was given up in its middle for want of memory; what it had taken until then stays taken. */
 bool memory_try(void (*work)(void *context), void *context);
 
+/** What has to be ended, by the thread that began it, when that gives up what it tries: threads that work on it. */
+struct memory_guard {
+	void (*end)(void *context);
+	void *context;
+	struct memory_guard *outer;
+};
+
+/** Have end(context) called if this thread's innermost memory_try() is given up; until memory_unguard(), which may come from end(). */
+void memory_guard(struct memory_guard *guard, void (*end)(void *context), void *context);
+void memory_unguard(struct memory_guard *guard);
+
 /** What ends the program when there is no memory and no memory_try() around; it does not return. Set once, by main(). */
 void memory_set_end(void (*end)(size_t size_bytes));
 

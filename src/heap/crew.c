@@ -16,7 +16,10 @@ struct crew {
 	pthread_cond_t has_work, has_result;
 	struct crew_task *first, **last;
 	bool is_ending;
+	struct memory_guard guard;
 };
+
+static void crew_end(void *context);
 
 /* Do the oldest task, with the lock but while it is done. False when there is none. */
 static bool crew_do_one(struct crew *crew)
@@ -57,6 +60,7 @@ struct crew *crew_new(unsigned task_count)
 	unsigned most = processors < 2 ? 0 : processors > HELPERS_MAX ? HELPERS_MAX : (unsigned)processors - 1;
 	struct crew *crew = memory_zeroed(1, sizeof(*crew));
 	crew->last = &crew->first;
+	memory_guard(&crew->guard, crew_end, crew);
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_cond_init(&crew->has_work, NULL);
 	pthread_cond_init(&crew->has_result, NULL);
@@ -92,8 +96,15 @@ void crew_wait(struct crew *crew, struct crew_task *task)
 		memory_exhausted(0);
 }
 
+/* Who began it gives up: what its threads work on is not there much longer. */
+static void crew_end(void *context)
+{
+	crew_free(context);
+}
+
 void crew_free(struct crew *crew)
 {
+	memory_unguard(&crew->guard);
 	pthread_mutex_lock(&crew->lock);
 	while (crew_do_one(crew))
 		;
