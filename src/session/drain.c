@@ -93,6 +93,8 @@ struct drain_region {
 
 struct drain {
 	struct writer *writer;
+	void (*ready)(void *cookie);  /* called before events are written; NULL: nobody */
+	void *ready_cookie;
 	struct drain_region *regions;
 	struct drain_totals past;     /* of regions that are gone, and of what is counted here */
 	struct decode_memory *memory;
@@ -270,6 +272,8 @@ static void stream_write(struct drain_region *region, struct stream *stream, uin
 	struct drain *drain = region->drain;
 	struct writer_events *events = stream->events;
 	if (events && events->count > 0) {
+		if (drain->ready)
+			drain->ready(drain->ready_cookie);
 		events->process = stream->owner.process;
 		events->thread = stream->owner.id;
 		events->region = region->region->id;
@@ -1068,6 +1072,12 @@ struct drain *drain_new(struct writer *writer)
 		return NULL;
 	}
 	return drain;
+}
+
+void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie)
+{
+	drain->ready = ready;
+	drain->ready_cookie = cookie;
 }
 
 void drain_free(struct drain *drain)

@@ -40,6 +40,9 @@ struct drain_known {
 };
 
 struct drain *drain_new(struct writer *writer);
+
+/** Have ready(cookie) called before events are written: by then the writer has to know the clock. */
+void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie);
 /** Regions that were not removed are forgotten: what they hold is for whoever adopts them. */
 void drain_free(struct drain *drain);
 

@@ -91,6 +91,11 @@ void logger_settle_clock(struct logger *logger, bool is_urgent)
 	logger->is_clock_set = true;
 }
 
+static void settle_clock_now(void *logger)
+{
+	logger_settle_clock(logger, true);
+}
+
 /* ---- targets ---- */
 
 static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, pid_t inner)
@@ -786,6 +791,8 @@ static int logger_begin(struct logger *logger)
 	options_write(logger);
 	session_write(logger);
 	logger->drain = drain_new(logger->writer);
+	if (logger->drain)
+		drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
@@ -843,6 +850,7 @@ static void detach_all(struct logger *logger)
 int logger_drain_all(struct logger *logger, struct diag *diag)
 {
 	int error = 0;
+	logger_settle_clock(logger, true);
 	for (struct target *target = logger->targets; target; target = target->next)
 		drain_poll(target->drain, true, &error, diag);
 	return error ? error : writer_flush(logger->writer, diag);
