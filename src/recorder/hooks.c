@@ -942,17 +942,6 @@ HOOK hook_delete_sized_aligned(PARAMETERS)
 
 /* ---- hooks of a session that samples ---- */
 
-/* Whose call it is, where nothing is to be found out and nothing is under way; else NULL. */
-static inline __attribute__((always_inline))
-struct thread *thread_at_hand(struct recorder *recorder)
-{
-	uint64_t fs_base = thread_pointer();
-	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
-	struct thread *thread = place->thread;
-	int is_known = place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset);
-	return LIKELY(is_known) && LIKELY(!thread->guard) ? thread : 0;
-}
-
 /*
  * What these hooks do of a call that is not recorded, as nearly all are not; the rest is for the usual hook. The guard stands for what the
  * allocator calls of itself, which is not to be counted again.
@@ -961,9 +950,9 @@ struct thread *thread_at_hand(struct recorder *recorder)
 	HOOK sampled_##name(PARAMETERS) \
 	{ \
 		struct recorder *recorder = context->recorder; \
-		struct thread *thread = thread_at_hand(recorder); \
+		struct thread *thread = thread_at_hand(recorder, thread_pointer()); \
 		uint64_t length = sample_length(size); \
-		if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
+		if (UNLIKELY(!thread) || UNLIKELY(thread->guard) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
 			return hook_##name(a, b, c, d, context); \
 		thread->sample_left -= length; \
 		thread->guard = FRAME; \

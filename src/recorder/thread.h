@@ -20,15 +20,21 @@ static inline uint32_t thread_hash(uint64_t fs_base)
 	return (uint32_t)(fs_base * 0x9e3779b97f4a7c15ull >> (64 - RECORDER_THREAD_TABLE_BITS));
 }
 
+/** The calling thread's state where it is at hand, else NULL. */
+static inline __attribute__((always_inline))
+struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
+{
+	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
+	struct thread *thread = place->thread;
+	return LIKELY(place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)) ? thread : 0;
+}
+
 /** The calling thread's state; made at its first call. */
 static inline struct thread *thread_current(struct recorder *recorder)
 {
 	uint64_t fs_base = thread_pointer();
-	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
-	struct thread *thread = place->thread;
-	if (LIKELY(place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)))
-		return thread;
-	return thread_create(recorder, fs_base);
+	struct thread *thread = thread_at_hand(recorder, fs_base);
+	return LIKELY(thread) ? thread : thread_create(recorder, fs_base);
 }
 
 #endif

@@ -439,6 +439,17 @@ static bool stream_knows(const struct drain_region *region, const struct stream 
 	return region->known && stream->has_sequence && (int32_t)((sequence - stream->sequence) << 1) <= 0;
 }
 
+/* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows which the trace has. */
+static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t bytes, uint32_t sequence)
+{
+	struct drain *drain = region->drain;
+	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
+	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
+		stream_write(region, stream, 0, 0);
+	return (struct decode){.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
+			       .end = drain->copy + bytes, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+}
+
 /* Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
 static void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
@@ -458,11 +469,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	}
 	/* Nothing of the target's is read twice. */
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
-	struct decode decode = {.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
-				.end = drain->copy + committed, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
-	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
-	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
-		stream_write(region, stream, 0, 0);
+	struct decode decode = copy_decode(region, stream, committed, sequence);
 	if (!stream_decode(region, stream, &decode, sequence))
 		decode.damage = "no memory";
 	if (decode.damage)
@@ -490,11 +497,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
-	struct decode decode = {.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
-				.end = drain->copy + committed, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
-	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
-	if (stream->events && stream->events->count + committed / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
-		stream_write(region, stream, 0, 0);
+	struct decode decode = copy_decode(region, stream, committed, sequence);
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
