@@ -43,6 +43,8 @@ static void handle_attach(struct logger *logger, int socket, pid_t pid)
 {
 	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = dup(socket), .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
+	/* Who cannot be cleared of all that was mapped has it still, and the region's file would say that it is recorded. */
+	logger_remove_let_go(logger);
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
 		control_send(socket, &message);

@@ -649,6 +649,17 @@ static bool target_is_over(const struct target *target)
 	return target->alive == 0 && (target->is_let_go || !proc_is_in_use(target->region_path, target->region.fd));
 }
 
+void logger_remove_let_go(struct logger *logger)
+{
+	struct target *next;
+	for (struct target *target = logger->targets; target; target = next) {
+		next = target->next;
+		/* A holder may still answer a mail that lies in it. */
+		if (target->is_let_go && target_is_over(target) && !holder_is_busy(logger->holder))
+			target_remove(logger, target);
+	}
+}
+
 static bool everybody_is_gone(struct logger *logger)
 {
 	if (holder_is_busy(logger->holder))

@@ -107,6 +107,9 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 /** Let go of a process; controllers are told how that went. */
 void logger_detach_member(struct logger *logger, struct target *target, uint32_t index);
 
+/** Be done with targets that were let go of. */
+void logger_remove_let_go(struct logger *logger);
+
 /** Take what became of held processes. True when there was something. */
 bool logger_take_results(struct logger *logger);
 
