@@ -42,6 +42,7 @@ soak: setup-check all
 bench: all
 	@scripts/setup bench
 	@bench/run $(BENCH)
+	@$(if $(findstring --only,$(BENCH)),,bench/sessions $(filter --quick,$(BENCH)))
 
 # Everything plain, with sanitizers and as release, and the installed tree.
 distcheck: setup-check

@@ -13,6 +13,7 @@ PROGRAMS = {
     "chain": ["-pthread"],
     "churn": ["-pthread"],
     "steps": [],
+    "worker": ["-pthread"],
     "count.so": ["-shared", "-fPIC", "-fno-builtin"],
 }
 
