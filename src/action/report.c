@@ -94,7 +94,7 @@ void report_make(struct report *report, uint64_t top)
 			report_make_by_heap(report);
 		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
 		source->filter = part->action->is_by_heap ? &report->of_heaps : filter;
-		action_rows_make(&part->rows, source, part->action, part->window, part->sort, top);
+		action_rows_make(&part->rows, source, part->action, part->window, &(struct action_choice){.sort = part->sort, .top = top});
 		source->filter = filter;
 	}
 }

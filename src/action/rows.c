@@ -7,12 +7,18 @@
 
 #include "base/memory.h"
 
-#define NUMBER(name) offsetof(struct heap_numbers, name)
+#define NUMBERS(X) \
+	X(so, outstanding_bytes, "outstanding size") X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
+	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") X(sp, peak_bytes, "size at the peak") \
+	X(spc, peak_count, "count at the peak") X(stt, temporary_count, "temporary count")
+#define X(key, name, title) static uint64_t number_##key(const struct action_row *row) { return row->numbers.name; }
+NUMBERS(X)
+#undef X
+
 static const struct action_sort sorts[] = {
-	{"so", "outstanding size", NUMBER(outstanding_bytes)}, {"soc", "outstanding count", NUMBER(outstanding_count)},
-	{"st", "total size", NUMBER(total_bytes)},             {"stc", "total count", NUMBER(total_count)},
-	{"src", "realloc count", NUMBER(realloc_count)},       {"sp", "size at the peak", NUMBER(peak_bytes)},
-	{"spc", "count at the peak", NUMBER(peak_count)},      {"stt", "temporary count", NUMBER(temporary_count)},
+#define X(key, name, title) {#key, title, number_##key},
+	NUMBERS(X)
+#undef X
 };
 enum { SORT_COUNT = sizeof(sorts) / sizeof(*sorts) };
 
@@ -246,15 +252,8 @@ static void rows_detail(struct action_rows *rows, const struct grouping *groupin
 struct comparison {
 	struct action_source *source;
 	const struct action *action;
-	size_t offset;
+	uint64_t (*number)(const struct action_row *row);
 };
-
-static uint64_t number_at(const struct action_row *row, size_t offset)
-{
-	uint64_t number;
-	memcpy(&number, (const char *)&row->numbers + offset, sizeof(number));
-	return number;
-}
 
 /* Texts are made for rows that are equal in every number, and for those that are shown. */
 static const char *row_text(const struct comparison *comparison, struct action_row *row)
@@ -268,12 +267,11 @@ static int row_compare(const void *a, const void *b, void *context)
 {
 	const struct comparison *comparison = context;
 	struct action_row *left = *(struct action_row *const *)a, *right = *(struct action_row *const *)b;
-	const size_t offsets[] = {comparison->offset, NUMBER(total_bytes), NUMBER(total_count)};
-	for (unsigned i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
-		uint64_t of_left = number_at(left, offsets[i]), of_right = number_at(right, offsets[i]);
-		if (of_left != of_right)
-			return of_left > of_right ? -1 : 1;
-	}
+	const uint64_t of_left[] = {comparison->number(left), left->numbers.total_bytes, left->numbers.total_count};
+	const uint64_t of_right[] = {comparison->number(right), right->numbers.total_bytes, right->numbers.total_count};
+	for (unsigned i = 0; i < sizeof(of_left) / sizeof(*of_left); i++)
+		if (of_left[i] != of_right[i])
+			return of_left[i] > of_right[i] ? -1 : 1;
 	if (left == right)
 		return 0;
 	/* Of a tree: the one around the other comes first. */
@@ -281,6 +279,38 @@ static int row_compare(const void *a, const void *b, void *context)
 		return left->depth < right->depth ? -1 : 1;
 	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
 	return order ? order : left->by != right->by ? (left->by < right->by ? -1 : 1) : (left > right) - (left < right);
+}
+
+/* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
+static void row_sink(struct action_row **heap, size_t count, size_t at, struct comparison *comparison)
+{
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		child += child + 1 < count && row_compare(&heap[child + 1], &heap[child], comparison) > 0;
+		if (row_compare(&heap[child], &heap[at], comparison) < 0)
+			return;
+		struct action_row *kept = heap[at];
+		heap[at] = heap[child];
+		heap[child] = kept;
+	}
+}
+
+/* Those that are shown to the front, in order. The others have none: most are not even compared by their texts. */
+static void rows_order(struct action_rows *rows, struct comparison *comparison)
+{
+	struct action_row **heap = rows->rows;
+	if (!rows->shown)
+		return;
+	for (size_t i = rows->shown < rows->count ? rows->shown / 2 : 0; i-- > 0;)
+		row_sink(heap, rows->shown, i, comparison);
+	for (size_t i = rows->shown; i < rows->count; i++) {
+		if (row_compare(&heap[i], &heap[0], comparison) > 0)
+			continue;
+		struct action_row *kept = heap[0];
+		heap[0] = heap[i];
+		heap[i] = kept;
+		row_sink(heap, rows->shown, 0, comparison);
+	}
+	qsort_r(heap, rows->shown, sizeof(*heap), row_compare, comparison);
 }
 
 /* ---- trees ---- */
@@ -329,10 +359,10 @@ static void tree_order(struct action_rows *rows)
 }
 
 void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
-		      const struct heap_window *window, const struct action_sort *sort, uint64_t top)
+		      const struct heap_window *window, const struct action_choice *choice)
 {
 	struct grouping grouping = {.member_count = 0};
-	struct comparison comparison = {source, action, sort->offset};
+	struct comparison comparison = {source, action, choice->sort->number};
 	*rows = (struct action_rows){0};
 	if (!action->groups)
 		return;
@@ -345,10 +375,9 @@ void action_rows_make(struct action_rows *rows, struct action_source *source, co
 	for (size_t i = 0; i < rows->memory_count; i++)
 		if (!action->has || action->has(&rows->memory[i]))
 			rows->rows[rows->count++] = &rows->memory[i];
-	if (rows->count)
-		qsort_r(rows->rows, rows->count, sizeof(*rows->rows), row_compare, &comparison);
-	rows->shown = rows->count < top ? rows->count : top;
-	if (!action->is_inclusive) {
+	rows->shown = rows->count < choice->top ? rows->count : choice->top;
+	rows_order(rows, &comparison);
+	if (!action->is_inclusive && !choice->is_brief) {
 		rows_order_cells(rows, &grouping);
 		rows_detail(rows, &grouping, source, window);
 	}

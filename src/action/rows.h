@@ -6,7 +6,7 @@
 #include "action/action.h"
 
 struct action_rows {
-	struct action_row **rows;    /**< in order */
+	struct action_row **rows;    /**< those that are shown in order, then the others */
 	struct action_row *memory;
 	size_t memory_count;
 	size_t count;                /**< rows before the cut */
@@ -17,7 +17,7 @@ struct action_rows {
 struct action_sort {
 	const char *key;             /**< as typed: "so" */
 	const char *title;           /**< "outstanding size" */
-	size_t offset;               /**< of the uint64_t in struct heap_numbers */
+	uint64_t (*number)(const struct action_row *row);
 };
 
 /** The order with this key, in any case; NULL when there is none. NULL gives the default. */
@@ -26,9 +26,16 @@ const struct action_sort *action_sort_find(const char *key);
 /** "so soc st ...", for messages. */
 const char *action_sort_keys(void);
 
-/** Make the rows from the window's cells; at most `top` are to be shown. Those of a tree come each behind the one around it. */
+/** Which rows are wanted. */
+struct action_choice {
+	const struct action_sort *sort;
+	uint64_t top;                /**< so many are to be shown */
+	bool is_brief;               /**< without lifetimes, threads and processes, which take another pass */
+};
+
+/** Make the rows from the window's cells. Those of a tree come each behind the one around it. */
 void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
-		      const struct heap_window *window, const struct action_sort *sort, uint64_t top);
+		      const struct heap_window *window, const struct action_choice *choice);
 void action_rows_fini(struct action_rows *rows);
 
 #endif

@@ -225,15 +225,11 @@ static void frames_print(const struct view *view, uint32_t node)
 struct part {
 	const char *title;
 	const struct action *action;
-	const char *sort;             /* among equal ones */
-	uint64_t (*number)(const struct action_row *row);
+	const char *key;              /* of the number; NULL: `own` is it */
+	struct action_sort own;
+	bool is_brief;                /* nothing is printed that takes a pass for each table */
 	void (*print)(const struct view *view, const struct action_row *row);
 };
-
-static uint64_t peak_number(const struct action_row *row) { return row->numbers.peak_bytes; }
-static uint64_t total_number(const struct action_row *row) { return row->numbers.total_bytes; }
-static uint64_t temporary_number(const struct action_row *row) { return row->numbers.temporary_count; }
-static uint64_t outstanding_number(const struct action_row *row) { return row->numbers.outstanding_bytes; }
 
 /* What moves copied; of blocks that only shrank, nothing. */
 static uint64_t growth_number(const struct action_row *row)
@@ -281,35 +277,27 @@ static void outstanding_print(const struct view *view, const struct action_row *
 }
 
 static const struct part parts[] = {
-	{"Live at the peak", &action_stacks, "sp", peak_number, peak_print},
-	{"Most allocated", &action_stacks, "st", total_number, total_print},
-	{"Temporary", &action_stacks, "stt", temporary_number, temporary_print},
-	{"Grown by realloc", &action_chains, "src", growth_number, chain_print},
-	{"Outstanding at the end", &action_stacks, "so", outstanding_number, outstanding_print},
+	{"Live at the peak", &action_stacks, "sp", {NULL}, true, peak_print},
+	{"Most allocated", &action_stacks, "st", {NULL}, false, total_print},
+	{"Temporary", &action_stacks, "stt", {NULL}, true, temporary_print},
+	{"Grown by realloc", &action_chains, NULL, {.number = growth_number}, true, chain_print},
+	{"Outstanding at the end", &action_stacks, "so", {NULL}, true, outstanding_print},
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
 static void part_print(struct view *view, const struct part *part)
 {
+	const struct action_sort *sort = part->key ? action_sort_find(part->key) : &part->own;
 	struct action_rows rows;
 	if (part->action == &action_chains && is_sample(view))
 		return;
-	action_rows_make(&rows, &view->source, part->action, &view->window, action_sort_find(part->sort), ROWS_MAX);
-	for (size_t shown = 0; shown < ROWS_MAX; shown++) {
-		size_t most = shown;
-		for (size_t i = shown + 1; i < rows.count; i++)
-			if (part->number(rows.rows[i]) > part->number(rows.rows[most]))
-				most = i;
-		if (most >= rows.count || !part->number(rows.rows[most]))
-			break;
-		struct action_row *row = rows.rows[most];
-		memmove(&rows.rows[shown + 1], &rows.rows[shown], (most - shown) * sizeof(*rows.rows));
-		rows.rows[shown] = row;
-		if (!shown)
+	action_rows_make(&rows, &view->source, part->action, &view->window, &(struct action_choice){sort, ROWS_MAX, part->is_brief});
+	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]); i++) {
+		if (!i)
 			heading(view, part->title);
-		part->print(view, row);
+		part->print(view, rows.rows[i]);
 		putc('\n', view->out);
-		frames_print(view, row->group);
+		frames_print(view, rows.rows[i]->group);
 	}
 	action_rows_fini(&rows);
 }

@@ -140,7 +140,7 @@ static void show(struct screen *screen, const struct top_options *options, struc
 	line(screen, "%s", "");
 	line(screen, "  %10s %9s %10s %9s  %s", "live", "blocks", "allocated", "blocks", "stack");
 	size_t room = screen->height > HEADER_LINES + 1 ? screen->height - HEADER_LINES : 1;
-	action_rows_make(&rows, source, &action_stacks, window, options->sort, room);
+	action_rows_make(&rows, source, &action_stacks, window, &(struct action_choice){options->sort, room, true});
 	for (size_t i = 0; i < rows.shown; i++) {
 		const struct action_row *row = rows.rows[i];
 		char frames[LINE_BYTES];

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-enum { EXTENTS_FIRST = 1 << 14 };
+enum { EXTENTS_FIRST = 1 << 14, RECENT_BITS = 10 };
 
 static int extent_compare(const void *a, const void *b)
 {
@@ -32,14 +32,26 @@ static void extents_join(struct heap_extents *extents)
 	extents->count = kept + 1;
 }
 
+/* Where an extent is, if it came not long ago. */
+static struct heap_extent *recent_place(struct heap_extents *extents, const struct heap_extent *extent)
+{
+	if (!extents->recent) {
+		extents->recent = memory_resize(NULL, 1 << RECENT_BITS, sizeof(*extents->recent));
+		for (int i = 0; i < 1 << RECENT_BITS; i++)
+			extents->recent[i] = (struct heap_extent){.first = 1, .last = 0};
+	}
+	return &extents->recent[(extent->first + extent->set) * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+}
+
 void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)
 {
 	uint64_t usable = allocation->size_bytes + details->slack_bytes, last = details->address + (usable ? usable - 1 : 0);
 	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES, (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
-	struct heap_extent *before = extents->count ? &extents->items[extents->count - 1] : NULL;
-	/* Many blocks lie where the last one did. */
-	if (before && before->set == set && extent.first >= before->first && extent.last <= before->last)
+	struct heap_extent *before = recent_place(extents, &extent);
+	/* Many blocks lie where others did just before. */
+	if (before->set == set && extent.first >= before->first && extent.last <= before->last)
 		return;
+	*before = extent;
 	if (extents->count == extents->capacity) {
 		extents_join(extents);
 		if (extents->count >= extents->capacity / 2) {
@@ -61,5 +73,6 @@ void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t se
 void heap_extents_fini(struct heap_extents *extents)
 {
 	free(extents->items);
+	free(extents->recent);
 	*extents = (struct heap_extents){0};
 }

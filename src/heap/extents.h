@@ -20,6 +20,7 @@ struct heap_extent {
 struct heap_extents {
 	struct heap_extent *items;
 	size_t count, capacity;
+	struct heap_extent *recent;   /**< by a hash of the first page: what was added last */
 };
 
 /** Add the pages of a block to the set. */
