@@ -26,9 +26,14 @@ struct action_source {
 	struct heap_names *names;
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */
-	struct action_callers *callers;   /**< its tree; begin with NULL, action_callers_free() it */
-	struct intern images;        /**< names of images, for -image; zero it, intern_fini() it */
+	/* What actions find out; zero it, action_source_fini() it. */
+	struct action_callers *callers; /**< its tree */
+	struct intern images;        /**< names of images, for -image */
+	uint32_t *site_nodes;        /**< what action_site_node() said before */
 };
+
+/** Drop what actions found out. */
+void action_source_fini(struct action_source *source);
 
 enum { ACTION_EXTRA_MAX = 6 };
 

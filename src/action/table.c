@@ -13,7 +13,22 @@ const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
 
 uint32_t action_site_node(struct action_source *source, const struct heap_cell *cell)
 {
-	return heap_cull_node(source->cull, source->names, heap_names_site(source->names, &source->table->sites[cell->site]));
+	const struct heap_table *table = source->table;
+	if (!source->site_nodes) {
+		source->site_nodes = memory_resize(NULL, (size_t)table->site_count + 1, sizeof(*source->site_nodes));
+		memset(source->site_nodes, 0xff, table->site_count * sizeof(*source->site_nodes));
+	}
+	uint32_t *node = &source->site_nodes[cell->site];
+	if (*node == HEAP_NONE)
+		*node = heap_cull_node(source->cull, source->names, heap_names_site(source->names, &table->sites[cell->site]));
+	return *node;
+}
+
+void action_source_fini(struct action_source *source)
+{
+	action_callers_free(source->callers);
+	intern_fini(&source->images);
+	free(source->site_nodes);
 }
 
 void action_groups_add(struct action_groups *groups, uint32_t group)

@@ -289,8 +289,7 @@ API void xheap_report_free(xheap_report *report)
 		return;
 	if (report->has_rows) {
 		report_fini(&report->report);
-		action_callers_free(report->source.callers);
-		intern_fini(&report->source.images);
+		action_source_fini(&report->source);
 	}
 	if (report->has_window)
 		heap_window_fini(&report->window);

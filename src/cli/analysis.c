@@ -162,9 +162,3 @@ struct action_source analysis_source(const struct analysis *analysis, const stru
 	return (struct action_source){.path = analysis->path, .trace = analysis->trace, .table = analysis->table, .filter = filter, .cull = cull,
 				      .names = analysis->names};
 }
-
-void analysis_source_fini(struct action_source *source)
-{
-	action_callers_free(source->callers);
-	intern_fini(&source->images);
-}

@@ -25,8 +25,7 @@ int analysis_check(const struct heap_table *table, const char *index_path);
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
 void analysis_close(struct analysis *analysis);
 
-/** What actions are made from; the caller sets the rest. */
+/** What actions are made from; the caller sets the rest, and action_source_fini()s it. */
 struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter, struct heap_cull *cull);
-void analysis_source_fini(struct action_source *source);
 
 #endif

@@ -291,7 +291,7 @@ static int heap_show(struct heap_options *options)
 	source.callers_of = &options->callers;
 	source.session = options->input.session;
 	int status = source_show(options, &source, analysis.index_path);
-	analysis_source_fini(&source);
+	action_source_fini(&source);
 	analysis_close(&analysis);
 	return status;
 }

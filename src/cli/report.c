@@ -360,7 +360,7 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 		part_print(&view, &parts[i]);
 	next_print(&view);
 	heap_window_fini(&view.window);
-	analysis_source_fini(&view.source);
+	action_source_fini(&view.source);
 }
 
 struct report_options {

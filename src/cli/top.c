@@ -174,7 +174,7 @@ static int refresh(struct screen *screen, const struct top_options *options)
 	source.window = &window;
 	show(screen, options, &source, &window);
 	heap_window_fini(&window);
-	analysis_source_fini(&source);
+	action_source_fini(&source);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);
