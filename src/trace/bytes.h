@@ -57,10 +57,18 @@ static inline uint8_t *number_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
+enum { NUMBER_BYTES_MAX = 10 };
+
+/** Where there is room for it. */
+static inline void bytes_number_in_room(struct bytes *bytes, uint64_t value)
+{
+	bytes->size = (size_t)(number_put(bytes->data + bytes->size, value) - bytes->data);
+}
+
 static inline void bytes_number(struct bytes *bytes, uint64_t value)
 {
-	if (bytes_reserve(bytes, 10))
-		bytes->size = (size_t)(number_put(bytes->data + bytes->size, value) - bytes->data);
+	if (bytes_reserve(bytes, NUMBER_BYTES_MAX))
+		bytes_number_in_room(bytes, value);
 }
 
 /** Signed numbers with small absolute values become small. */
