@@ -293,8 +293,10 @@ static void json_doubts(struct json *json, const struct report *report)
 	report_json_gaps(json, dictionary);
 	report_json_dropped(json, dictionary);
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	if (is_sample(report))
+	if (is_sample(report)) {
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
+		json_count(json, "annotated_blocks", table->nested_count);
+	}
 	if (dictionary->statistics.heapless)
 		json_count(json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(json, "unknown_frees", table->unknown_frees);
@@ -556,6 +558,9 @@ static void text_doubts(const struct report *report, FILE *out)
 	if (is_sample(report))
 		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
+	if (is_sample(report))
+		text_doubt(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
+			   " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME show them)");
 	text_doubt(out, "lost events", losses.events, "");
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);

@@ -234,6 +234,8 @@ static int parts_show(const struct heap_options *options, struct action_source *
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
 		if (options->parts[i].action == &action_chains || (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
 			return cli_fail("%s is a sample: %s needs every event", source->path, options->parts[i].action == &action_chains ? "-chains" : "stt");
+	if (source->table->sample_bytes && options->filter.filter.nesting == HEAP_NESTING_INNERMOST)
+		return cli_fail("%s is a sample: -innermost needs every event, since blocks that others lie in may be missing", source->path);
 	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
 	for (unsigned i = 0; i < options->part_count; i++)

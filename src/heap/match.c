@@ -348,6 +348,11 @@ static void settle_conflict(struct matching *matching, uint32_t older, uint32_t 
 		return;
 	uint32_t process = process_of(matching, row);
 	int64_t to_ns = newer_row ? newer_row->birth_ns : row->birth_ns;
+	/* It went with what it lay in, which is not in the sample. */
+	if (matching->table->sample_bytes && row->flags & HEAP_NESTED) {
+		allocation_end(matching, older, HEAP_END_DESTROY, to_ns, HEAP_NONE, HEAP_NONE);
+		return;
+	}
 	int64_t gap_ns = gap_between(&matching->processes[process], row->birth_ns, to_ns);
 	if (gap_ns != INT64_MIN) {
 		allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE, HEAP_NONE);
@@ -648,7 +653,9 @@ static void point_begin(struct matching *matching, const struct point *point)
 		return;
 	struct nest_span *around = NULL;
 	uint32_t container = matching->is_annotation && point->live != &process->live ? container_find(matching, point, &around) : HEAP_NONE;
-	uint32_t id = allocation_add(matching, point, container != HEAP_NONE);
+	/* In a sample what it lies in may be missing. */
+	bool is_nested = container != HEAP_NONE || (matching->table->sample_bytes && point->live != &process->live);
+	uint32_t id = allocation_add(matching, point, is_nested);
 	if (matching->is_annotation)
 		nest_note(matching, point, id, container, around);
 	struct live_cell *cell = live_add(point->live, point->address);
@@ -657,7 +664,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	cell->other = cell->current != HEAP_NONE && is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
-		matching->history[id] = (struct history){cell->current, container != HEAP_NONE, row->size_bytes, row->birth_ns};
+		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
 	cell->current = id;
 	*last_made(matching, point) = id;
 	struct stray stray;

@@ -290,9 +290,6 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
 	struct diag diag = {""};
 	struct inject_island *island = island_for(inject, address);
-	/* A sample is of allocators' blocks: what pools make of them is not in it. */
-	if (target->function >= FUNCTION_FIRST_ANNOTATION && target->function < FUNCTION_COUNT && inject->region->header->sample_bytes)
-		return;
 	if (target->displaced == 0) {
 		refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
 		return;

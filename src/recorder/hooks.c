@@ -742,7 +742,7 @@ static inline uint8_t whole_size_flag(uint64_t bytes)
 
 #define FRAME ((uint64_t)__builtin_frame_address(0))
 #define UNUSED __attribute__((unused))
-#define PARAMETERS uint64_t a, uint64_t b UNUSED, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context
+#define PARAMETERS uint64_t a UNUSED, uint64_t b UNUSED, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context UNUSED
 #define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
 			      context, FRAME, context->original)
 #define RESIZE(more, ...) \
@@ -1028,11 +1028,64 @@ void annotate_in(struct call call, const struct hook_context *context, const str
 	call_end(&call);
 }
 
+static inline uint16_t heap_of_place(const struct heap_place *place)
+{
+	return place ? (uint16_t)LOAD(&place->index) : REGION_HEAP_NONE;
+}
+
+/* A block was handed out. Whether it is one of the sample, as those of allocators are. */
+static int annotation_takes(const struct call *call, const struct hook_context *context, struct heap_place *place, const struct event *event)
+{
+	if (!event->address || !sample_takes(call->thread, event->size))
+		return 0;
+	sample_keep(context, sample_key(heap_of_place(place), event->address));
+	if (place)
+		__atomic_fetch_add(&place->sampled, 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* All blocks of a heap go. Whether one of the sample may be among them. */
+static int annotation_empties(struct recorder *recorder, struct heap_place *place)
+{
+	if (!place || !__atomic_exchange_n(&place->sampled, 0, __ATOMIC_RELAXED))
+		return 0;
+	sample_drop_heap(recorder, heap_of_place(place));
+	return 1;
+}
+
+/* What a session that samples records of a call: beginnings of chosen blocks, and what ends them. A resize is told as allocate_sampled() does. */
+static int annotation_is_sampled(const struct call *call, const struct hook_context *context, struct annotation *annotation)
+{
+	struct recorder *recorder = context->recorder;
+	struct event *event = &annotation->event;
+	struct heap_place *place = heap_place_find(call->thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
+	uint16_t heap = heap_of_place(place);
+	switch (context->function) {
+	case FUNCTION_HEAP_ALLOC: return annotation_takes(call, context, place, event);
+	case FUNCTION_HEAP_FREE: return sample_drop(recorder, sample_key(heap, event->address));
+	case FUNCTION_HEAP_DESTROY:
+	case FUNCTION_HEAP_RESET: return annotation_empties(recorder, place);
+	case FUNCTION_HEAP_REALLOC: break;
+	default: return 0;
+	}
+	if (event->flags & RECORD_FAILED)
+		return 0;
+	int was_sampled = event->previous && sample_drop(recorder, sample_key(heap, event->previous));
+	if (annotation_takes(call, context, place, event))
+		return 1;
+	event->address = 0;
+	return was_sampled;
+}
+
 __attribute__((noinline))
-static void annotate_special(const struct hook_context *context, const struct annotation *annotation, uint64_t frame)
+static void annotate_special(const struct hook_context *context, struct annotation *annotation, uint64_t frame)
 {
 	struct call call;
-	if (enter_special(&call, context, frame))
+	if (!enter_special(&call, context, frame))
+		return;
+	if ((call.options & OPTION_SAMPLE) && !annotation_is_sampled(&call, context, annotation))
+		call_end(&call);
+	else
 		annotate_in(call, context, annotation, 1);
 }
 
@@ -1161,4 +1214,74 @@ HOOK hook_heap_lock(PARAMETERS)
 HOOK hook_heap_protect(PARAMETERS)
 {
 	return b ? ANNOTATE(OPTION_STACK_PROTECT, .address = b, .size = c, .argument = d, .lost = LOST_FREE, .flags = RECORD_ARGUMENT) : 0;
+}
+
+/* ---- the same in a session that samples, where nearly all calls are of blocks that are not recorded ---- */
+
+/* The place of the heap that is meant by a handle, if it has one. */
+static inline struct heap_place *heap_place_seen(struct recorder *recorder, uint64_t heap)
+{
+	uint64_t key = annotated_key(heap) | HEAP_CURRENT;
+	uint32_t hash = heap_hash(key);
+	for (uint32_t i = 0; i < RECORDER_HEAP_PROBES; i++) {
+		struct heap_place *place = &recorder->heap[(hash + i) & (RECORDER_HEAP_TABLE - 1)];
+		uint64_t found = LOAD_ACQUIRE(&place->key);
+		if (LIKELY(found == key) || !found)
+			return found ? place : 0;
+	}
+	return 0;
+}
+
+static inline int annotation_may_hold(struct recorder *recorder, uint64_t heap, uint64_t address)
+{
+	return sample_may_hold(recorder, sample_key(heap_of_place(heap_place_seen(recorder, heap)), address));
+}
+
+HOOK sampled_heap_create(PARAMETERS)
+{
+	if (a && LOAD(&context->recorder->region->options) & OPTION_ENABLED)
+		heap_begin(context, a, b);
+	return 0;
+}
+
+HOOK sampled_heap_alloc(PARAMETERS)
+{
+	struct thread *thread = thread_at_hand(context->recorder, thread_pointer());
+	uint64_t length = sample_length(c);
+	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left))
+		return hook_heap_alloc(a, b, c, d, context);
+	thread->sample_left -= length;
+	return 0;
+}
+
+HOOK sampled_heap_realloc(PARAMETERS)
+{
+	struct thread *thread = thread_at_hand(context->recorder, thread_pointer());
+	uint64_t length = sample_length(d);
+	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) || UNLIKELY(annotation_may_hold(context->recorder, a, b)))
+		return hook_heap_realloc(a, b, c, d, context);
+	thread->sample_left -= length;
+	return 0;
+}
+
+HOOK sampled_heap_free(PARAMETERS)
+{
+	return UNLIKELY(annotation_may_hold(context->recorder, a, b)) ? hook_heap_free(a, b, c, d, context) : 0;
+}
+
+HOOK sampled_heap_destroy(PARAMETERS)
+{
+	const struct heap_place *place = heap_place_seen(context->recorder, a);
+	return place && UNLIKELY(LOAD(&place->sampled)) ? hook_heap_destroy(a, b, c, d, context) : 0;
+}
+
+/* Of locks and protections there is no sample. */
+HOOK sampled_heap_lock(PARAMETERS)
+{
+	return 0;
+}
+
+HOOK sampled_heap_protect(PARAMETERS)
+{
+	return 0;
 }

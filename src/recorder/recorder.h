@@ -165,7 +165,7 @@ struct thread {
 struct heap_place {
 	uint64_t key;                 /**< 0: free; HEAP_PLACE_BUSY while it is taken */
 	uint32_t index;               /**< of its row in the region */
-	uint32_t reserved;
+	uint32_t sampled;             /**< recorded blocks since it was last destroyed, some of which may be given back, in a session that samples */
 };
 enum { HEAP_PLACE_BUSY = 1 };
 
@@ -221,7 +221,7 @@ struct recorder {
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
 
-	/* Recorded blocks that live, where the session samples, by address; a forked child has its own copy. */
+	/* Recorded blocks that live, where the session samples, by address (annotated ones: sample_key()); a forked child has its own copy. */
 	uint8_t sample_count[1 << RECORDER_SAMPLE_BITS]; /**< addresses in each bucket */
 	uint64_t sample[1 << RECORDER_SAMPLE_BITS][RECORDER_SAMPLE_PLACES];
 };

@@ -100,3 +100,14 @@ int sample_drop(struct recorder *recorder, uint64_t address)
 	__atomic_fetch_sub(&recorder->sample_count[bucket], 1, __ATOMIC_RELEASE);
 	return 1;
 }
+
+void sample_drop_heap(struct recorder *recorder, uint16_t heap)
+{
+	const uint64_t first = sample_key(heap, 0), span = 1ull << 48;
+	for (uint32_t bucket = 0; bucket < 1u << RECORDER_SAMPLE_BITS; bucket++)
+		for (int i = 0; LOAD(&recorder->sample_count[bucket]) && i < RECORDER_SAMPLE_PLACES; i++) {
+			uint64_t key = LOAD(&recorder->sample[bucket][i]);
+			if (key - first < span)
+				sample_drop(recorder, key);
+		}
+}

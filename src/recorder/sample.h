@@ -23,6 +23,16 @@ int sample_add(struct recorder *recorder, uint64_t address);
 /** Take a block out of the set. False: it was not recorded. */
 int sample_drop(struct recorder *recorder, uint64_t address);
 
+/** Take all blocks of the annotated heap out of the set. */
+void sample_drop_heap(struct recorder *recorder, uint16_t heap);
+
+/** What a block of an annotated heap is in the set by: another one may begin at its address. */
+static inline uint64_t sample_key(uint16_t heap, uint64_t address)
+{
+	const uint64_t address_bits = 48;
+	return (address & ((1ull << address_bits) - 1)) | (uint64_t)(heap | 0x8000) << address_bits;
+}
+
 /** A block of no bytes is one, too. */
 static inline uint64_t sample_length(uint64_t size)
 {

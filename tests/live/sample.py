@@ -4,6 +4,7 @@
 
 known    a program that counts its own blocks, recorded many times, each time another sample: for each of its sites and numbers the
          mean of the estimates is the truth, and they scatter as their standard errors say
+pools    a program that counts what its annotated heaps hand out: each heap by itself is estimated as well, and none is in a total
 whole    a sample of every byte holds every event, and nothing is estimated but as it is
 python   an interpreter, sampled and whole: the totals agree within their errors; no free is unknown
 refused  what a sample cannot tell, and what is no size
@@ -49,38 +50,79 @@ def check_sound(trace, seen):
         expect(seen[name] == 0, f"{trace}: {name} {seen[name]}")
 
 
+class Errors:
+    """Of each site and number, how far off the estimates of many samples were."""
+
+    def __init__(self):
+        self.rounds = {}
+
+    def add(self, name, truth, rows):
+        for key in NUMBERS:
+            off = sum(row[key] for row in rows) - truth[key]
+            # Each estimate's own error follows the estimate; few blocks make both small, so all rounds are put together in the end.
+            self.rounds.setdefault((name, key), []).append((off, sum(row[key + "_error"] ** 2 for row in rows), truth[key]))
+
+    def judge(self):
+        for (name, key), rounds in self.rounds.items():
+            if not any(truth for _, _, truth in rounds):
+                # Nothing of it is kept but the leaked.
+                expect(all(error == 0 for error, _, _ in rounds), f"{name} {key}: estimates of nothing: {rounds}")
+                continue
+            off = sum(error for error, _, _ in rounds) / math.sqrt(sum(variance for _, variance, _ in rounds))
+            expect(abs(off) < 4.5, f"{name} {key}: estimates are off by {off:.2f} standard errors of {len(rounds)} rounds")
+            spread = sum(error * error for error, _, _ in rounds) / sum(variance for _, variance, _ in rounds)
+            expect(0.3 < spread < 3, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
+
+
 def known(directory):
-    errors = {}
+    errors = Errors()
     for number in range(ROUNDS):
         trace = directory / f"known{number}.xht"
-        size = ("4K", "16K", "1000")[number % 3]
         truth = {}
-        for line in record(trace, ["--sample", size], [BUILD / "tests/live/sampled"]).splitlines():
+        for line in record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [BUILD / "tests/live/sampled"]).splitlines():
             name, *numbers = line.split()
             truth[name] = dict(zip(NUMBERS, map(int, numbers)))
         seen = report(trace, "-stacks", "-top", "1000000")
         check_sound(trace, seen)
-        estimates = {name: dict.fromkeys(NUMBERS, 0) for name in truth}
-        variances = {name: dict.fromkeys(NUMBERS, 0.0) for name in truth}
-        for row in seen["actions"][0]["rows"]:
-            name = site_of(row, truth)
-            for key in NUMBERS if name else ():
-                estimates[name][key] += row[key]
-                variances[name][key] += row[key + "_error"] ** 2
         for name in truth:
-            for key in NUMBERS:
-                # Each estimate's own error follows the estimate; few blocks make both small, so all rounds are put together below.
-                errors.setdefault((name, key), []).append((estimates[name][key] - truth[name][key], variances[name][key], truth[name][key]))
+            errors.add(name, truth[name], [row for row in seen["actions"][0]["rows"] if site_of(row, truth) == name])
         trace.unlink()
-    for (name, key), rounds in errors.items():
-        if not any(truth for _, _, truth in rounds):
-            # Nothing of it is kept but the leaked.
-            expect(all(error == 0 for error, _, _ in rounds), f"{name} {key}: estimates of nothing: {rounds}")
+    errors.judge()
+
+
+def check_pools(trace, truths, seen, heaps):
+    """What is said of one sample beside its numbers."""
+    expect(seen["annotated_blocks"] > 100, f"{trace}: {seen['annotated_blocks']} blocks of annotated heaps are told to be in no total")
+    inside = {row["name"]: "inside" in row for row in heaps}
+    expect(inside["arenas"] and not any(inside[heap] for heap in ("cells", "grown", "kept")), f"{trace}: what heaps lie in: {inside}")
+    for heap, name in truths:
+        if heap == "-":
             continue
-        off = sum(error for error, _, _ in rounds) / math.sqrt(sum(variance for _, variance, _ in rounds))
-        expect(abs(off) < 4.5, f"{name} {key}: estimates are off by {off:.2f} standard errors of {len(rounds)} rounds")
-        spread = sum(error * error for error, _, _ in rounds) / sum(variance for _, variance, _ in rounds)
-        expect(0.3 < spread < 3, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
+        rows = report(trace, "-stacks", "-top", "1000000", "-heap", heap)["actions"][0]["rows"]
+        expect(all(site_of(row, {name}) for row in rows), f"{trace}: {heap} has blocks of others")
+        expect(not any(site_of(row, {name}) for row in seen["actions"][0]["rows"]), f"{trace}: blocks of {heap} are in totals")
+        expect(sum(row["total_bytes"] for row in rows) == sum(row["total_bytes"] for row in heaps if row["name"] == heap), f"{heap} by itself is another")
+    run = subprocess.run([XHEAP, "heap", trace, "-innermost"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 2 and "-innermost needs every event" in run.stderr, f"-innermost: status {run.returncode}, {run.stderr}")
+    text = subprocess.run([XHEAP, "heap", trace], stdout=subprocess.PIPE, text=True, check=True).stdout
+    expect("in no total" in text, f"a report does not say what is in no total: {text}")
+
+
+def pools(directory):
+    errors = Errors()
+    for number in range(ROUNDS):
+        trace = directory / f"pools{number}.xht"
+        said = record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [BUILD / "tests/live/sampled_pools"])
+        truths = {(heap, name): dict(zip(NUMBERS, map(int, numbers))) for heap, name, *numbers in map(str.split, said.splitlines())}
+        seen = report(trace, "-stacks", "-heaps", "-top", "1000000")
+        check_sound(trace, seen)
+        stacks, heaps = (action["rows"] for action in seen["actions"])
+        for (heap, name), truth in truths.items():
+            errors.add(name, truth, [row for row in heaps if row["name"] == heap] if heap != "-" else [row for row in stacks if site_of(row, {name})])
+        if number == 0:
+            check_pools(trace, truths, seen, heaps)
+        trace.unlink()
+    errors.judge()
 
 
 def whole(directory):
@@ -134,7 +176,7 @@ def refused(directory):
 
 
 def main():
-    parts = (known, whole, python, refused)
+    parts = (known, pools, whole, python, refused)
     for part in parts:
         if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
             continue
