@@ -23,7 +23,8 @@
  *
  * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk). Until then each end tells the
  *   usable bytes of its block. So a block found in the heaps is dropped when its address has had an event; and an end of an address that had
- *   none is the end of an earlier block.
+ *   none is the end of an earlier block. But a call that was under way at the attach, whose end is no event, may have begun a block where another one
+ *   ended since: it is one if that end was over before the heaps were read.
  *
  * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
  *
@@ -55,7 +56,7 @@
 #include "heap/survivors.h"
 #include "heap/within.h"
 
-enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
+enum { STAMP_SLACK_NS = 1000, DURATION_EXACTNESS = 1024, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define INHERITED_UNKNOWN (TRACE_NONE - 1)
@@ -74,6 +75,7 @@ struct stray {
 	uint32_t process, thread;
 	uint32_t site;
 	uint64_t earlier_bytes;       /* it can be the end of an earlier block of so many; 0: it cannot */
+	int64_t before_ns;            /* when the address's end before it was over, also of an earlier block; INT64_MIN: there was none */
 	uint32_t heap;
 	uint8_t end;
 };
@@ -84,7 +86,10 @@ struct matching_process {
 	uint32_t first_heap;          /* likewise: of its heaps, or TRACE_NONE */
 	uint32_t forked_from;         /* TRACE_NONE, or a valid other process */
 	bool keeps_history;
-	struct map measured;          /* addresses that were given back while earlier blocks were being found */
+	struct map measured;          /* addresses that were given back while earlier blocks were being found: places in measured_ns */
+	int64_t *measured_ns;         /* when the last call that did was over */
+	size_t measured_count, measured_capacity;
+	int64_t reading_ns;           /* when the reading of its heaps began; INT64_MIN: not known */
 	uint64_t left_count, left_bytes; /* of what it inherited */
 	const struct trace_gap **gaps; /* those that lost frees */
 	uint32_t gap_count;
@@ -136,6 +141,8 @@ struct matching {
 	size_t copy_count, copy_capacity;
 	struct stray *strays;         /* from stray_first on, in order of time */
 	size_t stray_first, stray_count, stray_capacity;
+	struct stray *doubts;         /* second ends of addresses: of earlier blocks, if the first ones were over before the heaps were read */
+	size_t doubt_count, doubt_capacity;
 	struct moment *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
@@ -378,6 +385,40 @@ static void earlier_end(struct matching *matching, const struct stray *stray)
 	allocation_end(matching, row_add(matching, &row, &details), stray->end, stray->time_ns, stray->site, stray->thread);
 }
 
+static void unknown_free_count(struct matching *matching, const struct stray *stray)
+{
+	matching->table->unknown_frees++;
+	matching->table->processes[stray->process].unknown_frees++;
+}
+
+static bool is_earlier(const struct stray *stray)
+{
+	return stray->earlier_bytes && stray->before_ns == INT64_MIN;
+}
+
+static void stray_settle(struct matching *matching, const struct stray *stray)
+{
+	if (is_earlier(stray)) {
+		earlier_end(matching, stray);
+	} else if (stray->earlier_bytes) {
+		memory_grow(matching->doubts, matching->doubt_count, matching->doubt_capacity);
+		matching->doubts[matching->doubt_count++] = *stray;
+	} else {
+		unknown_free_count(matching, stray);
+	}
+}
+
+static void doubts_settle(struct matching *matching)
+{
+	for (size_t i = 0; i < matching->doubt_count; i++) {
+		const struct stray *stray = &matching->doubts[i];
+		if (stray->before_ns < matching->processes[stray->process].reading_ns)
+			earlier_end(matching, stray);
+		else
+			unknown_free_count(matching, stray);
+	}
+}
+
 static void strays_expire(struct matching *matching, int64_t time_ns)
 {
 	for (; matching->stray_first < matching->stray_count; matching->stray_first++) {
@@ -385,27 +426,26 @@ static void strays_expire(struct matching *matching, int64_t time_ns)
 		if (stray->time_ns != INT64_MIN) {
 			if ((uint64_t)time_ns - (uint64_t)stray->time_ns <= STAMP_SLACK_NS)
 				return;
-			if (stray->earlier_bytes) {
-				earlier_end(matching, stray);
-				continue;
-			}
-			matching->table->unknown_frees++;
-			matching->table->processes[stray->process].unknown_frees++;
+			stray_settle(matching, stray);
 		}
 	}
 	matching->stray_first = matching->stray_count = 0;
 }
 
-static void stray_add(struct matching *matching, const struct point *point, unsigned end, uint64_t earlier_bytes)
+/* What the end of a block says that it had, and what is known of the one before it at its address: only while earlier blocks are being found. */
+struct measure { uint64_t bytes; int64_t before_ns; };
+
+static void stray_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
 {
 	strays_expire(matching, point->time_ns);
 	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
 	matching->strays[matching->stray_count++] = (struct stray){
 		.time_ns = point->time_ns, .address = point->address, .live = point->live, .process = point->process, .thread = point->thread,
-		.site = site_of(matching, point->block, point->row), .earlier_bytes = earlier_bytes, .heap = point->block->heap[point->row], .end = (uint8_t)end};
+		.site = site_of(matching, point->block, point->row), .earlier_bytes = measure.bytes, .before_ns = measure.before_ns,
+		.heap = point->block->heap[point->row], .end = (uint8_t)end};
 }
 
-/* The end, stamped a little early, of the block that begins here; it is taken from the strays. */
+/* The end, stamped a little early, of the block that begins here; it is taken from the strays. An earlier block's end needs no other. */
 static struct stray *stray_take(struct matching *matching, const struct point *point, struct stray *taken)
 {
 	if (matching->stray_first == matching->stray_count)
@@ -413,7 +453,7 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
 	strays_expire(matching, point->time_ns);
 	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
 		struct stray *stray = &matching->strays[i];
-		if (stray->time_ns == INT64_MIN || stray->address != point->address || stray->live != point->live ||
+		if (stray->time_ns == INT64_MIN || is_earlier(stray) || stray->address != point->address || stray->live != point->live ||
 		    stray->thread == point->thread)
 			continue;
 		*taken = *stray;
@@ -638,19 +678,29 @@ static bool is_aside(uint8_t kind)
 	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 }
 
-/* An earlier block was found where something has happened since the attach. */
+/* An earlier block was found where something has happened since the attach; an end does not count that was over when the reading began. */
 static bool is_settled(const struct matching *matching, const struct point *point)
 {
 	const struct matching_process *process = &matching->processes[point->process];
 	const struct live_cell *cell = live_find(&process->live, point->address);
-	return map_find(&process->measured, point->address) || (cell && is_live(matching, cell->current));
+	const uint32_t *measured = map_find(&process->measured, point->address);
+	return (measured && process->measured_ns[*measured] >= process->reading_ns) || (cell && is_live(matching, cell->current));
+}
+
+static void reading_note(struct matching *matching, const struct point *point)
+{
+	if (!(point->block->flags[point->row] & EVENT_NO_DURATION))
+		matching->processes[point->process].reading_ns = (int64_t)((uint64_t)point->time_ns - (uint64_t)point->block->duration_ns[point->row]);
 }
 
 static void point_begin(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	if (point->block->kind[point->row] == EVENT_EARLIER && is_settled(matching, point))
-		return;
+	if (point->block->kind[point->row] == EVENT_EARLIER) {
+		reading_note(matching, point);
+		if (is_settled(matching, point))
+			return;
+	}
 	struct nest_span *around = NULL;
 	uint32_t container = matching->is_annotation && point->live != &process->live ? container_find(matching, point, &around) : HEAP_NONE;
 	/* In a sample what it lies in may be missing. */
@@ -698,7 +748,7 @@ static bool has_ended_before(const struct live_cell *cell)
 	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
-/* What the end of a block says that it had: only while earlier blocks are being found; 0: nothing. */
+/* 0: nothing. */
 static uint64_t measure_of(const struct matching *matching, const struct point *point)
 {
 	const struct trace_block *block = point->block;
@@ -710,14 +760,33 @@ static uint64_t measure_of(const struct matching *matching, const struct point *
 	return matching->table->dictionary->entries[block->entry[row]].function == FUNCTION_REALLOC ? block->argument2[row] : 0;
 }
 
-/* Of the first end of its address the bytes that it measured. */
-static uint64_t measure_take(struct matching *matching, const struct point *point)
+/* When the call that is this end was over, or later: a Free's duration is not exact. */
+static int64_t point_over(const struct point *point)
 {
-	uint64_t bytes = measure_of(matching, point);
+	const struct trace_block *block = point->block;
+	uint32_t row = point->row;
+	if (block->kind[row] != EVENT_REALLOC && block->flags[row] & EVENT_NO_DURATION)
+		return INT64_MAX;
+	uint64_t over_ns = (uint64_t)point->time_ns + (uint64_t)block->duration_ns[row];
+	return (int64_t)(over_ns + (uint64_t)block->duration_ns[row] / DURATION_EXACTNESS + STAMP_SLACK_NS);
+}
+
+static struct measure measure_take(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	struct measure measure = {measure_of(matching, point), INT64_MIN};
 	bool added = false;
-	if (bytes)
-		map_add(&matching->processes[point->process].measured, point->address, &added);
-	return added ? bytes : 0;
+	if (!measure.bytes)
+		return measure;
+	uint32_t *measured = map_add(&process->measured, point->address, &added);
+	if (added) {
+		memory_grow(process->measured_ns, process->measured_count, process->measured_capacity);
+		*measured = (uint32_t)process->measured_count++;
+	} else {
+		measure.before_ns = process->measured_ns[*measured];
+	}
+	process->measured_ns[*measured] = point_over(point);
+	return measure;
 }
 
 static void point_end(struct matching *matching, const struct point *point)
@@ -727,7 +796,7 @@ static void point_end(struct matching *matching, const struct point *point)
 	unsigned end = born_end(point->block, point->row);
 	uint32_t made = *last_made(matching, point);
 	struct heap_allocation *row = cell ? live_row(matching, cell->current) : NULL;
-	uint64_t earlier_bytes = measure_take(matching, point);
+	struct measure measure = measure_take(matching, point);
 	*last_made(matching, point) = HEAP_NONE;
 	if (!row && has_ended_before(cell)) {
 		cell->other = HEAP_NONE;
@@ -737,7 +806,7 @@ static void point_end(struct matching *matching, const struct point *point)
 		/* What a realloc took need not be in a sample. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
 		if (!copy_end(matching, point) && !may_be_missing)
-			stray_add(matching, point, end, earlier_bytes);
+			stray_add(matching, point, end, measure);
 		return;
 	}
 	bool is_older;
@@ -1096,6 +1165,7 @@ static void matching_read_processes(struct matching *matching)
 		const struct trace_process *process = &dictionary->processes[i];
 		bool is_forked = process->forked_from < count && process->forked_from != i;
 		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
+		matching->processes[i].reading_ns = INT64_MIN;
 		if (is_forked) {
 			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
 			matching->starts[matching->start_count++] = (struct moment){process->start_ns, i};
@@ -1214,6 +1284,7 @@ static void matching_finish(struct matching *matching)
 	struct heap_table *table = matching->table;
 	matching_advance(matching, INT64_MAX);
 	strays_expire(matching, INT64_MAX);
+	doubts_settle(matching);
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			process_end(matching, i, true);
@@ -1235,6 +1306,7 @@ static void matching_fini(struct matching *matching)
 		live_fini(&matching->processes[i].live);
 		nest_fini(&matching->processes[i].nest);
 		map_fini(&matching->processes[i].measured);
+		free(matching->processes[i].measured_ns);
 	}
 	packing_free(matching->packing);
 	heap_stream_free(matching->stream);
@@ -1258,6 +1330,7 @@ static void matching_fini(struct matching *matching)
 	free(matching->site_notes);
 	free(matching->copies);
 	free(matching->strays);
+	free(matching->doubts);
 	free(matching->starts);
 	free(matching->ends);
 	free(matching->gaps);

@@ -26,7 +26,7 @@
 #include "os/proc.h"
 
 enum {
-	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, CALM_TRIES = 8, PASSES = 4, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 1000000,
+	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, CALM_TRIES = 8, PASSES = 4, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000,
 	WALK_LIMIT_MS = 20000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20, BLOCK_MAX = 1 << 26
 };
 
@@ -157,6 +157,13 @@ static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint6
 	return chunk;
 }
 
+/* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no arena's mark. */
+static bool is_fence(const struct chain *chain, uint64_t at, const struct glibc_chunk *chunk)
+{
+	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
+	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) && at + bytes == chain->limit - GLIBC_FENCE);
+}
+
 /* Follow the chain through the window of `size` bytes, noting where chunks are. *next: where it leads. */
 static enum outcome window_follow(struct chunks *state, const struct chain *chain, const struct place *place, uint64_t limit, uint64_t size,
 				  uint32_t *count, uint64_t *next)
@@ -170,7 +177,7 @@ static enum outcome window_follow(struct chunks *state, const struct chain *chai
 			return at < limit ? GOES_ON : BROKEN;
 		struct glibc_chunk chunk = chunk_at(state->first, offset, size);
 		uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
-		bool is_end = chain->has_top ? at == limit - GLIBC_FENCE : bytes == GLIBC_FENCE;
+		bool is_end = chain->has_top ? at == limit - GLIBC_FENCE : is_fence(chain, at, &chunk);
 		/* What is free has its size behind it; what is in use, the arena's mark. */
 		if (before && !(chunk.word & GLIBC_BEFORE_IN_USE ? is_before_mine : chunk.size_before == before))
 			return BROKEN;
@@ -464,7 +471,8 @@ static bool is_settled(const struct walk *walk, const struct region *region, str
 			return true;
 	if (!thread_file(walk, thread->tid, "syscall", text, sizeof(text)))
 		return true;
-	if (sscanf(text, "%ld 0x%llx", &number, &first) == 2 && !is_malloc_call(walk, number, first))
+	/* One that was stopped, or waits for a page, is in no system call (-1), and may be anywhere. */
+	if (sscanf(text, "%ld 0x%llx", &number, &first) == 2 && number >= 0 && !is_malloc_call(walk, number, first))
 		return true;
 	if (!thread_file(walk, thread->tid, "schedstat", text, sizeof(text)) || sscanf(text, "%llu", &cpu_ns) != 1)
 		return false;
@@ -496,6 +504,7 @@ void walk_run(struct walk *walk, const struct region *region)
 	uint64_t began_ns = now_ns();
 	char text[200];
 	uint32_t unsettled = threads_settle(walk, region);
+	walk->begin_ticks = inject_ticks();
 	if (walk->base)
 		glibc_walk(walk, region);
 	if (unsettled) {

@@ -41,6 +41,7 @@ struct walk {
 	size_t count, capacity;
 	uint64_t bytes;               /**< of these */
 	uint64_t took_ns;
+	uint64_t begin_ticks;         /**< reading began; calls that were under way at the attach were over */
 	uint64_t ticks;               /**< calls that had begun before all blocks were read have returned by then */
 	char missing[256];            /**< which blocks are not known, and why; "": all are */
 };

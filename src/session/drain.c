@@ -836,19 +836,20 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 /* ---- what was there before ---- */
 
 /* entry: no function of them is known, but an event has to name one. */
-static void earlier_fill(struct writer_events *events, const struct walk_block *blocks, uint32_t count, const uint32_t *heaps, uint16_t entry,
-			 uint64_t ticks)
+static void earlier_fill(struct writer_events *events, const struct walk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
 {
+	const struct walk_block *blocks = walk->blocks + first;
 	for (uint32_t i = 0; i < count; i++) {
 		events->kind[i] = EVENT_EARLIER;
-		events->flags[i] = EVENT_NO_STACK | EVENT_NO_DURATION;
+		events->flags[i] = EVENT_NO_STACK;
 		events->entry[i] = entry;
 		events->heap[i] = heaps[blocks[i].heap];
 		events->stack[i] = 0;
-		events->time[i] = ticks;
+		events->time[i] = walk->ticks;
+		events->duration[i] = walk->ticks - walk->begin_ticks;
 		events->address[i] = blocks[i].address;
 		events->size[i] = events->usable[i] = blocks[i].usable_bytes;
-		events->duration[i] = events->previous[i] = events->argument[i] = events->argument2[i] = 0;
+		events->previous[i] = events->argument[i] = events->argument2[i] = 0;
 		events->result[i] = 0;
 	}
 	events->count = count;
@@ -860,7 +861,7 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 	int error = events ? writer_events_reserve(events, BLOCK_EVENTS_MAX) : -ENOMEM;
 	for (size_t done = 0; done < walk->count && !error; done += events->count) {
 		size_t some = walk->count - done < BLOCK_EVENTS_MAX ? walk->count - done : BLOCK_EVENTS_MAX;
-		earlier_fill(events, walk->blocks + done, (uint32_t)some, heaps, region->translate.entry[0].id, walk->ticks);
+		earlier_fill(events, walk, done, (uint32_t)some, heaps, region->translate.entry[0].id);
 		events->process = drain_process(region, 0);
 		events->thread = thread;
 		events->region = region->region->id;

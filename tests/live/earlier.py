@@ -10,10 +10,13 @@ usage: earlier.py [TEST...]     SOAK=1: many more rounds
 import csv
 import json
 import os
+import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
@@ -97,14 +100,18 @@ class Target:
         raise Failure("there is no log")
 
 
-def record(target, trace, seconds=0.1):
+def record(target, trace, seconds=0.1, disturb=None):
     """Attach, and let the program end."""
     recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
     said = ""
-    while "blocks from before" not in said:
-        line = recorder.stderr.readline()
-        expect(line, f"record: {said}")
-        said += line
+    try:
+        while "blocks from before" not in said:
+            line = recorder.stderr.readline()
+            expect(line, f"record: {said}")
+            said += line
+    finally:
+        if disturb:
+            disturb.end()
     time.sleep(seconds)
     target.end()
     said += recorder.communicate(timeout=60)[1]
@@ -147,23 +154,48 @@ def compare(target, trace, said):
 def still():
     """Nobody calls the heap meanwhile: one thread, and several arenas."""
     told = []
-    for threads in (1, 2, 8):
-        target = Target(PROGRAM, "still", threads, 5)
+    for mode, threads in (("still", 1), ("still", 2), ("still", 8), ("heaps", 1)):
+        target = Target(PROGRAM, mode, threads, 5)
         told.append(compare(target, "still.xht", record(target, "still.xht")))
         expect(told[-1] > 1000, f"only {told[-1]} blocks were found")
     return f"{told} blocks"
 
 
-def busy():
+class Stutter:
+    """Stops a process again and again, so that its threads are in the middle of calls for long."""
+
+    def __init__(self, pid, seed):
+        self.pid, self.chance, self.is_over = pid, random.Random(seed), threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.is_over.is_set():
+            os.kill(self.pid, signal.SIGSTOP)
+            time.sleep(self.chance.uniform(0.005, 0.02))
+            os.kill(self.pid, signal.SIGCONT)
+            time.sleep(self.chance.uniform(0.0005, 0.003))
+
+    def end(self):
+        self.is_over.set()
+        self.thread.join()
+
+
+def busy(disturb=None):
     """All threads work on while the heaps are read."""
     told = []
     for i in range(ROUNDS):
         target = Target(PROGRAM, "busy", (1, 2, 3, 8)[i % 4], i + 1)
         try:
-            told.append(compare(target, "busy.xht", record(target, "busy.xht")))
+            told.append(compare(target, "busy.xht", record(target, "busy.xht", disturb=disturb and disturb(target.pid, i))))
         except Failure as failure:
             raise Failure(f"seed {i + 1}: {failure}")
     return f"{ROUNDS} rounds, {min(told)} to {max(told)} blocks"
+
+
+def stuttering():
+    """Threads are stopped anywhere, also in calls that were under way at the attach."""
+    return busy(Stutter)
 
 
 def forks():
@@ -236,7 +268,7 @@ def sampled():
 
 def main():
     failed = 0
-    for test in (still, busy, forks, real, skipped, sampled):
+    for test in (still, busy, stuttering, forks, real, skipped, sampled):
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
         began = time.monotonic()

@@ -401,6 +401,72 @@ static void test_earlier_settled(void **state)
 	assert_peak(1500, 4, 0);
 }
 
+/* A call that was under way at the attach is no event: it may begin a block where another one was given back since. */
+static void test_earlier_begun_by_nobody(void **state)
+{
+	(void)state;
+	uint32_t heap_reader = scene_thread(&scene, process, TRACE_TID_NONE);
+	static const int64_t lasted_ns[] = {100, 2900, 90000};        /* was over before the heaps were read; was not, so they may have been read before */
+	for (unsigned i = 0; i < 3; i++) {
+		scene_free(&scene, thread, 1000 * (i + 1), 0x1000 * (i + 1));
+		scene_measure(&scene, thread, 40);
+		scene_lasted(&scene, thread, lasted_ns[i]);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		scene_earlier(&scene, heap_reader, 100000, 0x1000 * (i + 1), 40);
+		scene_lasted(&scene, heap_reader, 95000);
+	}
+	scene_free(&scene, thread, 200000, 0x1000);
+	scene_alloc(&scene, thread, 300000, 0x9000, 1);
+	sum_all();
+	assert_clean();
+	assert_int_equal(window.earlier_count, 4);
+	assert_numbers(1, 1, 1, 1);
+}
+
+/* Likewise, and given back before it was found; twice, when no such call can have been between. */
+static void test_earlier_given_back_again(void **state)
+{
+	(void)state;
+	static const int64_t again_ns[] = {7000, 7000, 60000};
+	for (unsigned i = 0; i < 3; i++) {
+		scene_free(&scene, thread, 1000 * (i + 1), 0x1000 * (i + 1));
+		scene_measure(&scene, thread, 40);
+		scene_lasted(&scene, thread, i == 1 ? 3500 : 100);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		scene_free(&scene, thread, again_ns[i] + i, 0x1000 * (i + 1));
+		scene_measure(&scene, thread, 24);
+	}
+	uint32_t heap_reader = scene_thread(&scene, process, TRACE_TID_NONE);
+	scene_earlier(&scene, heap_reader, 100000, 0x7000, 40);
+	scene_lasted(&scene, heap_reader, 95000);
+	scene_alloc(&scene, thread, 300000, 0x9000, 1);
+	sum_all();
+	assert_int_equal(table->unknown_frees, 1);
+	assert_int_equal(table->order_conflicts, 0);
+	assert_int_equal(window.earlier_count, 6);
+	assert_int_equal(window.earlier_bytes, 3 * 40 + 2 * 24 + 40);
+	assert_numbers(1, 1, 1, 1);
+}
+
+/* The end of an earlier block is not taken for that of a block that another thread begins there at once. */
+static void test_earlier_begun_again_at_once(void **state)
+{
+	(void)state;
+	uint32_t other = scene_thread(&scene, process, 2);
+	scene_free(&scene, thread, 1000, 0x1000);
+	scene_measure(&scene, thread, 40);
+	scene_alloc(&scene, other, 1500, 0x1000, 30);
+	scene_free(&scene, thread, 9000, 0x1000);
+	scene_measure(&scene, thread, 40);
+	scene_alloc(&scene, thread, 20000, 0x9000, 1);
+	sum_all();
+	assert_clean();
+	assert_int_equal(window.earlier_count, 1);
+	assert_numbers(2, 31, 1, 1);
+}
+
 /* An event block of which all began and ended in it tells, too, what cannot be there any more when the heaps are read. */
 static void test_earlier_apart(void **state)
 {
@@ -699,7 +765,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_totals), TEST(test_temporary), TEST(test_reallocs), TEST(test_range), TEST(test_peak_of_equal_times), TEST(test_stamps),
 		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
-		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled),
+		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled), TEST(test_earlier_begun_by_nobody),
+		TEST(test_earlier_given_back_again), TEST(test_earlier_begun_again_at_once),
 		TEST(test_earlier_apart), TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
 		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live),
 	};

@@ -130,6 +130,13 @@ void scene_earlier(struct scene *scene, uint32_t thread, int64_t time_ns, uint64
 	uint32_t i = events->count - 1;
 	events->address[i] = address;
 	events->size[i] = events->usable[i] = size;
+	events->duration[i] = (uint64_t)time_ns;
+}
+
+void scene_lasted(struct scene *scene, uint32_t thread, int64_t duration_ns)
+{
+	struct writer_events *events = &scene->events[thread];
+	events->duration[events->count - 1] = (uint64_t)duration_ns;
 }
 
 void scene_measure(struct scene *scene, uint32_t thread, uint64_t usable)

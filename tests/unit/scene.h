@@ -41,8 +41,11 @@ void scene_free(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t 
 /** From its entry to its return. */
 void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous, uint64_t address, uint64_t size);
 
-/** A block from before an attach, as found then. */
+/** A block from before an attach, as found then by a reading that began at 0. */
 void scene_earlier(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address, uint64_t size);
+
+/** How long the thread's last event took, which is not a ReAlloc. */
+void scene_lasted(struct scene *scene, uint32_t thread, int64_t duration_ns);
 
 /** What the thread's last event, a Free or a ReAlloc, says that its block had. */
 void scene_measure(struct scene *scene, uint32_t thread, uint64_t usable);

@@ -3,6 +3,7 @@
  * A heap that is attached to: earlier MODE THREADS [SEED].
  *   still   the threads fill it, and wait
  *   busy    they go on
+ *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a chunk and a fence
  *   forks   as still; then it forks a child that gives back what its parent had
  * When a line comes from its standard input, the threads give back what they still have, but for each seventh block, and it ends. Blocks are
  * small, large, aligned, mapped alone, and given back by other threads than those that asked for them.
@@ -15,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7 };
+enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360 };
 
 static void *slots[SLOTS];
 static volatile int is_over;
-static int is_busy;
+static int is_busy, is_uneven;
 static pthread_barrier_t filled;
 
 static uint64_t random_next(uint64_t *state)
@@ -67,8 +68,10 @@ static void step(uint64_t *state)
 static void *worker(void *argument)
 {
 	uint64_t state = (uintptr_t)argument;
-	for (int i = 0; i < FILL_ROUNDS; i++)
+	for (int i = 0; i < FILL_ROUNDS && !is_uneven; i++)
 		step(&state);
+	for (int i = 0; i < SLOTS && is_uneven; i++)
+		slots[i] = malloc(UNEVEN_BYTES);
 	pthread_barrier_wait(&filled);
 	while (!is_over) {
 		for (int i = 0; is_busy && i < BURST; i++)
@@ -93,6 +96,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || count > 64)
 		return 2;
 	is_busy = !strcmp(argv[1], "busy");
+	is_uneven = !strcmp(argv[1], "heaps");
 	pthread_barrier_init(&filled, NULL, count + 1);
 	for (unsigned i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)(seed * 64 + i + 1));
