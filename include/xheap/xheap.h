@@ -147,6 +147,7 @@ typedef struct xheap_session_state {
 	uint32_t flush_timer_ms; /**< what is older is in the trace, or the memory */
 	const char *file_mode;   /**< as --file-mode of `xheap start` has it */
 	uint64_t dropped_events; /**< of the past, which are not kept */
+	const char *clock;       /**< what times are taken from: "tsc" or "monotonic_raw" */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */

@@ -11,6 +11,7 @@
 
 #include "api/api.h"
 #include "api/launch.h"
+#include "session/clocks.h"
 #include "session/options.h"
 
 enum { NAME_BYTES = 1024, PATH_BYTES = 4096, STACK_IDS_MAX = 256, PIDS_MAX = 256, MERGE_MAX = 26, KIB_DEFAULT = 64, KIB_MIN = 64, KIB_MAX = 1024,
@@ -147,6 +148,17 @@ static ULONG narrow_count(uint64_t count)
 
 static ULONG file_mode_flag(int mode);
 
+/* The documented clocks: the best that there is, time, the processor's cycles. What is none of them is the first. */
+enum { CLOCK_BEST = 1, CLOCK_SYSTEM_TIME = 2, CLOCK_CYCLES = 3 };
+
+/* The cycles are called the best clock, if nobody asked for them as such. */
+static ULONG clock_of(const EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state)
+{
+	if (strcmp(state->clock, session_clock_name(REGION_CLOCK_TSC)) != 0)
+		return CLOCK_SYSTEM_TIME;
+	return properties->Wnode.ClientContext == CLOCK_CYCLES ? CLOCK_CYCLES : CLOCK_BEST;
+}
+
 /* What the session has, for the caller. ERROR_MORE_DATA: a name did not fit. */
 static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state)
 {
@@ -158,6 +170,7 @@ static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state 
 	properties->Wnode.HistoricalContext = (ULONG64)state->logger_pid;
 	properties->Wnode.TimeStamp.QuadPart = state->started_realtime_ns / 100 + hundred_ns_from_1601;
 	properties->Wnode.Guid = HeapGuid;
+	properties->Wnode.ClientContext = clock_of(properties, state);
 	properties->Wnode.Flags = WNODE_FLAG_TRACED_GUID;
 	properties->BufferSize = state->buffer_bytes / KIB;
 	properties->MinimumBuffers = state->min_buffers;
@@ -279,7 +292,20 @@ static uint64_t file_size(const EVENT_TRACE_PROPERTIES *properties, uint64_t buf
 }
 
 /* Options of the command that a session's own have no place for. */
-struct file_words { const char *items[6]; char flush[16]; };
+struct file_words { const char *items[8]; char flush[16]; };
+
+static ULONG take_clock(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+{
+	static const char *const names[] = {[CLOCK_SYSTEM_TIME] = "monotonic", [CLOCK_CYCLES] = "tsc"};
+	ULONG clock = properties->Wnode.ClientContext;
+	if (clock != CLOCK_SYSTEM_TIME && clock != CLOCK_CYCLES)
+		return ERROR_SUCCESS;
+	if (clock == CLOCK_CYCLES && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) != 0)
+		return ERROR_NOT_SUPPORTED;
+	words->items[options->word_count++] = "--clock";
+	words->items[options->word_count++] = names[clock];
+	return ERROR_SUCCESS;
+}
 
 static void take_file_mode(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
 {
@@ -315,7 +341,7 @@ static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_ses
 	options->max_buffers = within(maximum, options->min_buffers, BUFFERS_MAX);
 	options->max_file_bytes = file_size(properties, (uint64_t)options->min_buffers * options->buffer_bytes);
 	take_file_mode(properties, options, words);
-	return ERROR_SUCCESS;
+	return take_clock(properties, options, words);
 }
 
 /* path stays what it is where there is no file. */

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "region/layout.h"
+#include "session/clocks.h"
 #include "session/controller.h"
 #include "session/directory.h"
 #include "session/options.h"
@@ -326,7 +327,7 @@ static struct state *state_new(const char *name, const struct controller_state *
 		.max_buffers = session->buffer_max, .buffers = session->buffers_now, .free_buffers = session->buffers_free,
 		.stacks = stacks_of(session->options), .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
 		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
-		.dropped_events = session->dropped};
+		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock)};
 	for (size_t i = 0; i < from->target_count; i++) {
 		const struct control_target *target = &from->targets[i].target;
 		state->targets[i] = (xheap_target){

@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "hook/hook.h"
 #include "recorder/recorder.h"
+#include "session/clocks.h"
 #include "session/control.h"
 #include "session/logger.h"
 
@@ -99,6 +100,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('S', "sample", required_argument, "BYTES", "record one block for so many bytes asked for, and estimate the rest") \
 	X('F', "max-file", required_argument, "SIZE", "greatest size of the trace, of each file, or of what a flight recorder keeps") \
 	X('O', "file-mode", required_argument, "MODE", "sequential (default), circular, append, newfile, flight, none: see the manual") \
+	X('c', "clock", required_argument, "CLOCK", "what times are taken from: auto (default), tsc, monotonic") \
 	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
 	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
@@ -179,6 +181,14 @@ static int take_option(struct record *record, int letter)
 		if (mode < 0)
 			return usage_error("--file-mode", optarg, "must be sequential, circular, append, newfile, flight or none");
 		session->file_mode = (uint32_t)mode;
+		return 0;
+	}
+	case 'c': {
+		struct diag why = {""};
+		int clock = session_clock_find(optarg);
+		if (clock < 0 || session_clock_check((enum session_clock_choice)clock, &why))
+			return usage_error("--clock", optarg, clock < 0 ? "must be auto, tsc or monotonic" : why.text);
+		session->clock = (uint32_t)clock;
 		return 0;
 	}
 	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");

@@ -18,6 +18,7 @@
 #include "cli/record.h"
 #include "inject/inject.h"
 #include "recorder/recorder.h"
+#include "session/clocks.h"
 #include "session/controller.h"
 #include "session/directory.h"
 
@@ -191,6 +192,8 @@ static int update_parse(struct update *update, int count, char **arguments)
 		status = record_parse(&update->record, "update", kept, rest);
 	if (status == CLI_OK && update->record.command[0])
 		status = cli_fail("update: %s: not expected here; see xheap help update", update->record.command[0]);
+	if (status == CLI_OK && update->record.session.clock)
+		status = cli_fail("update: --clock: what times are taken from is said when a session starts");
 	if (status == CLI_OK && update->record.session.sample_bytes)
 		status = cli_fail("update: --sample: whether a session takes a sample is said when it starts");
 	return status;
@@ -277,6 +280,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_text(json, "file_mode", session_file_mode_name(session->file_mode));
 		if (state->path[0])
 			json_text(json, "file", state->path);
+		json_text(json, "clock", session_clock_name((enum region_clock)session->clock));
 		json_count(json, "max_file", session->max_file_bytes);
 		json_count(json, "dropped_events", session->dropped);
 		json_count(json, "written_out", session->write_count);
@@ -336,7 +340,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	       text_count(session->buffers_written).data);
 	printf("  when full  %s; %s waits, %s in all\n", session->options & OPTION_WAIT ? "wait" : "drop", text_count(session->waits).data,
 	       text_duration((int64_t)session->wait_ns).data);
-	printf("  logger  pid %d, %s of CPU\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data);
+	printf("  logger  pid %d, %s of CPU; clock %s\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data,
+	       session_clock_name((enum region_clock)session->clock));
 	if (state->error)
 		printf("  ended recording: %s\n", state->reason);
 	if (!state->target_count) {

@@ -153,7 +153,7 @@ static void handle_query(struct logger *logger, int socket)
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
 		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
-		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .dropped = store_dropped_events(logger->store),
+		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .dropped = store_dropped_events(logger->store),
 		.write_count = store_write_count(logger->store),
 		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	for (struct target *target = logger->targets; target; target = target->next) {

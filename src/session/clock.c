@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/clock.h"
 
-#include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "inject/inject.h"
+#include "session/clocks.h"
 
 /* Measured over MEASURE_NS the rate is right to about one in a million; over ROUGH_NS to one in a thousand. */
 enum { MEASURE_NS = 20000000, ROUGH_NS = 50000, PAIR_TRIES = 8, SHIFT = 32 };
@@ -71,43 +70,14 @@ static void measure_rate(struct session_clock *clock)
 	clock->writer.shift = SHIFT;
 }
 
-static bool file_has(const char *path, const char *const *words)
-{
-	char text[8192];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	text[size > 0 ? size : 0] = 0;
-	for (; *words; words++)
-		if (!strstr(text, *words))
-			return false;
-	return true;
-}
-
-/* The counter runs at one rate, in idle processors too, and the kernel, which watches it, still goes by it. */
-static bool tsc_is_usable(void)
-{
-	static const char *const flags[] = {"constant_tsc", "nonstop_tsc", NULL};
-	/* Of a virtual machine the second and third, which are the counter scaled by the host. */
-	static const char *const sources[][2] = {{"tsc\n", NULL}, {"kvm-clock", NULL}, {"hyperv_clocksource_tsc_page", NULL}};
-	static const char current[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-	const char *forced = getenv("XHEAP_CLOCK");
-	if ((forced && strcmp(forced, "monotonic") == 0) || !file_has("/proc/cpuinfo", flags))
-		return false;
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-		if (file_has(current, sources[i]))
-			return true;
-	return access(current, R_OK) != 0;
-}
-
-void session_clock_read(struct session_clock *clock)
+void session_clock_read(struct session_clock *clock, enum session_clock_choice choice)
 {
 	struct timespec real;
-	clock->kind = tsc_is_usable() ? REGION_CLOCK_TSC : REGION_CLOCK_MONOTONIC_RAW;
+	bool is_tsc = choice == SESSION_CLOCK_TSC || (choice == SESSION_CLOCK_AUTO && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) == 0);
+	clock->kind = is_tsc ? REGION_CLOCK_TSC : REGION_CLOCK_MONOTONIC_RAW;
 	inject_use_clock(clock->kind);
 	read_pair(&clock->first_ticks, &clock->first_ns);
-	clock->writer.name = clock->kind == REGION_CLOCK_TSC ? "tsc" : "monotonic_raw";
+	clock->writer.name = session_clock_name(clock->kind);
 	clock_gettime(CLOCK_REALTIME, &real);
 	clock->writer.start_ticks = inject_ticks();
 	clock->writer.start_realtime_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;

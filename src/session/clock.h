@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "region/layout.h"
+#include "session/options.h"
 #include "trace/writer.h"
 
 struct session_clock {
@@ -20,9 +21,9 @@ struct session_clock {
 /**
  * Begin: the rate comes from the kernel where it tells (perf's mapped page). Elsewhere it is measured, and at first only roughly:
  * good for limits of time, not for a trace. Where the processor's time stamp counter is not to be trusted, the kernel's clock is used
- * instead, at the price of a system call for each reading; XHEAP_CLOCK=monotonic in the environment asks for that.
+ * instead, at the price of a system call for each reading.
  */
-void session_clock_read(struct session_clock *clock);
+void session_clock_read(struct session_clock *clock, enum session_clock_choice choice);
 
 /** Whether the measurement has lasted long enough. */
 bool session_clock_is_due(const struct session_clock *clock);

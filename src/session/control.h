@@ -38,6 +38,7 @@ struct control_state {
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;           /**< enum session_file_mode */
+	uint32_t clock;               /**< enum region_clock */
 	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
 };

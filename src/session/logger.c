@@ -780,7 +780,7 @@ static void session_over(const struct logger *logger)
 
 static int logger_begin(struct logger *logger)
 {
-	session_clock_read(&logger->clock);
+	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)
 		return error;

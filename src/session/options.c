@@ -17,6 +17,12 @@ static const struct { const char *name, *other; } file_modes[] = {
 #undef X
 };
 
+static const char *const clocks[] = {
+#define X(id, name, text) name,
+	SESSION_CLOCKS(X)
+#undef X
+};
+
 static const char *const triggers[] = {
 #define X(id, name, text) name,
 	SESSION_TRIGGERS(X)
@@ -57,6 +63,14 @@ int session_file_mode_find(const char *name)
 const char *session_file_mode_name(uint32_t mode)
 {
 	return mode < SESSION_FILE_MODE_COUNT ? file_modes[mode].name : "unknown";
+}
+
+int session_clock_find(const char *name)
+{
+	for (int i = 0; i < SESSION_CLOCK_COUNT; i++)
+		if (!strcasecmp(name, clocks[i]))
+			return i;
+	return -1;
 }
 
 bool session_is_in_memory(const struct session_options *options)

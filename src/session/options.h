@@ -23,6 +23,19 @@ enum session_file_mode {
 	SESSION_FILE_MODE_COUNT
 };
 
+/** X(id, name, text): what events' times are taken from. */
+#define SESSION_CLOCKS(X) \
+	X(AUTO, "auto", "the processor's counter, or the kernel's clock where that is not to be trusted") \
+	X(TSC, "tsc", "the processor's counter") \
+	X(MONOTONIC, "monotonic", "the kernel's clock (CLOCK_MONOTONIC_RAW), by a system call for each reading")
+
+enum session_clock_choice {
+#define X(id, name, text) SESSION_CLOCK_##id,
+	SESSION_CLOCKS(X)
+#undef X
+	SESSION_CLOCK_COUNT
+};
+
 /** X(id, name, text): what makes a flight recorder write out by itself. */
 #define SESSION_TRIGGERS(X) \
 	X(RSS, "rss", "a process has so much memory resident: rss=SIZE") \
@@ -48,6 +61,7 @@ struct session_options {
 	uint32_t wait_limit_ms;
 	uint32_t flush_ms;            /**< what was recorded before is in the file */
 	uint32_t file_mode;           /**< enum session_file_mode */
+	uint32_t clock;               /**< enum session_clock_choice */
 	uint32_t triggers;            /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;
 	uint64_t max_file_bytes;      /**< of the file, or the memory; 0: none */
@@ -76,6 +90,9 @@ uint32_t session_options_word(const struct session_options *options);
 /** The mode with this name, or -1. */
 int session_file_mode_find(const char *name);
 const char *session_file_mode_name(uint32_t mode);
+
+/** The clock with this name, or -1. */
+int session_clock_find(const char *name);
 
 /** Whether the session keeps the newest events in memory. */
 bool session_is_in_memory(const struct session_options *options);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Both clocks of a session: times must be those of the wall, also of a recording shorter than the rate takes to measure."""
+"""The clocks of a session: times must be those of the wall, also of a recording shorter than the rate takes to measure; one that is not to be
+trusted is not taken."""
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ import time
 
 XHEAP = os.environ["XHEAP"]
 TRACE = os.path.abspath("clock.xht")
-NAMES = {"monotonic": "monotonic_raw", "": None}
+NAMES = {"monotonic": "monotonic_raw", "tsc": "tsc", "auto": None}
+CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 def dump(what):
@@ -21,8 +23,7 @@ def check(clock, seconds):
     if os.path.exists(TRACE):
         os.unlink(TRACE)
     begin = time.monotonic()
-    subprocess.run([XHEAP, "record", "-q", "-o", TRACE, "--", "sh", "-c", f"sleep {seconds}; :"], check=True,
-                   env=dict(os.environ, XHEAP_CLOCK=clock), stdin=subprocess.DEVNULL)
+    subprocess.run([XHEAP, "record", "-q", "--clock", clock, "-o", TRACE, "--", "sh", "-c", f"sleep {seconds}; :"], check=True, stdin=subprocess.DEVNULL)
     wall = time.monotonic() - begin
     facts = json.loads(subprocess.run([XHEAP, "info", TRACE, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
     if NAMES[clock] and facts["clock"] != NAMES[clock]:
@@ -38,14 +39,40 @@ def check(clock, seconds):
     return "no events" if not events else None
 
 
+def elsewhere(*words):
+    """As where the kernel goes by another clock."""
+    with open("current", "w") as file:
+        file.write("hpet\n")
+    script = f'mount --bind current {CURRENT} && exec "$@"'
+    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", XHEAP, "record", "-o", TRACE, *words, "--", "true"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+
+
+def check_trust():
+    if not os.path.exists(CURRENT) or os.geteuid() != 0:
+        return
+    refused = elsewhere("--clock", "tsc")
+    if refused.returncode != 2 or "hpet" not in refused.stderr:
+        yield f"a counter that the kernel does not trust: status {refused.returncode}, {refused.stderr}"
+    taken = elsewhere("--clock", "auto")
+    facts = json.loads(subprocess.run([XHEAP, "info", TRACE, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+    if taken.returncode or facts["clock"] != "monotonic_raw":
+        yield f"where the counter is not trusted the clock is {facts['clock']}, status {taken.returncode}"
+
+
 def main():
     failed = 0
-    for clock in NAMES:
+    wrong = subprocess.run([XHEAP, "record", "--clock", "sundial", "true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for why in [*check_trust(), *([] if wrong.returncode == 2 else [f"--clock sundial: status {wrong.returncode}"])]:
+        failed += 1
+        print(why)
+    can_tsc = subprocess.run([XHEAP, "record", "-q", "--clock", "tsc", "-o", TRACE, "true"], stderr=subprocess.DEVNULL).returncode == 0
+    for clock in NAMES if can_tsc else [name for name in NAMES if name != "tsc"]:
         for seconds in (0.001, 0.3):
             why = check(clock, seconds)
             if why:
                 failed += 1
-                print(f"XHEAP_CLOCK={clock!r}, sleep {seconds}: {why}")
+                print(f"--clock {clock}, sleep {seconds}: {why}")
     return 1 if failed else 0
 
 

@@ -48,9 +48,8 @@ def expect(condition, text):
         complain(text)
 
 
-def xheap(*words, status=0, environment=None):
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100,
-                         env={**os.environ, **(environment or {})})
+def xheap(*words, status=0):
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
     if run.returncode != status:
         complain(f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
     return run.stdout + run.stderr
@@ -302,8 +301,8 @@ def append():
     expect(facts["complete"] and "dropped" not in facts, f"an appended trace: {facts}")
     expect(numbers("p.xht") == [*range(500)] * 3, f"{len(numbers('p.xht'))} numbers in three parts")
     before = pathlib.Path("p.xht").read_bytes()
-    xheap("record", "-o", "p.xht", "--file-mode", "append", "--", "true", status=2, environment={"XHEAP_CLOCK": "monotonic"}
-          if facts["clock"] == "tsc" else {"XHEAP_CLOCK": "tsc"})
+    if facts["clock"] == "tsc":
+        xheap("record", "-o", "p.xht", "--file-mode", "append", "--clock", "monotonic", "--", "true", status=2)
     expect(pathlib.Path("p.xht").read_bytes() == before, "a trace that cannot be appended to was changed")
     pathlib.Path("text.xht").write_text("no trace at all, but more than a header's sixty-four bytes of text\n")
     xheap("record", "-o", "text.xht", "--file-mode", "append", "--", "true", status=2)

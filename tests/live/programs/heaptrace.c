@@ -99,6 +99,7 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(StartHeapTrace(&other, make_properties(file), L"another session", &next, 1, NULL, 0), ERROR_ALREADY_EXISTS);
 	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(ControlTrace(0, name, properties, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
+	EXPECT(properties->Wnode.ClientContext == 1 || properties->Wnode.ClientContext == 2);
 	EXPECT(properties->EventsLost == 0 && properties->LogBuffersLost == 0);
 	EXPECT_ERROR(FlushTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, &none, 1, NULL, 0), ERROR_SUCCESS);
@@ -163,6 +164,17 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"mode", NULL, 0, NULL, 0), ERROR_SUCCESS);
 	EXPECT(wrong->LogFileMode == EVENT_TRACE_REAL_TIME_MODE);
 	EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
+	for (ULONG clock = 2; clock <= 3; clock++) {
+		wrong = make_properties(NULL);
+		wrong->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+		wrong->Wnode.ClientContext = clock;
+		ULONG error = StartHeapTrace(&other, wrong, L"clock", NULL, 0, NULL, 0);
+		/* Not every processor can be trusted. */
+		if (clock == 3 && error == ERROR_NOT_SUPPORTED)
+			continue;
+		EXPECT(error == ERROR_SUCCESS && wrong->Wnode.ClientContext == clock);
+		EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
+	}
 
 	/* Its end. */
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
