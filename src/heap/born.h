@@ -8,14 +8,6 @@
 
 #define BORN_SIZE_MAX ((UINT64_C(1) << 48) - 1)
 
-/** The address that a point is about. */
-static inline uint64_t born_address(const struct trace_block *block, const struct heap_place *at)
-{
-	/* An index, as a jump here is often guessed wrong. */
-	const uint64_t *const columns[] = {block->address, block->previous};
-	return columns[(at->kind == HEAP_POINT_END) & (block->kind[at->row] == EVENT_REALLOC)][at->row];
-}
-
 static inline struct heap_site born_site(const struct trace_block *block, uint32_t row)
 {
 	if (block->kind[row] == EVENT_EARLIER)

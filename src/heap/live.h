@@ -21,6 +21,15 @@ struct live {
 /** Make room for more. */
 void live_rehash(struct live *live);
 
+/** Empty, with room for `count`. */
+void live_reserve(struct live *live, uint32_t count);
+
+/** How many fit. */
+static inline uint32_t live_room(uint32_t bits)
+{
+	return (1u << bits) / 8 * 5;
+}
+
 static inline uint32_t live_place(const struct live *live, uint64_t address)
 {
 	return (uint32_t)((address >> 4 ^ address << 60) * 0x9e3779b97f4a7c15u >> (64 - live->bits));
@@ -43,17 +52,23 @@ static inline struct live_cell *live_find(const struct live *live, uint64_t addr
 	return cell->address ? cell : NULL;
 }
 
-/** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
-static inline struct live_cell *live_add(struct live *live, uint64_t address)
+/** As live_add(), with room for it. */
+static inline struct live_cell *live_put(struct live *live, uint64_t address)
 {
-	if (!live->cells || live->count >= (1u << live->bits) / 8 * 5)
-		live_rehash(live);
 	struct live_cell *cell = live_probe(live, address);
 	if (!cell->address) {
 		*cell = (struct live_cell){address, UINT32_MAX, UINT32_MAX};
 		live->count++;
 	}
 	return cell;
+}
+
+/** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
+static inline struct live_cell *live_add(struct live *live, uint64_t address)
+{
+	if (!live->cells || live->count >= live_room(live->bits))
+		live_rehash(live);
+	return live_put(live, address);
 }
 
 /** The cell will be asked for soon. */
@@ -67,7 +82,6 @@ static inline void live_expect(const struct live *live, uint64_t address)
 void live_remove(struct live *live, struct live_cell *cell);
 
 /** Forget all of them. */
-void live_clear(struct live *live);
 void live_fini(struct live *live);
 
 #endif

@@ -292,7 +292,7 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 {
 	struct heap_allocation row;
 	struct heap_details details;
-	born_allocation(&row, point->block, &(struct heap_place){point->time_ns, point->row, HEAP_POINT_BEGIN});
+	born_allocation(&row, point->block, &(struct heap_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = site_of(matching, point->block, point->row);
 	born_details(&details, point->block, point->row);
@@ -922,7 +922,7 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
-	point.address = born_address(block, at);
+	point.address = at->address;
 	point.live = live_of(matching, &point);
 	switch (at->kind) {
 	case HEAP_POINT_BEGIN:
@@ -1056,6 +1056,19 @@ static void plain_level(struct level *level, const struct within *within, const 
 	level->time_ns = run->places[run->count - 1].time_ns;
 }
 
+static void within_sum_add(struct heap_numbers *numbers, const struct within_sum *sum)
+{
+	numbers->total_count += sum->count;
+	numbers->recorded_count += sum->count;
+	numbers->total_bytes += sum->bytes;
+	numbers->outstanding_count += sum->count - sum->given_count;
+	numbers->outstanding_bytes += sum->bytes - sum->given_bytes;
+	numbers->open_count += sum->count - sum->given_count;
+	numbers->realloc_count += sum->realloc_count;
+	numbers->realloc_moved_count += sum->moved_count;
+	numbers->temporary_count += sum->temporary_count;
+}
+
 static void matching_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct heap_table *table = matching->table;
@@ -1067,8 +1080,8 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	uint32_t first = table->count;
 	for (uint32_t i = 0; i < within->site_count; i++) {
 		uint32_t site = within->site_ids[i] = site_add(matching, within->sites[i]);
-		heap_numbers_add(&table->sums.numbers[site], &within->numbers[i]);
-		if (within->numbers[i].total_count)
+		within_sum_add(&table->sums.numbers[site], &within->sums[i]);
+		if (within->sums[i].count)
 			site_use(matching, site, thread);
 	}
 	plain_end(matching, within, thread);
@@ -1093,7 +1106,7 @@ static void matching_run(struct matching *matching, const struct heap_run *run)
 	}
 	for (uint32_t i = 0; i < run->count; i++) {
 		if (i + AHEAD < run->count)
-			live_expect(live, born_address(run->block, &run->places[i + AHEAD]));
+			live_expect(live, run->places[i + AHEAD].address);
 		matching_point(matching, run->block, &run->places[i]);
 	}
 }

@@ -38,7 +38,7 @@ struct lane {
 /* A decoded block takes some megabytes. */
 enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
 
-_Static_assert(HEAP_POINT_BEGIN == HEAP_POINT_END + 1, "point_places() counts on it");
+_Static_assert(HEAP_POINT_BEGIN == HEAP_POINT_END + 1, "block_places() counts on it");
 
 /* What a lane needs while one of its blocks is open. */
 struct reader {
@@ -258,7 +258,7 @@ static void reader_free(struct reader *reader)
 
 static uint32_t event_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
 {
-	*to = (struct heap_place){block->time_ns[row], row, HEAP_POINT_NONE};
+	*to = (struct heap_place){block->time_ns[row], block->address[row], row, HEAP_POINT_NONE};
 	return 1;
 }
 
@@ -266,32 +266,49 @@ static uint32_t event_places(const struct trace_block *block, uint32_t row, stru
 static uint32_t point_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
 {
 	int64_t time_ns = block->time_ns[row];
-	bool is_free = block->kind[row] == EVENT_FREE, is_alloc = block->kind[row] == EVENT_ALLOC;
-	/* As a rule; which of the two cannot be guessed. */
-	if ((is_free | is_alloc) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (block->address[row] != 0)) {
-		*to = (struct heap_place){time_ns, row, HEAP_POINT_END + (uint32_t)is_alloc};
-		return 1;
-	}
-	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && block->address[row];
+	uint64_t address = block->address[row], previous = block->previous[row];
+	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && address;
 	uint32_t count = 0;
 	if (block->flags[row] & EVENT_FAILED)
 		return event_places(block, row, to);
 	switch (block->kind[row]) {
 	case EVENT_FREE:
-		if (block->address[row])
-			to[count++] = (struct heap_place){time_ns, row, HEAP_POINT_END};
+		if (address)
+			to[count++] = (struct heap_place){time_ns, address, row, HEAP_POINT_END};
 		break;
 	case EVENT_REALLOC:
-		if (block->previous[row])
-			to[count++] = (struct heap_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), row, HEAP_POINT_END};
+		if (previous)
+			to[count++] = (struct heap_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
 		/* fall through */
 	case EVENT_ALLOC:
 	case EVENT_EARLIER:
 		if (has_begun)
-			to[count++] = (struct heap_place){time_ns, row, HEAP_POINT_BEGIN};
+			to[count++] = (struct heap_place){time_ns, address, row, HEAP_POINT_BEGIN};
 		break;
 	}
 	return count ? count : event_places(block, row, to);
+}
+
+/* As a rule an event has one point; which of the two cannot be guessed. */
+static uint32_t block_places(const struct trace_block *block, struct heap_place *to)
+{
+	uint32_t count = 0;
+	for (uint32_t row = 0; row < block->count; row++) {
+		bool is_free = block->kind[row] == EVENT_FREE, is_alloc = block->kind[row] == EVENT_ALLOC;
+		uint64_t address = block->address[row];
+		if ((is_free | is_alloc) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
+			to[count++] = (struct heap_place){block->time_ns[row], address, row, HEAP_POINT_END + (uint32_t)is_alloc};
+		else
+			count += point_places(block, row, &to[count]);
+	}
+	return count;
+}
+
+static uint32_t block_events(const struct trace_block *block, struct heap_place *to)
+{
+	for (uint32_t row = 0; row < block->count; row++)
+		event_places(block, row, &to[row]);
+	return block->count;
 }
 
 /* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
@@ -322,19 +339,17 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 		reader->places = memory_resize(reader->places, most, sizeof(*reader->places));
 		reader->scratch = memory_resize(reader->scratch, most, sizeof(*reader->scratch));
 	}
-	uint32_t filled = 0;
-	for (uint32_t row = 0; row < block->count; row++)
-		filled += (order == HEAP_ORDER_EVENTS ? event_places : point_places)(block, row, &reader->places[filled]);
+	uint32_t filled = order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
+	bool is_sorted = true;
 	reader->place_count = filled;
-	for (uint32_t i = 1; i < filled; i++) {
-		if (reader->places[i].time_ns >= reader->places[i - 1].time_ns)
-			continue;
-		struct heap_place *sorted = places_sort(reader->places, reader->scratch, filled);
-		if (sorted != reader->places) {
-			reader->scratch = reader->places;
-			reader->places = sorted;
-		}
+	for (uint32_t i = 1; i < filled; i++)
+		is_sorted &= reader->places[i].time_ns >= reader->places[i - 1].time_ns;
+	if (is_sorted)
 		return;
+	struct heap_place *sorted = places_sort(reader->places, reader->scratch, filled);
+	if (sorted != reader->places) {
+		reader->scratch = reader->places;
+		reader->places = sorted;
 	}
 }
 

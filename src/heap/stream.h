@@ -31,6 +31,7 @@ struct heap_point {
 /** A place in a decoded block. */
 struct heap_place {
 	int64_t time_ns;
+	uint64_t address;                    /**< that the point is about */
 	uint32_t row;
 	uint32_t kind;                       /**< enum heap_point_kind */
 };

@@ -11,7 +11,6 @@
 
 #include "base/memory.h"
 #include "heap/born.h"
-#include "heap/numbers.h"
 
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
@@ -23,7 +22,7 @@ static void within_reserve(struct within *within, uint32_t count)
 {
 	within->open_count = within->taken_count = within->site_count = 0;
 	within->open_bytes = 0;
-	live_clear(&within->live);
+	live_reserve(&within->live, count);
 	if (!within->notes)
 		within->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*within->notes));
 	memset(within->notes, 0xff, sizeof(*within->notes) << WITHIN_NOTE_BITS);
@@ -42,7 +41,7 @@ static void within_reserve(struct within *within, uint32_t count)
 	RESERVE(taken);
 	RESERVE(sites);
 	RESERVE(site_ids);
-	RESERVE(numbers);
+	RESERVE(sums);
 	RESERVE(changes);
 #undef RESERVE
 }
@@ -53,7 +52,7 @@ static uint32_t site_add(struct within *within, struct heap_site site)
 	struct within_note *note = &within->notes[place];
 	if (note->stack != site.stack || note->entry != site.entry || note->site == HEAP_NONE) {
 		*note = (struct within_note){site.stack, site.entry, within->site_count};
-		within->numbers[within->site_count] = (struct heap_numbers){0};
+		within->sums[within->site_count] = (struct within_sum){0};
 		within->sites[within->site_count++] = site;
 	}
 	return note->site;
@@ -77,14 +76,13 @@ static void points_pair(struct within *within, const struct trace_block *block, 
 	struct within_end *ends = within->ends;
 	bool is_plain = true;
 	for (uint32_t i = 0; i < count; i++) {
-		if (i + AHEAD < count)
-			live_expect(&within->live, born_address(block, &places[i + AHEAD]));
+		live_expect(&within->live, places[i + AHEAD < count ? i + AHEAD : i].address);
 		if (places[i].kind == HEAP_POINT_NONE) {
 			is_plain &= block->kind[places[i].row] != EVENT_DESTROY;
 			continue;
 		}
-		uint64_t address = born_address(block, &places[i]);
-		struct live_cell *cell = live_add(&within->live, address);
+		uint64_t address = places[i].address;
+		struct live_cell *cell = live_put(&within->live, address);
 		uint32_t row = cell->current;
 		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, has_row = row != HEAP_NONE, is_first = cell->other != SEEN;
 		bool is_first_end = !is_begin & is_first, is_end_of_row = !is_begin & has_row;
@@ -133,7 +131,10 @@ static void row_end(struct within *within, const struct trace_block *block, cons
 	allocation->flags |= is_next && allocation->end == HEAP_END_FREE ? HEAP_TEMPORARY : 0;
 	within->details[row].end_thread = block->thread;
 	uint64_t size_bytes = born_size(block, places[within->begin_of[row]].row);
-	numbers_end(&within->numbers[allocation->site], size_bytes, allocation->end, allocation->flags);
+	struct within_sum *sum = &within->sums[allocation->site];
+	sum->given_count++;
+	sum->given_bytes += size_bytes;
+	sum->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
 	within->changes[place] = 0 - size_bytes;
 }
 
@@ -147,11 +148,16 @@ static void rows_make(struct within *within, const struct trace_block *block, co
 		born_details(&within->details[row], block, at->row);
 		/* Not from the row: what was written to parts of a word cannot be read as a whole at once. */
 		uint64_t size_bytes = born_size(block, at->row);
-		numbers_begin(&within->numbers[allocation->site], size_bytes, allocation->flags);
+		struct within_sum *sum = &within->sums[allocation->site];
+		sum->count++;
+		sum->bytes += size_bytes;
 		within->changes[within->begin_of[row]] = size_bytes;
 		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER;
-		if (allocation->flags & HEAP_REALLOC)
+		if (allocation->flags & HEAP_REALLOC) {
+			sum->realloc_count++;
+			sum->moved_count += !!(allocation->flags & HEAP_MOVED);
 			taken_add(within, block, places, row);
+		}
 		if (within->end_of[row] != HEAP_NONE) {
 			row_end(within, block, places, row);
 			continue;
@@ -212,7 +218,7 @@ void within_fini(struct within *within)
 	free(within->taken);
 	free(within->sites);
 	free(within->site_ids);
-	free(within->numbers);
+	free(within->sums);
 	free(within->changes);
 	free(within->notes);
 	*within = (struct within){0};

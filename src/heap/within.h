@@ -27,6 +27,12 @@ struct within_taken {
 };
 #define WITHIN_END 0x80000000u
 
+/** What begins at a site, and what of that is given back in the event block. */
+struct within_sum {
+	uint64_t count, bytes, given_count, given_bytes;
+	uint32_t realloc_count, moved_count, temporary_count;
+};
+
 struct within_note {
 	uint32_t stack, entry, site;
 };
@@ -48,7 +54,7 @@ struct within {
 	struct within_taken *taken;
 	uint32_t taken_count;
 	struct heap_site *sites;     /**< some may be there twice */
-	struct heap_numbers *numbers; /**< by site */
+	struct within_sum *sums;     /**< by site */
 	uint32_t site_count;
 	uint32_t *site_ids;          /**< by site: of the table; who knows them fills them in */
 	uint64_t *changes;           /**< by point: live bytes more, or (less than none) less; those of `ends` are not known */

@@ -44,6 +44,9 @@ struct columns {
 	uint32_t *heap, *stack;
 	uint64_t *time, *duration, *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
+	const struct columns_descriptor *descriptors; /**< what of this each event has is one of these */
+	uint32_t *uses;               /**< by descriptor: how many events have it */
+	uint32_t descriptor_count;
 };
 
 struct columns_decoder;

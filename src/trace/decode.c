@@ -42,6 +42,7 @@ static void columns_fini(struct columns_decoder *decoder)
 	COLUMNS(X)
 #undef X
 	free(decoder->descriptors);
+	free(decoder->columns.uses);
 	free(decoder->descriptor_of);
 	free(decoder->node);
 	decoder->descriptors = NULL;
@@ -72,9 +73,10 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 	COLUMNS(X)
 #undef X
 	decoder->descriptors = malloc(count * sizeof(*decoder->descriptors));
+	decoder->columns.uses = malloc(count * sizeof(*decoder->columns.uses));
 	decoder->descriptor_of = malloc(count * sizeof(*decoder->descriptor_of));
 	decoder->node = malloc(count * sizeof(*decoder->node));
-	if (!is_there || !decoder->descriptors || !decoder->descriptor_of || !decoder->node) {
+	if (!is_there || !decoder->descriptors || !decoder->columns.uses || !decoder->descriptor_of || !decoder->node) {
 		columns_fini(decoder);
 		return false;
 	}
@@ -147,6 +149,7 @@ static const char *read_descriptors(struct columns_decoder *decoder, uint32_t co
 			bytes[0], bytes[1], (uint16_t)scope->entries[entry], heap == TRACE_NONE ? TRACE_NONE : scope->heaps[heap]};
 	}
 	decoder->descriptor_count = read;
+	memset(decoder->columns.uses, 0, read * sizeof(*decoder->columns.uses));
 	return NULL;
 }
 
@@ -234,6 +237,7 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *
 	if (descriptor >= decoder->descriptor_count)
 		return false;
 	decoder->descriptor_of[i] = descriptor;
+	columns->uses[descriptor]++;
 	const struct columns_descriptor *described = &decoder->descriptors[descriptor];
 	columns->stack[i] = scope->nodes[node];
 	columns->kind[i] = described->kind;
@@ -293,5 +297,7 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 			return "a column that ends too early";
 	*columns = decoder->columns;
 	columns->count = count;
+	columns->descriptors = decoder->descriptors;
+	columns->descriptor_count = decoder->descriptor_count;
 	return NULL;
 }

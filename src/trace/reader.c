@@ -234,16 +234,17 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 /* What the head claims must be what is there. */
 static bool counts_agree(const struct load_block *block, const struct columns *columns)
 {
-	uint32_t kinds[256] = {0}, failed = 0, in_flight = 0, truncated = 0;
-	for (uint32_t i = 0; i < columns->count; i++) {
-		uint8_t flags = columns->flags[i];
-		failed += (flags & EVENT_FAILED) != 0;
-		in_flight += (flags & (EVENT_FAILED | EVENT_IN_FLIGHT)) == EVENT_IN_FLIGHT;
-		truncated += (flags & EVENT_TRUNCATED) != 0;
-		kinds[columns->kind[i]] += (flags & (EVENT_FAILED | EVENT_IN_FLIGHT)) == 0;
+	uint32_t kinds[EVENT_KIND_COUNT] = {0}, failed = 0, in_flight = 0, truncated = 0;
+	for (uint32_t i = 0; i < columns->descriptor_count; i++) {
+		const struct columns_descriptor *descriptor = &columns->descriptors[i];
+		uint32_t uses = columns->uses[i];
+		failed += descriptor->flags & EVENT_FAILED ? uses : 0;
+		in_flight += (descriptor->flags & (EVENT_FAILED | EVENT_IN_FLIGHT)) == EVENT_IN_FLIGHT ? uses : 0;
+		truncated += descriptor->flags & EVENT_TRUNCATED ? uses : 0;
+		kinds[descriptor->kind] += descriptor->flags & (EVENT_FAILED | EVENT_IN_FLIGHT) ? 0 : uses;
 	}
 	return failed == block->head.failed && in_flight == block->head.in_flight && truncated == block->head.truncated &&
-	       !memcmp(kinds, block->kind_count, sizeof(block->kind_count));
+	       !memcmp(kinds, block->kind_count, sizeof(kinds));
 }
 
 static int read_payload(struct trace_cursor *cursor, const struct load_block *block, struct diag *diag)
