@@ -26,7 +26,7 @@ static void map_rehash(struct map *map)
 {
 	struct map old = *map;
 	map->bits = old.cells ? old.bits + 1 : MAP_FIRST_BITS;
-	map->cells = memory_zeroed((size_t)1 << map->bits, sizeof(*map->cells));
+	map->cells = memory_table((size_t)1 << map->bits, sizeof(*map->cells));
 	for (size_t i = 0; old.cells && i < (size_t)1 << old.bits; i++)
 		if (old.cells[i].used)
 			*map_probe(map, old.cells[i].key) = old.cells[i];

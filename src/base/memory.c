@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* The way out of what a thread tries. */
 struct attempt {
@@ -77,6 +78,18 @@ void *memory_zeroed(size_t count, size_t size)
 	void *memory = calloc(count ? count : 1, size);
 	if (!memory)
 		memory_exhausted(count);
+	return memory;
+}
+
+void *memory_table(size_t count, size_t size)
+{
+	enum { LARGE_PAGE_BYTES = 2 << 20 };
+	char *memory = memory_zeroed(count, size);
+	uintptr_t first = ((uintptr_t)memory + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+	uintptr_t end = ((uintptr_t)memory + count * size) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+	/* So large a piece is not written to by calloc(). Where it cannot be had, it is as well. */
+	if (first < end)
+		madvise((void *)first, end - first, MADV_HUGEPAGE);
 	return memory;
 }
 

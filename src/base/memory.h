@@ -15,6 +15,9 @@ void *memory_resize(void *old, size_t count, size_t size);
 /** As memory_resize(NULL, ...), zeroed. */
 void *memory_zeroed(size_t count, size_t size);
 
+/** As memory_zeroed(), for a table that is looked at here and there, and filled: in large pages where it is large and there are such. */
+void *memory_table(size_t count, size_t size);
+
 /** A capacity for at least `needed` elements: doubling, from 16. */
 size_t memory_capacity(size_t capacity, size_t needed);
 

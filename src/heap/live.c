@@ -12,7 +12,7 @@ void live_rehash(struct live *live)
 {
 	struct live old = *live;
 	live->bits = old.cells ? old.bits + 1 : LIVE_FIRST_BITS;
-	live->cells = memory_zeroed((size_t)1 << live->bits, sizeof(*live->cells));
+	live->cells = memory_table((size_t)1 << live->bits, sizeof(*live->cells));
 	for (size_t i = 0; old.cells && i < (size_t)1 << old.bits; i++)
 		if (old.cells[i].address)
 			*live_probe(live, old.cells[i].address) = old.cells[i];

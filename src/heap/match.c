@@ -56,7 +56,9 @@
 #include "heap/survivors.h"
 #include "heap/within.h"
 
-enum { STAMP_SLACK_NS = 1000, DURATION_EXACTNESS = 1024, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18, AHEAD = 16 /* points whose blocks' cells are fetched early */ };
+enum { STAMP_SLACK_NS = 1000, DURATION_EXACTNESS = 1024, RING_ROWS = 1 << 14, PROGRESS_POINTS = 1 << 18,
+       AHEAD = 16 /* points whose blocks' cells are fetched early */,
+       LARGE_BITS = 15 /* a table of so many cells does not stay in the processor's cache */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define INHERITED_UNKNOWN (TRACE_NONE - 1)
@@ -320,18 +322,23 @@ static void row_end(struct matching *matching, uint32_t id, struct heap_allocati
 		matching->ring_details[id % RING_ROWS].end_thread = thread;
 		return;
 	}
-	survivors_find(matching->survivors, id)->end_thread = thread;
+	survivor_of(row)->end_thread = thread;
 	survivors_end(matching->survivors, id);
+}
+
+/* Likewise, and the level knows. */
+static void live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+{
+	if (!(row->flags & HEAP_NESTED))
+		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
+	row_end(matching, id, row, end, time_ns, site, thread);
 }
 
 static void allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
 {
 	struct heap_allocation *row = live_row(matching, id);
-	if (!row)
-		return;
-	if (!(row->flags & HEAP_NESTED))
-		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
-	row_end(matching, id, row, end, time_ns, site, thread);
+	if (row)
+		live_row_end(matching, id, row, end, time_ns, site, thread);
 }
 
 /* ---- contradictions ---- */
@@ -728,11 +735,11 @@ static void point_begin(struct matching *matching, const struct point *point)
 /* Which block of the cell this end is of: the older one when two are there and that is possible. */
 static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point, bool *is_older)
 {
-	const struct heap_allocation *newer = live_row(matching, cell->current);
 	uint32_t older = cell->other;
 	*is_older = false;
 	if (older == HEAP_NONE)
 		return cell->current;
+	const struct heap_allocation *newer = live_row(matching, cell->current);
 	cell->other = HEAP_NONE;
 	if (newer->thread != point->thread && (uint64_t)point->time_ns - (uint64_t)newer->birth_ns <= STAMP_SLACK_NS) {
 		*is_older = true;
@@ -812,14 +819,17 @@ static void point_end(struct matching *matching, const struct point *point)
 	bool is_older;
 	uint32_t id = point_choose(matching, cell, point, &is_older);
 	int64_t time_ns = is_older ? row->birth_ns : point->time_ns;
-	/* The thread's very next event is hardly ever in a sample. */
-	if (id == made && end == HEAP_END_FREE && !matching->table->sample_bytes)
-		live_row(matching, id)->flags |= HEAP_TEMPORARY;
-	if (end == HEAP_END_REALLOC)
-		matching->last_taken[point->thread] = id;
 	bool is_around = row->flags & HEAP_AROUND && !is_older;
 	uint64_t size_bytes = row->size_bytes;
-	allocation_end(matching, id, end, time_ns, site_of(matching, point->block, point->row), point->thread);
+	if (is_older)
+		row = live_row(matching, id);
+	/* The thread's very next event is hardly ever in a sample. */
+	if (row && id == made && end == HEAP_END_FREE && !matching->table->sample_bytes)
+		row->flags |= HEAP_TEMPORARY;
+	if (end == HEAP_END_REALLOC)
+		matching->last_taken[point->thread] = id;
+	if (row)
+		live_row_end(matching, id, row, end, time_ns, site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
 	/* What grows where it is keeps what lies in it. */
@@ -1097,6 +1107,27 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	packing_add_within(matching->packing, heap_stream_keep(matching->stream));
 }
 
+/* The survivor that a point ends, if its cell is there: -1 when not. */
+static int64_t survivor_at(const struct matching *matching, const struct live *live, const struct heap_place *at)
+{
+	const struct live_cell *cell = at->kind == HEAP_POINT_END ? live_find(live, at->address) : NULL;
+	return cell && cell->current < matching->written ? (int64_t)cell->current : -1;
+}
+
+/* Each step to a block that was allocated long ago is a wait for memory: they are taken early, one after the other. */
+static void points_expect(const struct matching *matching, const struct live *live, const struct heap_place *places, uint32_t known)
+{
+	int64_t id;
+	if (3 * AHEAD < known)
+		live_expect(live, places[3 * AHEAD].address);
+	if (live->bits < LARGE_BITS)
+		return;
+	if (2 * AHEAD < known && (id = survivor_at(matching, live, &places[2 * AHEAD])) >= 0)
+		survivors_expect(matching->survivors, (uint32_t)id);
+	if (AHEAD < known && (id = survivor_at(matching, live, &places[AHEAD])) >= 0)
+		survivors_expect_more(matching->survivors, (uint32_t)id);
+}
+
 static void matching_run(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
@@ -1105,8 +1136,7 @@ static void matching_run(struct matching *matching, const struct heap_run *run)
 		return;
 	}
 	for (uint32_t i = 0; i < run->count; i++) {
-		if (i + AHEAD < run->count)
-			live_expect(live, run->places[i + AHEAD].address);
+		points_expect(matching, live, &run->places[i], run->known - i);
 		matching_point(matching, run->block, &run->places[i]);
 	}
 }

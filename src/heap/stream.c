@@ -77,13 +77,19 @@ struct heap_stream {
 	uint32_t run_next;
 };
 
-static bool lane_is_before(const struct lane *a, const struct lane *b)
+/* Whether the lane's points of a time come before the next one of another. */
+static bool lane_time_is_before(const struct lane *a, int64_t time_ns, const struct lane *b)
 {
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns;
+	if (time_ns != b->time_ns)
+		return time_ns < b->time_ns;
 	if (a->process != b->process)
 		return a->process < b->process;
 	return a->thread < b->thread;
+}
+
+static bool lane_is_before(const struct lane *a, const struct lane *b)
+{
+	return lane_time_is_before(a, a->time_ns, b);
 }
 
 static void heap_sift_down(struct heap_stream *stream, uint32_t at)
@@ -467,13 +473,9 @@ static uint32_t run_length(const struct heap_stream *stream)
 		return lane->count - lane->next;
 	if (stream->heap_count > 2 && lane_is_before(stream->heap[2], other))
 		other = stream->heap[2];
-	struct lane at = *lane;
 	uint32_t end = lane->next + 1;
-	for (; end < lane->count; end++) {
-		at.time_ns = lane->reader->places[end].time_ns;
-		if (!lane_is_before(&at, other))
-			break;
-	}
+	while (end < lane->count && lane_time_is_before(lane, lane->reader->places[end].time_ns, other))
+		end++;
 	return end - lane->next;
 }
 
@@ -486,7 +488,7 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 		if (lane->next < lane->count) {
 			stream->pending = run_length(stream);
 			bool is_whole = stream->pending == lane->reader->place_count;
-			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending,
+			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending, lane->count - lane->next,
 						 is_whole ? lane->reader->within : NULL};
 			return 1;
 		}

@@ -41,6 +41,7 @@ struct heap_run {
 	const struct trace_block *block;     /**< valid until the next call */
 	const struct heap_place *places;
 	uint32_t count;                      /**< 1 at least */
+	uint32_t known;                      /**< with those that come later, behind points of other threads */
 	struct within *within;               /**< of a run that is a whole event block: what it tells by itself; else NULL */
 };
 

@@ -95,8 +95,11 @@ void survivors_expect(const struct survivors *survivors, uint32_t id)
 void survivors_expect_more(const struct survivors *survivors, uint32_t id)
 {
 	const struct survivor *survivor = survivors_find(survivors, id);
-	if (survivor)
-		__builtin_prefetch(survivor, 1);
+	if (!survivor)
+		return;
+	/* One may lie in two lines of the processor's cache. */
+	__builtin_prefetch(survivor, 1);
+	__builtin_prefetch((const char *)(survivor + 1) - 1, 1);
 }
 
 void survivors_end(struct survivors *survivors, uint32_t id)

@@ -22,6 +22,12 @@ void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_a
 /** The row's, or NULL. Valid until the next call for its group. */
 struct survivor *survivors_find(const struct survivors *survivors, uint32_t id);
 
+/** Of a survivor's allocation, the survivor. */
+static inline struct survivor *survivor_of(struct heap_allocation *allocation)
+{
+	return (struct survivor *)((char *)allocation - offsetof(struct survivor, allocation));
+}
+
 /** The row will be asked for soon: first this, then that. */
 void survivors_expect(const struct survivors *survivors, uint32_t id);
 void survivors_expect_more(const struct survivors *survivors, uint32_t id);
