@@ -13,6 +13,7 @@ PROGRAMS = {
     "chain": ["-pthread"],
     "churn": ["-pthread"],
     "steps": [],
+    "machine": ["-fno-builtin"],
     "worker": ["-pthread"],
     "count.so": ["-shared", "-fPIC", "-fno-builtin"],
 }
