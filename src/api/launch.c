@@ -12,9 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "os/moment.h"
 #include "os/proc.h"
 
 extern char **environ;
@@ -119,14 +119,13 @@ static void become(const char *file, char *const arguments[], char *const enviro
 /* Whether it stands at its exec. Its stop may have been told to another waiting thread of the program, so its state is looked at, too. */
 static bool wait_for_exec(pid_t pid)
 {
-	const struct timespec moment = {0, 500000};
 	for (int status;;) {
 		pid_t got = waitpid(pid, &status, WNOHANG);
 		if (got == pid)
 			return WIFSTOPPED(status);
 		if ((got < 0 && errno != EINTR) || proc_state(pid) == 't')
 			return got >= 0;
-		nanosleep(&moment, NULL);
+		moment_pause(500000);
 	}
 }
 

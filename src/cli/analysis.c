@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -15,6 +14,7 @@
 #include "cli/cache.h"
 #include "cli/cli.h"
 #include "heap/index.h"
+#include "os/moment.h"
 
 enum { INDEX_EVENTS_DEFAULT = 1000000, INDEX_PLACES = 2, PROGRESS_NS = 200000000, PERCENT = 100 };
 
@@ -46,19 +46,12 @@ static bool is_worth_an_index(const struct trace *trace)
 	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= least;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 /* A line on a terminal for those who wait. */
 static void progress_show(void *cookie, uint64_t done, uint64_t all)
 {
 	(void)cookie;
 	static int64_t last_ns;
-	int64_t time_ns = now_ns();
+	int64_t time_ns = (int64_t)moment_now_ns();
 	if (!last_ns)
 		last_ns = time_ns;
 	if (time_ns - last_ns < PROGRESS_NS || !all)

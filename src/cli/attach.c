@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "inject/inject.h"
+#include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger.h"
 
@@ -69,9 +69,7 @@ int record_attach_all(struct record *record)
 
 static uint64_t now_ms(void)
 {
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+	return moment_now_ns() / NS_PER_MS;
 }
 
 static void wait_for_end(struct record *record)

@@ -21,11 +21,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "hook/hook.h"
+#include "os/moment.h"
 #include "recorder/recorder.h"
 #include "session/clocks.h"
 #include "session/control.h"
@@ -515,11 +515,10 @@ void record_remove_trace(const struct record *record)
 /* It ends by itself, and cleans up, now that nobody is left; one that hangs is not waited for. */
 void record_end_logger(pid_t pid)
 {
-	struct timespec time = {0, POLL_NS};
 	for (int poll = 0; pid > 0 && poll < LOGGER_END_POLLS; poll++) {
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			return;
-		nanosleep(&time, NULL);
+		moment_pause(POLL_NS);
 	}
 	if (pid > 0)
 		kill(pid, SIGKILL);

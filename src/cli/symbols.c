@@ -13,7 +13,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -21,6 +20,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/symbol_cache.h"
+#include "os/moment.h"
 #include "symbols/symbols.h"
 #include "trace/writer.h"
 
@@ -172,8 +172,7 @@ static void progress_show(struct work *work, uint32_t all)
 	if (isatty(STDERR_FILENO) != 1)
 		return;
 	for (uint32_t done = 0; done < all;) {
-		struct timespec time = {0, PROGRESS_NS};
-		nanosleep(&time, NULL);
+		moment_pause(PROGRESS_NS);
 		done = __atomic_load_n(&work->done, __ATOMIC_RELAXED);
 		fprintf(stderr, "\r%s of %s addresses", text_count(done).data, text_count(all).data);
 	}
@@ -354,13 +353,6 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 		text_count(with_line).data, text_duration(time_ns).data);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 /* ---- the command ---- */
 
 static int set_threads(void *context, struct words *words, int number)
@@ -396,7 +388,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 {
 	struct work work;
 	struct worker workers[THREADS_MAX];
-	int64_t began_ns = now_ns();
+	int64_t began_ns = (int64_t)moment_now_ns();
 	if (!dictionary->is_complete)
 		return cli_fail("%s is not complete: %s; see xheap recover", path, dictionary->cut_reason);
 	work_make(&work, dictionary, options->is_again);
@@ -409,7 +401,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 		work_do(&work, workers, count);
 		status = trace_replace(&work, path);
 		if (status == CLI_OK)
-			summary_print(&work, path, now_ns() - began_ns);
+			summary_print(&work, path, (int64_t)moment_now_ns() - began_ns);
 		if (status == CLI_OK && work.with_cache)
 			cache_write(&work);
 		for (unsigned i = 0; i < count; i++) {

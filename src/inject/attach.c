@@ -25,13 +25,13 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inject/filter.h"
 #include "inject/remote.h"
-#include "recorder/recorder.h"
+#include "os/moment.h"
 #include "os/proc.h"
+#include "recorder/recorder.h"
 
 enum { STOP_LIMIT_NS = 1000000000, ATTEMPTS = 20, BETWEEN_ATTEMPTS_NS = 2000000, SCAN_BYTES_MAX = 1 << 20, SCAN_CHUNK = 1 << 14, SYSCALL_BYTES = 2 };
 
@@ -48,19 +48,6 @@ struct crowd {
 	struct stand *stands;
 	uint32_t count, capacity;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void pause_ns(long nanoseconds)
-{
-	struct timespec time = {0, nanoseconds};
-	nanosleep(&time, NULL);
-}
 
 /* Whoever stands should not stand longer because others run: this thread comes before all of them, as far as it may. */
 struct urgency { int nice, policy; struct sched_param parameters; };
@@ -187,10 +174,10 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 			stand_note(stand, status);
 		else if (got < 0 && errno != EINTR)
 			stand->is_gone = true;
-		else if (now_ns() > until_ns)
+		else if (moment_now_ns() > until_ns)
 			return false;
 		else if (round > 20)
-			pause_ns(20000);
+			moment_pause(20000);
 		else
 			sched_yield();
 	}
@@ -249,7 +236,7 @@ static void crowd_go_on(struct crowd *crowd)
 /* All threads stand, those too that began meanwhile. */
 static int crowd_stop(struct crowd *crowd, struct diag *diag)
 {
-	uint64_t until_ns = now_ns() + STOP_LIMIT_NS;
+	uint64_t until_ns = moment_now_ns() + STOP_LIMIT_NS;
 	for (bool more = true; more;) {
 		for (uint32_t i = 0; i < crowd->count; i++)
 			if (!crowd->stands[i].is_stopped && !crowd->stands[i].is_gone)
@@ -273,7 +260,7 @@ static int crowd_stop(struct crowd *crowd, struct diag *diag)
 static void crowd_leave(struct crowd *crowd)
 {
 	/* Those that still run have to stand to be let go. */
-	uint64_t until_ns = now_ns() + STOP_LIMIT_NS;
+	uint64_t until_ns = moment_now_ns() + STOP_LIMIT_NS;
 	for (uint32_t i = 0; i < crowd->count; i++)
 		if (!crowd->stands[i].is_stopped && !crowd->stands[i].is_gone)
 			ptrace(PTRACE_INTERRUPT, crowd->stands[i].tid, 0, 0);
@@ -418,7 +405,7 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 		       struct diag *diag)
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		uint64_t began_ns = now_ns();
+		uint64_t began_ns = moment_now_ns();
 		int error = crowd_stop(crowd, diag);
 		if (error)
 			return error;
@@ -426,11 +413,11 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 		if (is_clear && !jumps_write(inject->memory, inject->jump, inject->jump_count, IN))
 			return diag_fail(diag, EBUSY, "the code of process %d is not as it was a moment before, or cannot be written", (int)crowd->pid);
 		pause->thread_count = crowd->count;
-		pause->all_ns = now_ns() - began_ns;
+		pause->all_ns = moment_now_ns() - began_ns;
 		if (is_clear)
 			return 0;
 		crowd_go_on(crowd);
-		pause_ns(BETWEEN_ATTEMPTS_NS);
+		moment_pause(BETWEEN_ATTEMPTS_NS);
 	}
 	return diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched", (int)crowd->pid);
 }
@@ -444,7 +431,7 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
 		struct stand *stand = &crowd->stands[i];
 		for (int attempt = 0; attempt < ATTEMPTS && !stand->is_gone; attempt++) {
 			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
-			if (!stand_wait(stand, now_ns() + limit_ns))
+			if (!stand_wait(stand, moment_now_ns() + limit_ns))
 				break;
 			if (stand->is_stopped && !stand->signal)
 				return stand;
@@ -488,23 +475,23 @@ static void calls_end(struct remote *remote, struct stand *stand)
 static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
 {
 	struct remote remote;
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = moment_now_ns();
 	struct stand *stand = calls_begin(crowd, &remote, diag);
 	if (!stand)
 		return -EBUSY;
 	int error = inject_map(inject, &remote, crowd->pid, proc_stack_start(crowd->pid), region_path, diag);
 	calls_end(&remote, stand);
-	pause->one_ns = now_ns() - began_ns;
+	pause->one_ns = moment_now_ns() - began_ns;
 	if (error)
 		return error;
 	inject_fill(inject);
-	began_ns = now_ns();
+	began_ns = moment_now_ns();
 	stand = calls_begin(crowd, &remote, diag);
 	if (!stand)
 		return -EBUSY;
 	inject_settle(inject, &remote);
 	calls_end(&remote, stand);
-	pause->one_ns += now_ns() - began_ns;
+	pause->one_ns += moment_now_ns() - began_ns;
 	inject_begin(inject);
 	return 0;
 }
@@ -640,7 +627,7 @@ static void crowd_unmap(struct crowd *crowd, const struct inject *inject)
 
 static void pause_note(struct inject_pause *pause, uint64_t began_ns)
 {
-	uint64_t took_ns = now_ns() - began_ns;
+	uint64_t took_ns = moment_now_ns() - began_ns;
 	pause->all_ns = took_ns > pause->all_ns ? took_ns : pause->all_ns;
 }
 
@@ -654,8 +641,8 @@ static void crowd_clear(struct crowd *crowd, int memory, const struct inject *in
 			return;
 		pause_note(pause, *began_ns);
 		crowd_go_on(crowd);
-		pause_ns(BETWEEN_ATTEMPTS_NS);
-		*began_ns = now_ns();
+		moment_pause(BETWEEN_ATTEMPTS_NS);
+		*began_ns = moment_now_ns();
 		if (crowd_stop(crowd, &ignored) != 0)
 			return;
 	}
@@ -675,7 +662,7 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 	mappings.count = proc_read_maps(pid, &mappings.items);
 	struct urgency before = urgency_begin();
 	int error = crowd_seize(&crowd, diag);
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = moment_now_ns();
 	if (!error)
 		error = crowd_stop(&crowd, diag);
 	if (!error) {

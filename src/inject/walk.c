@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inject/chunks.h"
 #include "inject/inject.h"
+#include "os/moment.h"
 #include "os/proc.h"
 
 enum {
@@ -39,19 +39,6 @@ struct chain {
 
 struct found { uint64_t chunk, word, key; };
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void pause_ns(long nanoseconds)
-{
-	struct timespec time = {0, nanoseconds};
-	nanosleep(&time, NULL);
-}
-
 static bool is_gone(pid_t pid)
 {
 	return proc_has_ended(pid) || !proc_state(pid);
@@ -59,12 +46,12 @@ static bool is_gone(pid_t pid)
 
 bool walk_is_late(const struct chunks *state)
 {
-	return now_ns() >= state->until_ns;
+	return moment_now_ns() >= state->until_ns;
 }
 
 bool walk_goes_on(const struct chunks *state)
 {
-	pause_ns(PAUSE_NS);
+	moment_pause(PAUSE_NS);
 	return !walk_is_late(state) && !is_gone(state->walk->pid);
 }
 
@@ -127,7 +114,7 @@ static void calls_await(const struct region *region)
 {
 	uint64_t ticks = inject_ticks();
 	for (int i = 0; i < CALLS_LIMIT_MS && has_call(region, ticks); i++)
-		pause_ns(1000000);
+		moment_pause(1000000);
 }
 
 /* A single thread takes no lock: it says itself whether it is in a call. */
@@ -425,7 +412,7 @@ static void glibc_walk(struct walk *walk, const struct region *region)
 {
 	struct chunks state = {.walk = walk, .region = region, .first = malloc(CHUNKS_WINDOW_BYTES), .second = malloc(CHUNKS_WINDOW_BYTES),
 			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
-			      .until_ns = now_ns() + WALK_LIMIT_MS * UINT64_C(1000000)};
+			      .until_ns = moment_now_ns() + WALK_LIMIT_MS * UINT64_C(1000000)};
 	struct diag diag = {""};
 	const char *why = cannot_walk(&state, &diag);
 	if (why)
@@ -488,7 +475,7 @@ static uint32_t threads_settle(struct walk *walk, const struct region *region)
 	uint32_t settled = 0;
 	for (int i = 0; i < CALLS_LIMIT_MS && settled < walk->thread_count; i++) {
 		if (i)
-			pause_ns(1000000);
+			moment_pause(1000000);
 		settled = 0;
 		for (uint32_t j = 0; j < walk->thread_count; j++) {
 			struct walk_thread *thread = &walk->threads[j];
@@ -501,7 +488,7 @@ static uint32_t threads_settle(struct walk *walk, const struct region *region)
 
 void walk_run(struct walk *walk, const struct region *region)
 {
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = moment_now_ns();
 	char text[200];
 	uint32_t unsettled = threads_settle(walk, region);
 	walk->begin_ticks = inject_ticks();
@@ -517,7 +504,7 @@ void walk_run(struct walk *walk, const struct region *region)
 	}
 	calls_await(region);
 	walk->ticks = inject_ticks();
-	walk->took_ns = now_ns() - began_ns;
+	walk->took_ns = moment_now_ns() - began_ns;
 	if (walk->missing[0] && is_gone(walk->pid))
 		snprintf(walk->missing, sizeof(walk->missing), "it ended before its heaps were read");
 }

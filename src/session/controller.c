@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "os/moment.h"
 
 /* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. */
 enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000 };
@@ -42,9 +43,7 @@ static int send_message(int socket, const struct control_message *message, struc
 
 static int64_t now_ms(void)
 {
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+	return (int64_t)(moment_now_ns() / NS_PER_MS);
 }
 
 /* The next message that is no note. The program's signals may interrupt the wait. */

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/moment.h"
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
@@ -430,11 +431,7 @@ void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t 
 		}
 		if (!is_there)
 			break;
-		struct timespec until;
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += CANCEL_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		struct timespec until = moment_at(moment_now_ns() + CANCEL_NS);
 		pthread_cond_clockwait(&holder->changed, &holder->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&holder->lock);

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/moment.h"
 #include "os/proc.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
@@ -34,13 +35,6 @@
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* ---- our death ---- */
 
@@ -582,17 +576,9 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 	}
 	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)milliseconds * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS) {
-		struct timespec time = {0, (long)BUSY_MS * 1000000};
-		nanosleep(&time, NULL);
-	}
+	struct timespec until = moment_at(moment_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
+	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS)
+		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
 static void file_full(struct logger *logger)
@@ -674,9 +660,9 @@ static bool everybody_is_gone(struct logger *logger)
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
-	logger->flushed_ns = now_ns();
+	logger->flushed_ns = moment_now_ns();
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = moment_now_ns();
 		bool flush = now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
@@ -853,7 +839,7 @@ static void detach_all(struct logger *logger)
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
 				logger_detach_member(logger, target, i);
-		members_check(logger, target, now_ns());
+		members_check(logger, target, moment_now_ns());
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}
 }
