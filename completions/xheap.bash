@@ -62,7 +62,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in

@@ -105,6 +105,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullLists -r -F -d 'T
 complete -c xheap -n '__fish_seen_subcommand_from heap report' -o session -x -d 'What a session has recorded up to now'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o noDefaultCull -d 'Leave the built-in list out'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o o -r -F -d 'Write the report to FILE'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o timing -d 'Tell what took how long'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Tell functions apart by line'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Form of the report'
 complete -c xheap -n '__fish_seen_subcommand_from symbols' -o threads -x -d 'So many at a time'

@@ -12,6 +12,7 @@ struct analysis {
 	char *index_path;            /**< of the index that the table was read from; NULL: it was built */
 	struct symbols *symbols;
 	struct heap_names *names;
+	int64_t begin_ns, opened_ns, matched_ns; /**< when it began, when the trace was open, when the table was there */
 };
 
 /** The table of a trace: from its index where there is one, else built; traces of XHEAP_INDEX_EVENTS events (a million) get an index then.
@@ -24,6 +25,9 @@ int analysis_check(const struct heap_table *table, const char *index_path);
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
 void analysis_close(struct analysis *analysis);
+
+/** Say on standard error what took how long, up to now. */
+void analysis_tell_times(const struct analysis *analysis);
 
 /** What actions are made from; the caller sets the rest, and action_source_fini()s it. */
 struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter, struct heap_cull *cull);

@@ -20,7 +20,7 @@ struct heap_options {
 	bool is_inclusive;
 	uint64_t top;
 	int format;
-	bool with_lines, without_default_cull;
+	bool with_lines, without_default_cull, is_timed;
 	enum heap_by by;
 	struct heap_cull cull;
 	struct heap_patterns callers;
@@ -106,6 +106,13 @@ static int set_format(void *context, struct words *words, int number)
 	if (word && (options->format = report_format_find(word)) < 0)
 		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
 	return word ? 0 : CLI_FAILED;
+}
+
+static int set_timing(void *context, struct words *words, int number)
+{
+	(void)words, (void)number;
+	((struct heap_options *)context)->is_timed = true;
+	return 0;
 }
 
 static int set_lines(void *context, struct words *words, int number)
@@ -204,7 +211,7 @@ static const struct option heap_option_table[] = {
 	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
 	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
 	FILTER_OPTIONS, {"innermost", filter_set_innermost, 0}, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
-	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"session", set_session, 0}, {"o", set_output, 0},
+	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"session", set_session, 0}, {"o", set_output, 0}, {"timing", set_timing, 0},
 	{"a", set_tool_action, 0}, {"symbols", set_symbols, 0}, {"quiet", set_nothing, 0}, {"tle", set_nothing, 0}, {"tti", set_nothing, 0},
 };
 
@@ -293,6 +300,8 @@ static int heap_show(struct heap_options *options)
 	source.callers_of = &options->callers;
 	source.session = options->input.session;
 	int status = source_show(options, &source, analysis.index_path);
+	if (options->is_timed)
+		analysis_tell_times(&analysis);
 	action_source_fini(&source);
 	analysis_close(&analysis);
 	return status;
@@ -350,6 +359,7 @@ const struct command command_heap = {
 	"  -session NAME         in place of FILE: what this session has recorded up to now\n"
 	"  -format FORMAT        text, csv or json\n"
 	"  -o FILE               write there\n"
+	"  -timing               tell on standard error what took how long\n"
 	"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"
 	"KEY: so soc outstanding size, count; st stc total size, count; src realloc count;\n"
 	"     sp spc size, count at the peak; stt temporary count. The default is so.\n"
