@@ -33,9 +33,15 @@ def text_work(count):
     return sum(words.values())
 
 
-rounds = int(sys.argv[1])
-checksum = 0
-for _ in range(rounds):
-    checksum += sum(orders_group(orders_make(20000)).values())
-    checksum += text_work(20000)
+def rounds_run(rounds):
+    return sum(sum(orders_group(orders_make(20000)).values()) + text_work(20000) for _ in range(rounds))
+
+
+rounds, thread_count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+if thread_count == 1:
+    checksum = rounds_run(rounds)
+else:
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(thread_count) as pool:
+        checksum = sum(pool.map(rounds_run, [rounds // thread_count] * thread_count))
 print(checksum)

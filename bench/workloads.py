@@ -12,6 +12,7 @@ COMPILER_FLAGS = ["-O2", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-fomit-frame-poin
 PROGRAMS = {
     "chain": ["-pthread"],
     "churn": ["-pthread"],
+    "live": ["-pthread"],
     "steps": [],
     "machine": ["-fno-builtin"],
     "worker": ["-pthread"],
