@@ -105,6 +105,9 @@ struct reading {
 static inline uint64_t reading_number(struct reading *reading)
 {
 	uint64_t value = 0;
+	/* As most are. */
+	if (__builtin_expect(reading->at < reading->end && *reading->at < 0x80, 1))
+		return *reading->at++;
 	for (unsigned shift = 0; reading->at < reading->end && shift < 64; shift += 7) {
 		uint8_t byte = *reading->at++;
 		value |= (uint64_t)(byte & 0x7f) << shift;

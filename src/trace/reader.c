@@ -105,6 +105,7 @@ static int open_file(struct trace **out, const char *path, bool keeps_ids, struc
 		trace_close(trace);
 		return error;
 	}
+	tree_settle(&trace->load.dictionary.tree);
 	summarize(trace);
 	*out = trace;
 	return 0;

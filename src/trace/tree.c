@@ -21,13 +21,20 @@ bool tree_init(struct tree *tree)
 	return true;
 }
 
-void tree_fini(struct tree *tree)
+void tree_settle(struct tree *tree)
 {
-	free(tree->frames);
-	free(tree->nodes);
 	free(tree->frame_cells);
 	free(tree->node_cells);
 	free(tree->memory);
+	tree->frame_cells = tree->node_cells = NULL;
+	tree->memory = NULL;
+}
+
+void tree_fini(struct tree *tree)
+{
+	tree_settle(tree);
+	free(tree->frames);
+	free(tree->nodes);
 	*tree = (struct tree){0};
 }
 

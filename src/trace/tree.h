@@ -18,6 +18,9 @@ struct tree {
 bool tree_init(struct tree *tree);
 void tree_fini(struct tree *tree);
 
+/** No more is asked for: drop what finds ids. */
+void tree_settle(struct tree *tree);
+
 /** The id of the frame, or TRACE_NONE when there is no memory (or no number left). */
 uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset);
 
