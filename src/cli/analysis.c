@@ -122,7 +122,7 @@ int analysis_check(const struct heap_table *table, const char *index_path)
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 {
 	struct diag diag = {""};
-	*analysis = (struct analysis){.path = cli_trace_path(path), .begin_ns = now_ns()};
+	*analysis = (struct analysis){.path = cli_trace_path(path), .begin_ns = moment_now_ns()};
 	if (!analysis->path)
 		return CLI_FAILED;
 	int error = trace_open(&analysis->trace, analysis->path, &diag);
@@ -130,13 +130,13 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 		free(analysis->path);
 		return cli_fail("%s", diag.text);
 	}
-	analysis->opened_ns = now_ns();
+	analysis->opened_ns = moment_now_ns();
 	if (analysis_table(&analysis->table, analysis->trace, analysis->path, &analysis->index_path) != CLI_OK) {
 		trace_close(analysis->trace);
 		free(analysis->path);
 		return CLI_FAILED;
 	}
-	analysis->matched_ns = now_ns();
+	analysis->matched_ns = moment_now_ns();
 	analysis->symbols = symbols_new();
 	analysis->names = heap_names_new(analysis->trace, analysis->symbols, with_lines);
 	return CLI_OK;
@@ -152,14 +152,14 @@ void analysis_close(struct analysis *analysis)
 	free(analysis->path);
 }
 
-static double seconds(int64_t from_ns, int64_t to_ns)
+static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
 	return (double)(to_ns - from_ns) / 1e9;
 }
 
 void analysis_tell_times(const struct analysis *analysis)
 {
-	int64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = now_ns();
+	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = moment_now_ns();
 	fprintf(stderr, "xheap: timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s\n", seconds(analysis->begin_ns, analysis->opened_ns),
 		analysis->index_path ? "index" : "matching", seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
 		seconds(analysis->matched_ns + symbols_ns, end_ns));

@@ -12,7 +12,7 @@ struct analysis {
 	char *index_path;            /**< of the index that the table was read from; NULL: it was built */
 	struct symbols *symbols;
 	struct heap_names *names;
-	int64_t begin_ns, opened_ns, matched_ns; /**< when it began, when the trace was open, when the table was there */
+	uint64_t begin_ns, opened_ns, matched_ns; /**< when it began, when the trace was open, when the table was there */
 };
 
 /** The table of a trace: from its index where there is one, else built; traces of XHEAP_INDEX_EVENTS events (a million) get an index then.

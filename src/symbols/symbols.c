@@ -3,11 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "os/moment.h"
 #include "symbols/image.h"
 #include "symbols/names.h"
 #include "symbols/sources.h"
@@ -48,15 +48,8 @@ struct symbols {
 	struct memo files;            /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
 	bool without_files;
-	int64_t spent_ns;
+	uint64_t spent_ns;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /** Where the text made of `key` is or goes; NULL there: to be made. */
 static const char **memo_find(struct memo *memo, const char *key)
@@ -164,10 +157,10 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	if (id == symbols->image_count) {
 		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
 		/* Counted when it is there: it may be given up in its middle. */
-		int64_t begin_ns = now_ns();
+		uint64_t begin_ns = moment_now_ns();
 		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
 		symbols->images[symbols->image_count++] = image;
-		symbols->spent_ns += now_ns() - begin_ns;
+		symbols->spent_ns += moment_now_ns() - begin_ns;
 	}
 	return symbols->images[id];
 }
@@ -262,16 +255,16 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 	if (added) {
 		*place = image->answer_count;
 		memory_grow(image->answers, image->answer_count, image->answer_capacity);
-		int64_t begin_ns = now_ns();
+		uint64_t begin_ns = moment_now_ns();
 		image->answers[image->answer_count++] = symbols_look_up(symbols, image, address);
-		symbols->spent_ns += now_ns() - begin_ns;
+		symbols->spent_ns += moment_now_ns() - begin_ns;
 	}
 	const struct answer *answer = &image->answers[*place];
 	*frames = answer->frames;
 	return answer->count;
 }
 
-int64_t symbols_spent_ns(const struct symbols *symbols)
+uint64_t symbols_spent_ns(const struct symbols *symbols)
 {
 	return symbols->spent_ns;
 }

@@ -42,7 +42,7 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames);
 
 /** How long looking up addresses has taken so far, opening files included. */
-int64_t symbols_spent_ns(const struct symbols *symbols);
+uint64_t symbols_spent_ns(const struct symbols *symbols);
 
 /** Whether there is debug information or a full symbol table for the image; the names that it exports do not count. */
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size);
