@@ -300,7 +300,8 @@ struct region_buffer {
 	uint32_t committed;           /**< bytes that hold whole records; release store */
 	uint32_t sequence;            /**< within the slot; side buffers have the top bit set */
 	uint32_t process, serial;     /**< owner when it was claimed */
-	uint64_t reserved[5];
+	uint64_t taken;               /**< the logger's, for one after it: sequence << 32 | how many of its events are in the trace; 0: not told */
+	uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct region_buffer) == 64, "layout");
 

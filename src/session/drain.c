@@ -52,6 +52,8 @@ struct stream {
 	bool has_sequence;
 	uint32_t sequence;            /* of the last buffer taken */
 	uint32_t open_sequence, open_committed; /* of the buffer that is being filled: so much of it was taken */
+	uint32_t open_index;          /* likewise */
+	uint64_t open_taken;          /* likewise: what is to be noted in it when it can be read from the file; 0: nothing */
 	uint32_t written_events;      /* while a buffer is taken: so many of its events are in the trace already */
 	struct owner owner;
 	struct writer_events *events; /* not written yet; NULL: none */
@@ -81,6 +83,7 @@ struct drain_region {
 	struct stream *stream[2];     /* by slot; [1] are the sides; they move when there are more slots */
 	struct gap *gap;
 	bool has_new_gaps;            /* of any slot: put into the trace, not yet marked so in the slot */
+	bool has_new_parts;           /* of any stream: likewise of the buffer that is being filled */
 	uint8_t *is_taken;            /* by buffer */
 	uint32_t *next_held;          /* by buffer: the next of its list */
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
@@ -224,6 +227,7 @@ static void buffer_release(struct drain_region *region, uint32_t index)
 {
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
+	region_buffer(region->region, index)->taken = 0;
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
 	__atomic_store_n(&region_buffer(region->region, index)->state, BUFFER_FREE, __ATOMIC_RELEASE);
 }
@@ -243,15 +247,34 @@ static void gap_settle(struct gap *gap, struct region_slot *slot)
 	slot->taken_stacks = gap->stacks;
 }
 
+/* Likewise. The trace says so, too, but where it drops what is old, that may be gone when the logger is. */
+static void part_settle(const struct drain_region *region, struct stream *stream)
+{
+	struct region_buffer *head = region_buffer(region->region, stream->open_index);
+	if (stream->open_taken && (head->sequence & ~SIDE) == stream->open_taken >> 32)
+		head->taken = stream->open_taken;
+	stream->open_taken = 0;
+}
+
+static void parts_settle(struct drain_region *region)
+{
+	for (uint32_t i = 0; region->has_new_parts && i < region->slot_count; i++)
+		for (int side = 0; side < 2; side++)
+			part_settle(region, &region->stream[side][i]);
+	region->has_new_parts = false;
+}
+
 /* What was written can be read from the file when this returns: only then the region need not keep it. */
 static void settle(struct drain_region *region)
 {
-	if (region->written == NONE && !region->has_new_gaps)
+	if (region->written == NONE && !region->has_new_gaps && !region->has_new_parts)
 		return;
 	struct diag *diag = &region->diag;
 	int error = writer_flush(region->drain->writer, diag);
 	if (error && !region->error)
 		region->error = error;
+	if (!error)
+		parts_settle(region);
 	while (region->written != NONE) {
 		uint32_t index = region->written;
 		region->written = region->next_held[index];
@@ -439,11 +462,19 @@ static bool stream_knows(const struct drain_region *region, const struct stream 
 	return region->known && stream->has_sequence && (int32_t)((sequence - stream->sequence) << 1) <= 0;
 }
 
+/* How many events of the buffer the trace has, also where it has dropped them since. */
+static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index, uint32_t sequence)
+{
+	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
+	uint64_t taken = region->known ? region_buffer(region->region, index)->taken : 0;
+	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
+}
+
 /* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows which the trace has. */
-static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t bytes, uint32_t sequence)
+static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes, uint32_t sequence)
 {
 	struct drain *drain = region->drain;
-	stream->written_events = writer_last_part(drain->writer, region->region->id, stream->key, sequence);
+	stream->written_events = events_taken(region, stream, index, sequence);
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
 	return (struct decode){.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
@@ -469,7 +500,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	}
 	/* Nothing of the target's is read twice. */
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
-	struct decode decode = copy_decode(region, stream, committed, sequence);
+	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	if (!stream_decode(region, stream, &decode, sequence))
 		decode.damage = "no memory";
 	if (decode.damage)
@@ -497,15 +528,19 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
-	struct decode decode = copy_decode(region, stream, committed, sequence);
+	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
 	uint32_t later = 0;
 	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++)
 		events->count--;
-	if (is_decoded && events && events->count > 0)
+	if (is_decoded && events && events->count > 0) {
 		stream_write(region, stream, sequence, decode.event_count - later);
+		stream->open_index = index;
+		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | (decode.event_count - later);
+		region->has_new_parts = true;
+	}
 	drain->past.truncated += decode.truncated_count;
 	region->own.truncated += decode.truncated_count;
 	stream->open_sequence = sequence;
