@@ -947,7 +947,7 @@ static int write_rows(struct writer *writer, struct diag *diag)
 	return flush_out(writer, false);
 }
 
-/* A block that is too large for an empty file is one that is lost; others may find room. */
+/* A block that is too large for an empty file is not written; others may find room. */
 static int put_turned(struct writer *writer, const struct writer_events *events, struct format_events *made, struct diag *diag)
 {
 	int error = turn(writer, diag);
@@ -986,6 +986,21 @@ static int write_block(struct writer *writer, const struct writer_events *events
 	return error;
 }
 
+/* What is too large for an empty file is written as two. Which buffers it completes, the second one says. */
+static int write_halves(struct writer *writer, const struct writer_events *events, struct diag *diag)
+{
+	struct writer_events first = *events, second = *events;
+	first.count /= 2;
+	first.first_sequence = 1;
+	first.last_sequence = first.part_sequence = first.part_events = 0;
+	second.count -= first.count;
+#define X(column) second.column += first.count;
+	EVENT_COLUMNS(X)
+#undef X
+	int error = writer_write_events(writer, &first, diag), second_error = writer_write_events(writer, &second, diag);
+	return second_error ? second_error : error;
+}
+
 int writer_write_events(struct writer *writer, const struct writer_events *events, struct diag *diag)
 {
 	if (!events->count)
@@ -993,6 +1008,8 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!events_are_valid(writer, events))
 		return diag_fail(diag, EINVAL, "events that refer to what is not there");
 	int error = writer->error ? writer->error : write_block(writer, events, diag);
+	if (error == -EFBIG && !writer->error && events->count > 1)
+		return write_halves(writer, events, diag);
 	if (!error)
 		error = sequence_note(writer, events->region, events->slot, events->first_sequence, events->last_sequence,
 				      events->part_sequence, events->part_events);

@@ -787,6 +787,34 @@ static void test_pieces(void **state)
 		unlink(names[piece]);
 }
 
+/* A block that is too large for any piece is spread over several. */
+static void test_large_block(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct pieces pieces = {0};
+	const uint64_t limit = 64 << 10;
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
+	struct rows rows = add_rows(writer, 10);
+	write_numbered(writer, &rows, 0, 10);
+	write_numbered(writer, &rows, 1, 50000);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), 1);
+	assert_int_equal(writer_unwritten_events(writer), 0);
+	assert_int_equal(writer_turn(writer, false, &diag), 0);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	assert_true(pieces.count > 3 && pieces.events == 50010);
+	for (uint32_t piece = 0; piece <= pieces.count; piece++) {
+		char name[96];
+		struct trace *trace;
+		snprintf(name, sizeof(name), piece ? "%s.%u" : "%s", path, piece);
+		assert_int_equal(trace_open(&trace, name, &diag), 0);
+		assert_true(trace_dictionary(trace)->is_complete && trace_dictionary(trace)->size_bytes <= limit);
+		trace_close(trace);
+		if (piece)
+			unlink(name);
+	}
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/xheap-test-trace.%d", (int)getpid());
@@ -804,6 +832,7 @@ int main(void)
 		cmocka_unit_test(test_circular),
 		cmocka_unit_test(test_circular_torn),
 		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_large_block),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
