@@ -2,7 +2,10 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
+
+enum { COPY_CHUNK = 1 << 24 };
 
 bool file_write(int fd, const void *data, size_t size, uint64_t offset)
 {
@@ -34,4 +37,12 @@ size_t file_read(int fd, void *data, size_t size, uint64_t offset)
 		got += (size_t)part;
 	}
 	return got;
+}
+
+bool file_copy(int to, int from)
+{
+	ssize_t moved = 1;
+	while (moved > 0 || (moved < 0 && errno == EINTR))
+		moved = sendfile(to, from, NULL, COPY_CHUNK);
+	return moved == 0;
 }

@@ -13,4 +13,7 @@ bool file_write(int fd, const void *data, size_t size, uint64_t offset);
 /** Read up to `size` bytes from the offset on; how many there were. */
 size_t file_read(int fd, void *data, size_t size, uint64_t offset);
 
+/** Write all that can be read from `from` on to `to`. False with errno. */
+bool file_copy(int to, int from);
+
 #endif

@@ -103,7 +103,7 @@ static void handle_flush(struct logger *logger, int socket, bool is_look)
 	}
 	logger_settle_clock(logger, true);
 	int error = logger_drain_all(logger, &diag);
-	done(socket, error, error ? diag.text : store_path(logger->store));
+	done(socket, error, error ? diag.text : is_look ? store_look(logger->store) : store_path(logger->store));
 }
 
 static uint32_t buffers_free(const struct region *region)

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "os/proc.h"
 #include "session/clock.h"
 #include "session/directory.h"
@@ -19,7 +19,7 @@
 #include "session/options.h"
 #include "session/store.h"
 
-enum { TEXT_MAX = 64 * 1024, COPY_CHUNK = 1 << 24 };
+enum { TEXT_MAX = 64 * 1024 };
 
 /* ---- texts of lines "name=value" ---- */
 
@@ -170,12 +170,8 @@ static int copy_open(const char *from, const char *to, int *in, int *out, struct
 static int copy_file(const char *from, const char *to, struct diag *diag)
 {
 	int in = -1, out = -1, error = copy_open(from, to, &in, &out, diag);
-	ssize_t moved = 1;
-	while (!error && out >= 0 && moved > 0) {
-		moved = sendfile(out, in, NULL, COPY_CHUNK);
-		if (moved < 0 && errno != EINTR)
-			error = diag_errno(diag, "cannot copy %s to %s", from, to);
-	}
+	if (!error && out >= 0 && !file_copy(out, in))
+		error = diag_errno(diag, "cannot copy %s to %s", from, to);
 	if (in >= 0)
 		close(in);
 	if (out >= 0 && close(out) != 0 && !error)

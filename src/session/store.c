@@ -13,11 +13,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "session/clock.h"
 #include "trace/merge.h"
 
-enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32 };
+enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20 };
 #define PIECE_NAME "piece."
 #define LOOK_NAME "look.xht"
 
@@ -230,6 +231,32 @@ void store_free(struct store *store)
 
 const char *store_path(const struct store *store)
 {
+	return store->path;
+}
+
+/* A file that stays as it is. Who looks at one before keeps it. */
+static bool copy_for_look(const struct store *store)
+{
+	int from = open(store->path, O_RDONLY | O_CLOEXEC);
+	bool is_copied = false;
+	if (from < 0)
+		return false;
+	unlink(store->look_path);
+	int to = open(store->look_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (to >= 0) {
+		is_copied = file_copy(to, from);
+		close(to);
+	}
+	close(from);
+	if (!is_copied)
+		unlink(store->look_path);
+	return is_copied;
+}
+
+const char *store_look(const struct store *store)
+{
+	if (store->options->file_mode == SESSION_FILE_CIRCULAR && writer_size_bytes(store->writer) <= LOOK_BYTES_MAX && copy_for_look(store))
+		return store->look_path;
 	return store->path;
 }
 

@@ -30,6 +30,9 @@ void store_free(struct store *store);
 /** The file that is written, or was written out last; "" when nothing was. */
 const char *store_path(const struct store *store);
 
+/** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy in the session's directory. */
+const char *store_look(const struct store *store);
+
 /** Where a recovery puts what is in memory. */
 const char *store_next_path(const struct store *store);
 

@@ -292,6 +292,9 @@ def circular(name):
         # It is written on while it is read; what is read late may be gone by then.
         run = subprocess.run([XHEAP, "info", "r.xht", "-format", "json"], stdout=subprocess.PIPE, text=True)
         expect(run.returncode == 0, "a circular file cannot be read while it is written")
+        for _ in range(3):
+            totals = read("heap", "-session", name, "-totals", "-format", "json")["totals"]
+            expect(totals["total_count"] > 1000, f"a look at a circular file: {totals}")
     program.end()
     last = program.done()
     xheap("stop", name)
