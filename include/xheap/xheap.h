@@ -172,7 +172,7 @@ typedef struct xheap_update {
 
 void xheap_update_init(xheap_update *update, size_t size);
 
-/** Change the session. All processes are added, or nothing is done. At most 256 at once. */
+/** Change the session: all of it, or nothing. When a process cannot be let go of, those that were are attached to again. At most 256 at once. */
 int xheap_session_update(xheap_session *session, const xheap_update *update, xheap_error *error);
 
 /** Record these processes, too: all of them, or none. Let go of them: they run on. */

@@ -15,6 +15,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -649,7 +650,7 @@ static void crowd_clear(struct crowd *crowd, int memory, const struct inject *in
 	crowd_unmap(crowd, inject);
 }
 
-int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
+static int detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
 	*pause = (struct inject_pause){0};
@@ -678,4 +679,30 @@ int inject_detach(const struct inject *inject, const struct inject *own, pid_t p
 	free(mappings.items);
 	close(memory);
 	return error;
+}
+
+struct detaching {
+	const struct inject *inject, *own;
+	pid_t pid;
+	struct inject_pause *pause;
+	struct diag *diag;
+	int error;
+};
+
+static void *detach_run(void *argument)
+{
+	struct detaching *detaching = argument;
+	detaching->error = detach(detaching->inject, detaching->own, detaching->pid, detaching->pause, detaching->diag);
+	return NULL;
+}
+
+/* Who does not stop cannot be let go of, and would stand for ever when it does: the kernel lets go of it when the thread that traces it ends. */
+int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
+{
+	struct detaching detaching = {inject, own, pid, pause, diag, 0};
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, detach_run, &detaching) != 0)
+		return diag_fail(diag, EAGAIN, "no thread to let go of process %d with", (int)pid);
+	pthread_join(thread, NULL);
+	return detaching.error;
 }

@@ -57,16 +57,17 @@ static void handle_attach(struct logger *logger, int socket, pid_t pid)
 	}
 }
 
-static void handle_detach(struct logger *logger, int socket, pid_t pid)
+static void handle_detach(struct logger *logger, int socket, pid_t pid, bool is_trial)
 {
 	char text[100];
+	struct diag diag = {""};
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
 		uint32_t index = logger_member_of_pid(target, pid);
 		if (index == UINT32_MAX)
 			continue;
-		logger_detach_member(logger, target, index);
-		done(socket, 0, "");
+		int error = is_trial ? 0 : logger_detach_member(logger, target, index, &diag);
+		done(socket, error, diag.text);
 		return;
 	}
 	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
@@ -196,7 +197,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 	switch (message->kind) {
 	case CONTROL_LAUNCH: handle_launch(logger, socket, message); break;
 	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
-	case CONTROL_DETACH: handle_detach(logger, socket, message->pid); break;
+	case CONTROL_DETACH: handle_detach(logger, socket, message->pid, message->value); break;
 	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
 	case CONTROL_FLUSH: handle_flush(logger, socket, message->value); break;
 	case CONTROL_QUERY: handle_query(logger, socket); break;

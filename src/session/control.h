@@ -14,7 +14,7 @@ enum control_kind {
 	CONTROL_ATTACH,       /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
 	CONTROL_READY,        /**< to it: that were all; it ends when they have */
 	CONTROL_STOP,         /**< to it: let go of all, and end */
-	CONTROL_DETACH,       /**< to it: let go of pid; answered by CONTROL_DONE */
+	CONTROL_DETACH,       /**< to it: let go of pid, if value is 1 only tell whether it is recorded; answered by CONTROL_DONE */
 	CONTROL_OPTIONS,      /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
 	CONTROL_FLUSH,        /**< to it: write what there is, if value is 1 only for a look; answered by CONTROL_DONE, text is where it can be read */
 	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image, CONTROL_DONE */

@@ -131,8 +131,14 @@ void controller_state_fini(struct controller_state *state)
 
 /* ---- changing it ---- */
 
-/* Every one that was asked for is answered. */
-int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_come)
+{
+	for (unsigned i = 0; i < count; i++)
+		has_come[i] |= pids[i] == pid;
+}
+
+/* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
+static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come, const struct controller_ear *ear, struct diag *diag)
 {
 	struct control_message message;
 	int error = 0, refused = 0;
@@ -144,17 +150,31 @@ int controller_attach(int socket, const pid_t *pids, unsigned count, const struc
 			continue;
 		answered++;
 		tell_ear(ear, message.value ? CONTROLLER_REFUSED : CONTROLLER_ATTACHED, message.text);
+		if (!message.value)
+			note_come(pids, count, message.pid, has_come);
 		if (message.value && !refused)
 			refused = done(&message, diag);
 	}
 	return refused ? refused : error;
 }
 
-static int detach_all(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+{
+	bool has_come[CONTROLLER_PIDS_MAX] = {false};
+	if (count > CONTROLLER_PIDS_MAX)
+		return diag_fail(diag, E2BIG, "more than %d processes to record at once", CONTROLLER_PIDS_MAX);
+	return attach_all(socket, pids, count, has_come, ear, diag);
+}
+
+enum detach { DETACH, DETACH_TRIAL };
+
+/* *gone: so many were let go of before one was not. */
+static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach how, unsigned *gone, const struct controller_ear *ear,
+		      struct diag *diag)
 {
 	int error = 0;
-	for (unsigned i = 0; i < count && !error; i++)
-		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = pids[i]}, ear, diag);
+	for (*gone = 0; *gone < count && !error; *gone += !error)
+		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = pids[*gone], .value = how == DETACH_TRIAL}, ear, diag);
 	return error;
 }
 
@@ -194,14 +214,34 @@ int controller_update_set(struct controller_update *update, const struct control
 	return 0;
 }
 
+/* What an update that failed has done: those that went come back, with a hole in what is known of them; those that came go again. */
+static void take_back(int socket, const struct controller_update *update, const bool *has_come, unsigned gone, const struct controller_ear *ear)
+{
+	struct diag diag = {""};
+	char text[sizeof(diag.text) + 100];
+	unsigned again;
+	if (controller_attach(socket, update->removed, gone, ear, &diag)) {
+		snprintf(text, sizeof(text), "not all that were let go of could be attached to again: %s", diag.text);
+		tell_ear(ear, CONTROLLER_NOTE, text);
+	}
+	for (unsigned i = 0; i < update->added_count; i++)
+		if (has_come[i])
+			detach_all(socket, &update->added[i], 1, DETACH, &again, ear, &diag);
+}
+
 int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear, struct diag *diag)
 {
-	int error = controller_attach(socket, update->added, update->added_count, ear, diag);
-	/* Those that came go again. */
-	for (unsigned i = 0; error && i < update->added_count; i++)
-		detach_all(socket, &update->added[i], 1, ear, &(struct diag){""});
+	unsigned gone = 0;
+	bool has_come[CONTROLLER_PIDS_MAX] = {false};
+	int error = detach_all(socket, update->removed, update->removed_count, DETACH_TRIAL, &gone, ear, diag);
+	if (error)
+		return error;
+	gone = 0;
+	error = attach_all(socket, update->added, update->added_count, has_come, ear, diag);
 	if (!error)
-		error = detach_all(socket, update->removed, update->removed_count, ear, diag);
+		error = detach_all(socket, update->removed, update->removed_count, DETACH, &gone, ear, diag);
+	if (error)
+		take_back(socket, update, has_come, gone, ear);
 	if (!error && update->has_options)
 		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_OPTIONS, .state = {
 			.options = update->options, .wait_limit_ms = update->wait_limit_ms}}, ear, diag);

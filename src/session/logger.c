@@ -808,7 +808,7 @@ uint64_t logger_cpu(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
-void logger_detach_member(struct logger *logger, struct target *target, uint32_t index)
+int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
 {
 	struct member *member = &target->member[index];
 	char command[512], text[900];
@@ -817,7 +817,9 @@ void logger_detach_member(struct logger *logger, struct target *target, uint32_t
 	proc_command(member->pid, command, sizeof(command));
 	int error = member->pid ? inject_detach(&target->inject, member->inject, member->pid, &pause, &diag) : -ESRCH;
 	if (error && member_has_ended(member))
-		return;
+		return 0;
+	if (error && diag_or_null)
+		return diag_fail(diag_or_null, -error, "%s", diag.text);
 	if (error)
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
@@ -829,6 +831,7 @@ void logger_detach_member(struct logger *logger, struct target *target, uint32_t
 	target->is_let_go = target->alive == 0;
 	if (target->is_let_go)
 		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+	return 0;
 }
 
 static void detach_all(struct logger *logger)
@@ -838,7 +841,7 @@ static void detach_all(struct logger *logger)
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
-				logger_detach_member(logger, target, i);
+				logger_detach_member(logger, target, i, NULL);
 		members_check(logger, target, moment_now_ns());
 		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
 	}

@@ -104,8 +104,8 @@ void logger_find_members(const struct logger *logger, struct target *target);
 /** The place of the living process among the target's, or UINT32_MAX. */
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 
-/** Let go of a process; controllers are told how that went. */
-void logger_detach_member(struct logger *logger, struct target *target, uint32_t index);
+/** Let go of a process; controllers are told how that went. Where it cannot be: 0 after a note, or, if `diag` is given, a negative errno, and it goes on. */
+int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
 
 /** Be done with targets that were let go of. */
 void logger_remove_let_go(struct logger *logger);

@@ -74,6 +74,26 @@ def main():
     xheap("update", name, "--add-pid", one.pid)
     xheap("update", name, "--remove-pid", three.pid)
     expect(pids(name) == {one.pid, two.pid}, f"{pids(name)}")
+    # One that cannot be let go of: who was before it comes back, who was added goes.
+    stiff, four = target("vfork"), target("count")
+    xheap("update", name, "--add-pid", stiff.pid)
+    everybody = {one.pid, two.pid, stiff.pid}
+    said = xheap("update", name, "--remove-pid", f"{one.pid},{os.getpid()}", "--add-pid", four.pid, status=2)
+    expect("not recorded" in said and pids(name) == everybody, f"not all or nothing: {said}{pids(name)}")
+    said = xheap("update", name, "--add-pid", f"{one.pid},4194303", status=2)
+    expect(pids(name) == everybody, f"who was there before went with who did not come: {said}{pids(name)}")
+    stiff.stdin.write("x")
+    stiff.stdin.flush()
+    time.sleep(0.2)
+    said = xheap("update", name, "--remove-pid", f"{one.pid},{stiff.pid}", "--add-pid", four.pid, "--on-full", "drop", status=2)
+    expect("did not stop" in said, f"why not is not told: {said}")
+    expect(pids(name) == everybody and query(name)["on_full"] == "wait", f"not all or nothing: {pids(name)}")
+    before = {row["pid"]: row["events"] for row in query(name)["targets"]}
+    time.sleep(0.3)
+    after = {row["pid"]: row["events"] for row in query(name)["targets"]}
+    expect(all(after[pid] > before[pid] for pid in everybody), f"not all go on: {before} {after}")
+    end(stiff)
+    end(four)
     # A process is in one session at most.
     said = xheap("start", name + "b", "-o", "b.xht", "-p", one.pid, status=2)
     expect(name in said, f"the other session is not named: {said}")

@@ -5,6 +5,7 @@
  *   blocked   a thread in each of the calls that a stop may interrupt; prints what each returned and after how long
  *   children  forks, the child executes this program as "short", and again, until told to stop
  *   loads     opens and closes libraries and allocates beneath them
+ *   vfork     as count, and for each byte of its standard input its first thread cannot be stopped for some seconds
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
  * It ends when its standard input does, and prints "bad N" with what it found wrong.
@@ -56,7 +57,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-enum { SECONDS = 2 };
+enum { SECONDS = 2, UNSTOPPABLE_SECONDS = 5 };
 static int epoll, ends[2], sockets[2], semaphore;
 
 static long call_epoll(void) { struct epoll_event event; return epoll_wait(epoll, &event, 1, SECONDS * 1000); }
@@ -139,12 +140,23 @@ static void seccomp_begin(int forbidden)
 		exit(2);
 }
 
+/* Who waits for a child of vfork() stops for nobody. */
+static void vfork_for_long(void)
+{
+	pid_t child = vfork();
+	if (child == 0) {
+		sleep(UNSTOPPABLE_SECONDS);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
 int main(int count, char **arguments)
 {
 	const char *kind = count > 1 ? arguments[1] : "";
 	unsigned thread_count = count > 2 ? (unsigned)atoi(arguments[2]) : 1;
 	pthread_t threads[256];
-	void *(*run)(void *) = !strcmp(kind, "count") || !strcmp(kind, "seccomp") ? count_calls : !strcmp(kind, "blocked") ? blocked_call
+	void *(*run)(void *) = !strcmp(kind, "count") || !strcmp(kind, "vfork") || !strcmp(kind, "seccomp") ? count_calls : !strcmp(kind, "blocked") ? blocked_call
 			     : !strcmp(kind, "children") ? children : !strcmp(kind, "loads") ? loads : NULL;
 	if (!strcmp(kind, "short")) {
 		free(malloc(4002));
@@ -158,7 +170,8 @@ int main(int count, char **arguments)
 		pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
-		;
+		if (!strcmp(kind, "vfork"))
+			vfork_for_long();
 	is_over = 1;
 	for (unsigned i = 0; run && i < thread_count; i++)
 		pthread_join(threads[i], NULL);
