@@ -8,7 +8,7 @@
  * - functions that an allocator exports under a prefix, wherever they are.
  * - what replaces a process or its rules (execve, prctl), of a C library; the loader's call of debuggers, of a loader.
  *
- * - the calls of xheap/heap.h, which notes tell.
+ * - the calls of xheap/heap.h, which notes tell, and requests to Valgrind, which their bytes tell.
  *
  * The names of one address are one target. Local symbols count in static programs only: elsewhere a local malloc is the
  * business of one source file. The loader of glibc has a malloc for its own start, which is no heap.
@@ -24,8 +24,9 @@
 #include "hook/displace.h"
 #include "hook/elf_file.h"
 #include "hook/names.h"
+#include "hook/requests.h"
 
-enum { FINDING_MAX = 512, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
+enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
 
 /* A symbol with a name of ours. */
 struct finding {
@@ -112,6 +113,16 @@ static void take_annotations(struct finder *finder)
 		if (address)
 			finder->finding[finder->count++] = (struct finding){.name = name, .address = address};
 	}
+}
+
+/* They are in no table: the code is looked through. */
+static void take_requests(struct finder *finder)
+{
+	static const struct hook_name name = {.name = "a request to Valgrind", .function = HOOK_REQUEST, .family = FAMILY_ANNOTATION};
+	uint64_t sites[REQUESTS_MAX];
+	uint32_t count = requests_find(&finder->elf, sites, REQUESTS_MAX, &finder->image->has_more_requests);
+	for (uint32_t i = 0; i < count && finder->count < FINDING_MAX; i++)
+		finder->finding[finder->count++] = (struct finding){.name = &name, .address = sites[i]};
 }
 
 static const struct finding *find(const struct finder *finder, uint8_t function, uint8_t family)
@@ -529,6 +540,7 @@ int hook_image_read(struct hook_image *image, const void *data, size_t size, boo
 		take_symbols(finder, &finder->dynamic, true);
 		take_symbols(finder, &finder->full, false);
 		take_annotations(finder);
+		take_requests(finder);
 		describe(finder);
 		keep_what_counts(finder);
 		error = look_at_code(finder, diag);

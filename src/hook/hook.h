@@ -17,7 +17,8 @@ enum { HOOK_PATCH_BYTES = 5, HOOK_DISPLACED_MAX = 24, HOOK_RELOCATED_MAX = 160, 
 
 /** What else than heap functions the recorder hooks. Values continue enum heap_function. */
 enum hook_extra { HOOK_LOADER = FUNCTION_COUNT /**< _dl_debug_state */, HOOK_EXECVE, HOOK_EXECVEAT, HOOK_PRCTL, HOOK_SYSCALL, HOOK_FEXECVE,
-		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_EXIT, HOOK_FUNCTION_COUNT };
+		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_EXIT, HOOK_REQUEST /**< no function: a place where Valgrind would be told something */,
+		  HOOK_FUNCTION_COUNT };
 
 /** A function to hook. Several names of one address are one target; the first name that decides the kind is kept. */
 struct hook_target {
@@ -47,6 +48,7 @@ struct hook_image {
 	bool defines_malloc;
 	bool is_loader;               /**< has _dl_debug_state and is an interpreter */
 	bool is_dynamic;              /**< has PT_INTERP or is a shared object that a loader loads */
+	bool has_more_requests;       /**< than there is room for */
 	bool has_symbols;             /**< .symtab or .dynsym with functions */
 	uint64_t usable_size;         /**< address of malloc_usable_size (or its allocator's alike) where one serves all; else 0 */
 	uint64_t loader_state;        /**< loader: address of the r_state word of _r_debug (symbol + 24); else 0 */

@@ -15,6 +15,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -497,6 +499,16 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 	return 0;
 }
 
+/* Valgrind translates what a program's code is when it comes to it, into memory that it plans by itself. */
+static bool is_run_by_valgrind(pid_t pid)
+{
+	char link[64], path[PATH_MAX];
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	ssize_t length = readlink(link, path, sizeof(path) - 1);
+	path[length > 0 ? length : 0] = 0;
+	return fnmatch("*/valgrind/*-linux", path, 0) == 0;
+}
+
 int inject_check(pid_t pid, struct diag *diag)
 {
 	char path[64];
@@ -515,6 +527,8 @@ int inject_check(pid_t pid, struct diag *diag)
 				 seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
 	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
+	if (is_run_by_valgrind(pid))
+		return diag_fail(diag, ENOTSUP, "process %d is run by Valgrind, which translates its code: it cannot be patched", (int)pid);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/requests.h"
 #include "inject/remote.h"
 #include "inject/stub.h"
 #include "inject/tables.h"
@@ -272,19 +273,54 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	return inject->text + recorder_symbol(name);
 }
 
-/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image. */
+/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image, also when it comes again. */
 static uint32_t entry_add(struct region *region, const struct region_entry *entry)
 {
-	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++)
-		if (region_entry(region, i)->function == entry->function && region_entry(region, i)->image == entry->image)
+	const char *path = region_image(region, entry->image)->path;
+	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
+		const struct region_entry *known = region_entry(region, i);
+		if (known->function == entry->function && !strcmp(known->name, entry->name) && !strcmp(region_image(region, known->image)->path, path))
 			return i;
+	}
 	return region_add_entry(region, entry);
+}
+
+/* An island's memory for the contexts of an image's requests, with their rows in the region; its address, 0 when there is no room. */
+static uint64_t requests_add(struct inject *inject, struct inject_island *island, const struct inject_image *image, const char *path)
+{
+	static const struct { uint16_t number; uint8_t function; const char *name; } rows[] = {
+#define X(number, name, function, heap, block, previous, size) {number, FUNCTION_##function, name},
+		HEAP_REQUESTS(X)
+#undef X
+	};
+	struct hook_context contexts[REQUEST_SPAN];
+	for (unsigned i = 0; i < REQUEST_SPAN; i++)
+		contexts[i] = (struct hook_context){.recorder = (struct recorder *)inject->recorder, .allocator_base = image->base,
+						    .heap_key = image->base | (uint64_t)HEAP_ALLOCATOR << RECORDER_HEAP_KEY_KIND};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hook_context *context = &contexts[rows[i].number - REQUEST_FIRST];
+		struct region_entry entry = {.address = image->base, .image = image->index, .function = rows[i].function};
+		snprintf(entry.name, sizeof(entry.name), "%s", rows[i].name);
+		uint32_t index = entry_add(inject->region, &entry);
+		if (index >= REGION_ENTRY_MAX) {
+			refuse(inject, rows[i].name, path, "too many functions");
+			return 0;
+		}
+		context->function = rows[i].function;
+		context->entry = (uint8_t)index;
+		context->call_entry = index + 1;
+	}
+	uint64_t at = island->next;
+	if (island->high - at < sizeof(contexts) + STUB_BYTES_MAX + REMOTE_GATE_BYTES || !remote_write(inject->memory, at, contexts, sizeof(contexts)))
+		return 0;
+	island->next += (sizeof(contexts) + 63) & ~63ul;
+	return at;
 }
 
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
-			 const struct inject_image *image, const char *path, uint64_t *originals)
+			 struct inject_image *image, const char *path, uint64_t *originals)
 {
 	uint64_t address = target->address + image->bias;
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
@@ -302,7 +338,11 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		refuse(inject, target->name, path, "its first bytes are not those of the file");
 		return;
 	}
-	struct stub stub = {.at = island->next, .target = target, .address = address};
+	if (target->function == HOOK_REQUEST && !image->requests)
+		image->requests = requests_add(inject, island, image, path);
+	if (target->function == HOOK_REQUEST && !image->requests)
+		return;
+	struct stub stub = {.at = island->next, .target = target, .address = address, .requests = image->requests};
 	stub.context.recorder = (struct recorder *)inject->recorder;
 	stub.context.function = target->function;
 	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
@@ -343,7 +383,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		inject->has_allocator = true;
 }
 
-static void patch_image(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, const char *path, bool is_main)
+static void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path, bool is_main)
 {
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals)
@@ -351,6 +391,8 @@ static void patch_image(struct inject *inject, const struct hook_image *hooks, c
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
 	tell_internal_calls(inject, hooks, image, is_main);
+	if (hooks->has_more_requests)
+		refuse(inject, "some requests to Valgrind", path, "there are too many");
 	/* Those that others fall back on first. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)

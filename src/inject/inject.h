@@ -25,6 +25,7 @@ struct inject_island { uint64_t low, next, high; };
 struct inject_image {
 	uint64_t base, end, bias, inode;
 	uint32_t index;               /**< in the region */
+	uint64_t requests;            /**< contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other;    /**< it defines malloc: glibc's, another one */
 	bool is_seen;                 /**< used while comparing with the maps */
 };

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/requests.h"
+
 static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[FUNCTION_MALLOC] = "hook_malloc",
 	[FUNCTION_CALLOC] = "hook_calloc",
@@ -47,6 +49,7 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[HOOK_FIND_OBJECT] = "hook_find_object",
 	[HOOK_ITERATE_PHDR] = "hook_iterate_phdr",
 	[HOOK_EXIT] = "hook_exit",
+	[HOOK_REQUEST] = "hook_request",
 };
 
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
@@ -145,11 +148,64 @@ static void put_hook_code(struct output *output, const struct stub *stub)
 	put(output, "\xff\xe0", 2);
 }
 
+/*
+ * A place within a function, where every register and what lies below the stack pointer are its own; but for the flags, which the instructions that
+ * make up the request change. The hook is called if the request is one of heaps, with a frame as if the place had called: its rbp and rip in
+ * the two words below the stack pointer, which are put back afterwards. What was there lies REQUEST_SAVED_BYTES below meanwhile.
+ */
+static void put_request_code(struct output *output, const struct stub *stub)
+{
+	static const unsigned char compare[] = {0x48, 0x81, 0x38}; /* cmpq $..., (%rax) */
+	static const unsigned char save[] = {
+		0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff,            /* lea -0x90(%rsp), %rsp */
+		0x50, 0x51, 0x52, 0x56, 0x57, 0x55,                        /* push %rax, %rcx, %rdx, %rsi, %rdi, %rbp */
+		0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53,            /* push %r8, %r9, %r10, %r11 */
+		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* push 0xd8(%rsp): the upper word */
+		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* push 0xd8(%rsp): the lower one */
+		0x48, 0x89, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00,            /* mov %rbp, 0xe0(%rsp) */
+		0x48, 0x8d, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00,            /* lea 0xe0(%rsp), %rbp */
+		0x48, 0x89, 0xc7,                                          /* mov %rax, %rdi */
+		0x48, 0x89, 0xea,                                          /* mov %rbp, %rdx */
+	};
+	static const unsigned char put_pc[] = {0x48, 0x89, 0x45, 0x08}; /* mov %rax, 8(%rbp) */
+	static const unsigned char call[] = {
+		0x48, 0x83, 0xe4, 0xf0,                                    /* and $-16, %rsp */
+		0xff, 0xd0,                                                /* call *%rax */
+		0x48, 0x8d, 0xa5, 0x20, 0xff, 0xff, 0xff,                  /* lea -0xe0(%rbp), %rsp */
+		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* pop 0xd8(%rsp) */
+		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* pop 0xd8(%rsp) */
+		0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58,            /* pop %r11, %r10, %r9, %r8 */
+		0x5d, 0x5f, 0x5e, 0x5a, 0x59, 0x58,                        /* pop %rbp, %rdi, %rsi, %rdx, %rcx, %rax */
+		0x48, 0x8d, 0xa4, 0x24, 0x90, 0x00, 0x00, 0x00,            /* lea 0x90(%rsp), %rsp */
+	};
+	enum { CONSTANT_BYTES = 10, COMPARE_BYTES = sizeof(compare) + 4, SKIP_BYTES = 6,
+	       CALL_BYTES = sizeof(save) + sizeof(put_pc) + 3 * CONSTANT_BYTES + sizeof(call) };
+	const uint32_t first = REQUEST_FIRST, last = REQUEST_LAST;
+	const int32_t past_both = COMPARE_BYTES + SKIP_BYTES + CALL_BYTES, past_call = CALL_BYTES;
+	put(output, compare, sizeof(compare));
+	put(output, &first, sizeof(first));
+	put(output, "\x0f\x82", 2); /* jb */
+	put(output, &past_both, sizeof(past_both));
+	put(output, compare, sizeof(compare));
+	put(output, &last, sizeof(last));
+	put(output, "\x0f\x87", 2); /* ja */
+	put(output, &past_call, sizeof(past_call));
+	put(output, save, sizeof(save));
+	put_constant(output, 0x48, 0xb8, stub->address + stub->target->displaced);
+	put(output, put_pc, sizeof(put_pc));
+	put_constant(output, 0x48, 0xbe, stub->requests);
+	put_constant(output, 0x48, 0xb8, stub->hook);
+	put(output, call, sizeof(call));
+}
+
 int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 {
-	struct output output = {code, (sizeof(struct hook_context) + 15) & ~15ul};
+	bool is_request = stub->target->function == HOOK_REQUEST;
+	struct output output = {code, is_request ? 0 : (sizeof(struct hook_context) + 15) & ~15ul};
 	stub->entry_at = stub->at + output.size;
-	if (stub->hook)
+	if (is_request)
+		put_request_code(&output, stub);
+	else if (stub->hook)
 		put_hook_code(&output, stub);
 	else
 		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning, stub->region_address);
@@ -160,6 +216,7 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 		return size;
 	if (output.size + (size_t)size > STUB_BYTES_MAX)
 		return diag_fail(diag, ENOSPC, "its moved instructions are too long");
-	memcpy(code, &stub->context, sizeof(stub->context));
+	if (!is_request)
+		memcpy(code, &stub->context, sizeof(stub->context));
 	return (int)output.size + size;
 }

@@ -18,7 +18,8 @@ struct stub {
 	uint64_t hook;                /**< of the hook; 0 for what only sets a flag */
 	uint64_t region_address;      /**< of the region's header, where a beginning of seccomp is marked */
 	const struct hook_target *target;
-	struct hook_context context;  /**< filled but for original */
+	struct hook_context context;  /**< filled but for original; none of a request, which has requests */
+	uint64_t requests;            /**< of a request: where the contexts of its image's are, struct hook_context[REQUEST_SPAN] */
 	uint64_t entry_at;            /**< out: where the patched entry jumps to */
 	int16_t offsets[HOOK_DISPLACED_MAX]; /**< out: from context.original, of the moved instruction that began at displaced byte i, or -1 */
 };

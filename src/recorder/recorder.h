@@ -42,7 +42,8 @@ enum {
 	RECORDER_HEAP_KEY_CURRENT = 56, RECORDER_HEAP_KEY_NAME = 48,
 	RECORDER_HEAP_TABLE = 4 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
-	RECORDER_ISLAND_BYTES = 128 * 1024
+	RECORDER_ISLAND_BYTES = 128 * 1024,
+	REQUEST_SAVED_BYTES = 0xe0      /**< below the frame of a request, its place's own two words */
 };
 
 /** How a block tells its usable size and its heap. */

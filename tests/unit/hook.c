@@ -261,6 +261,37 @@ static void notes_tell_of_annotations(void **state)
 	hook_image_fini(&image);
 }
 
+static void requests_to_valgrind_are_found(void **state)
+{
+	(void)state;
+	/* Of those that are told apart by what is written before, one that may be any, bytes that are no instructions, and bytes within one. */
+	static const char source[] =
+		"#define WORD(text) \"rolq $3, %rdi\\nrolq $13, %rdi\\nrolq $61, %rdi\\nrolq $51, %rdi\\n\" text\n"
+		"#define REQUEST WORD(\"xchgq %rbx, %rbx\\n\")\n"
+		"#define FUNCTION(body) \".cfi_startproc\\n\" body \"ret\\n.cfi_endproc\\n\"\n"
+		"#define STORE(number) \"movq $\" #number \", -64(%rsp)\\n\"\n"
+		"__asm__(\".text\\n.balign 64\\n\"\n"
+		"FUNCTION(\".globl first\\nfirst:\" REQUEST)\n"
+		"FUNCTION(STORE(0x1001) \"other:\" REQUEST STORE(0x1305) STORE(0x1001) \".globl second\\nsecond:\" REQUEST STORE(0x4d430001) \"tool:\" REQUEST)\n"
+		"FUNCTION(\"not_exchanged:\" WORD(\"xchgq %rcx, %rcx\\n\"))\n"
+		"FUNCTION(\"within: .byte 0x48, 0xb8\\n\" REQUEST));\n"
+		"int main(void) { return 0; }\n";
+	struct hook_image image;
+	char path[5000];
+	snprintf(path, sizeof(path), "%s/requests", directory);
+	assert_true(compile("cc", "-O1", source, path));
+	assert_true(image_read(&image, path, true));
+	assert_int_equal(image.target_count, 2);
+	assert_false(image.has_more_requests);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(image.targets[i].function, HOOK_REQUEST);
+		assert_int_equal(image.targets[i].displaced, 8);
+	}
+	/* The first request and its return; what asks, a store and a request; two stores. */
+	assert_int_equal(image.targets[1].address - image.targets[0].address, 19 + 1 + 9 + 19 + 9 + 9);
+	hook_image_fini(&image);
+}
+
 static void static_programs_have_their_allocator_within(void **state)
 {
 	(void)state;
@@ -1113,7 +1144,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(frees_of_a_threads_cache_are_silent),
 		cmocka_unit_test(cut_and_damaged_files_are_survived),
 		cmocka_unit_test(executables_are_inspected),
-		cmocka_unit_test(notes_tell_of_annotations), cmocka_unit_test(static_executables_are_inspected),
+		cmocka_unit_test(notes_tell_of_annotations), cmocka_unit_test(requests_to_valgrind_are_found),
+		cmocka_unit_test(static_executables_are_inspected),
 		cmocka_unit_test(setuid_programs_are_refused),
 	};
 	return cmocka_run_group_tests(tests, directory_make, directory_remove);
