@@ -222,7 +222,8 @@ def stranger():
     folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-stranger.")
     os.chmod(folder, 0o777)
     shutil.copy(XHEAP, os.path.join(folder, "xheap"))
-    them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True,
+            "env": dict(os.environ, XDG_RUNTIME_DIR="")}
     for words in (["query", name], ["stop", name], ["flush", name], ["update", name, "--add-pid", str(os.getpid())], ["launch", name, "true"], ["heap", "-session", name]):
         run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=60, **them)
         expect(run.returncode == 2, f"{words} of another user: {run.returncode} {run.stdout}")
