@@ -37,32 +37,23 @@ static void note_bounds(struct api_filter *filter, const char *name, struct heap
 	note_add(filter, name, text);
 }
 
-static void note_words(struct api_filter *filter, const char *name, const char *const *words, size_t count)
+/* Of words, or else of numbers. */
+static void note_list(struct api_filter *filter, const char *name, const char *const *words, const uint32_t *numbers, size_t count)
 {
 	char *text = NULL;
 	size_t size;
-	FILE *out = count ? open_memstream(&text, &size) : NULL;
 	if (!count)
 		return;
+	FILE *out = open_memstream(&text, &size);
 	if (!out)
 		memory_exhausted(0);
-	for (size_t i = 0; i < count; i++)
-		fprintf(out, "%s%s", i ? " " : "", words[i]);
-	fclose(out);
-	note_add(filter, name, text);
-}
-
-static void note_numbers(struct api_filter *filter, const char *name, const uint32_t *numbers, size_t count)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = count ? open_memstream(&text, &size) : NULL;
-	if (!count)
-		return;
-	if (!out)
-		memory_exhausted(0);
-	for (size_t i = 0; i < count; i++)
-		fprintf(out, "%s%" PRIu32, i ? " " : "", numbers[i]);
+	for (size_t i = 0; i < count; i++) {
+		fputs(i ? " " : "", out);
+		if (words)
+			fputs(words[i], out);
+		else
+			fprintf(out, "%" PRIu32, numbers[i]);
+	}
 	fclose(out);
 	note_add(filter, name, text);
 }
@@ -129,9 +120,9 @@ static int take(struct api_filter *filter, const xheap_filter *given, struct dia
 		made->heaps[made->heap_count] = (char *)given->heaps[made->heap_count];
 	note_bounds(filter, "size", made->size_bytes);
 	note_bounds(filter, "lifetime", made->lifetime_ns);
-	note_numbers(filter, "pids", made->pids, made->pid_count);
-	note_numbers(filter, "threads", made->tids, made->tid_count);
-	note_words(filter, "heap", given->heaps, given->heap_count);
+	note_list(filter, "pids", NULL, made->pids, made->pid_count);
+	note_list(filter, "threads", NULL, made->tids, made->tid_count);
+	note_list(filter, "heap", given->heaps, NULL, given->heap_count);
 	note_window(filter);
 	if (made->is_closed)
 		note_add(filter, "closed", action_copy(""));
@@ -141,8 +132,8 @@ static int take(struct api_filter *filter, const xheap_filter *given, struct dia
 				     "xheap_filter, require_free_frames", diag);
 	if (error)
 		return error;
-	note_words(filter, "requireFrames", given->require_frames, given->require_frame_count);
-	note_words(filter, "requireFreeFrames", given->require_free_frames, given->require_free_frame_count);
+	note_list(filter, "requireFrames", given->require_frames, NULL, given->require_frame_count);
+	note_list(filter, "requireFreeFrames", given->require_free_frames, NULL, given->require_free_frame_count);
 	return 0;
 }
 
