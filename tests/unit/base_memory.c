@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -99,6 +101,21 @@ static void threads_take_no_signals(void **state)
 	assert_false(sigismember(&own, SIGTERM));
 }
 
+static void a_table_is_zeroed_of_any_size(void **state)
+{
+	(void)state;
+	const size_t counts[] = {0, 1, 1000, (2 << 20) / 8, (2 << 20) / 8 + 1, 1000001, 3 << 20};
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		uint64_t *table = memory_table(counts[i], sizeof(*table)), sum = 0;
+		for (size_t k = 0; k < counts[i]; k++)
+			sum |= table[k];
+		assert_int_equal(sum, 0);
+		/* What is given back is not zeroed any more. */
+		memset(table, 0xff, counts[i] * sizeof(*table));
+		free(table);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +123,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_attempt_is_given_up),
 		cmocka_unit_test(a_thread_without_memory_gives_up_the_work_of_all),
 		cmocka_unit_test(threads_take_no_signals),
+		cmocka_unit_test(a_table_is_zeroed_of_any_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "heap/extents.h"
 #include "heap/live.h"
 #include "heap/stream.h"
 #include "heap/window.h"
@@ -759,6 +760,37 @@ static void test_live(void **state)
 	live_fini(&live);
 }
 
+/* Pages of many blocks, against a list of all pages. */
+static void test_extents(void **state)
+{
+	enum { SETS = 3, PAGES = 4096, BLOCKS = 200000 };
+	(void)state;
+	static bool has_page[SETS][PAGES];
+	struct heap_extents extents = {0};
+	uint64_t bytes[SETS] = {0}, random = 1;
+	for (int i = 0; i < BLOCKS; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		uint32_t set = (uint32_t)(random >> 62) % SETS;
+		struct heap_allocation allocation = {.size_bytes = (random >> 33) % (i % 100 ? 300 : 3 * HEAP_PAGE_BYTES)};
+		struct heap_details details = {.address = (random >> 20) % ((PAGES / 2 - 4) * HEAP_PAGE_BYTES), .slack_bytes = 8};
+		/* Some are seen again and again, some lie at the other's page of the memory of the last ones. */
+		if (i % 3 == 0)
+			details.address = details.address % (2 * HEAP_PAGE_BYTES) + (PAGES / 2 + i % 7) * HEAP_PAGE_BYTES;
+		uint64_t last = details.address + allocation.size_bytes + details.slack_bytes - 1;
+		for (uint64_t page = details.address / HEAP_PAGE_BYTES; page <= last / HEAP_PAGE_BYTES; page++)
+			has_page[set][page] = true;
+		heap_extents_add(&extents, set, &allocation, &details);
+	}
+	heap_extents_sum(&extents, bytes, SETS);
+	for (int set = 0; set < SETS; set++) {
+		uint64_t pages = 0;
+		for (int page = 0; page < PAGES; page++)
+			pages += has_page[set][page];
+		assert_int_equal(bytes[set], pages * HEAP_PAGE_BYTES);
+	}
+	heap_extents_fini(&extents);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -768,7 +800,7 @@ int main(void)
 		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled), TEST(test_earlier_begun_by_nobody),
 		TEST(test_earlier_given_back_again), TEST(test_earlier_begun_again_at_once),
 		TEST(test_earlier_apart), TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
-		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live),
+		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live), cmocka_unit_test(test_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
