@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "heap/folded.h"
 
 /* The numbers of a row and of the totals, in the order in which every format has them. */
 static const struct {
@@ -53,16 +55,25 @@ static bool is_sample(const struct report *report)
 	return report->source->table->sample_bytes > 0;
 }
 
-/* What only whole traces tell: how a block's end follows its beginning. */
+/* Not where all of the range is folded, and more is asked for than everything. */
+static bool is_peak_told(const struct report *report)
+{
+	return report->source->window->peak_from_ns <= report->source->window->range.to_ns;
+}
+
+/* What only whole traces tell: how a block's end follows its beginning; what was live at a moment. */
 static bool is_told(const struct report *report, size_t offset)
 {
+	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) || offset == offsetof(struct heap_numbers, peak_bytes);
+	if (is_of_peak && !is_peak_told(report))
+		return false;
 	return !is_sample(report) || offset != offsetof(struct heap_numbers, temporary_count);
 }
 
 /* What other blocks than the recorded ones would have to be known for. */
 static unsigned extra_count(const struct report *report, const struct action *action)
 {
-	return is_sample(report) ? 0 : action->extra_count;
+	return is_sample(report) || heap_is_folded(report->source->table) ? 0 : action->extra_count;
 }
 
 int report_format_find(const char *name)
@@ -72,6 +83,23 @@ int report_format_find(const char *name)
 		if (!strcasecmp(name, names[i]))
 			return i;
 	return -1;
+}
+
+int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
+		 enum heap_by by, struct diag *diag)
+{
+	struct text until = text_duration(heap_folded_until_ns(table));
+	bool tells_peak = heap_folded_tells_peak(table, filter, range);
+	for (unsigned i = 0; i < count && heap_is_folded(table); i++) {
+		const char *key = parts[i].sort ? parts[i].sort->key : "";
+		if (parts[i].action == &action_chains)
+			return diag_fail(diag, ENOTSUP, "-chains is not known up to %s: blocks that had ended by then are folded into sums; -stacks src tells which stacks"
+					 " reallocate", until.data);
+		if (!tells_peak && (!strcmp(key, "sp") || !strcmp(key, "spc")))
+			return diag_fail(diag, ENOTSUP, "%s: what of this question was live up to %s is not known: blocks that had ended by then are folded into sums;"
+					 " ask without filters, or for a -range behind that time", key, until.data);
+	}
+	return heap_folded_check(table, filter, range, by, diag);
 }
 
 /* By heap all are told, also those that lie in others. */
@@ -250,6 +278,38 @@ void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
 			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
 }
 
+/* Events that are in sums, over all traces that were merged. */
+static const struct trace_fold *last_fold(const struct trace_dictionary *dictionary)
+{
+	const struct trace_fold *last = NULL;
+	for (uint32_t i = 0; i < dictionary->fold_count; i++)
+		if (!last || dictionary->folds[i].until_ns > last->until_ns)
+			last = &dictionary->folds[i];
+	return last;
+}
+
+void report_json_folded(struct json *json, const struct trace_dictionary *dictionary)
+{
+	const struct trace_fold *fold = last_fold(dictionary);
+	if (!fold)
+		return;
+	json_begin_object(json, "folded");
+	json_count(json, "events", dictionary->folded_count);
+	json_time(json, "until_us", fold->until_ns);
+	json_time(json, "interval_us", fold->interval_ns);
+	json_count(json, "sums", dictionary->sum_count);
+	json_end_object(json);
+}
+
+void report_text_folded(FILE *out, const struct trace_dictionary *dictionary)
+{
+	const struct trace_fold *fold = last_fold(dictionary);
+	if (fold)
+		fprintf(out, "  folded: %s events up to %s; blocks that had ended by then are in %s sums by stack, thread and interval of %s\n",
+			text_count(dictionary->folded_count).data, text_duration(fold->until_ns).data, text_count(dictionary->sum_count).data,
+			text_duration(fold->interval_ns).data);
+}
+
 /* Whether the processes ran already when the recording began. */
 static bool is_attached(const struct trace_dictionary *dictionary)
 {
@@ -292,6 +352,7 @@ static void json_doubts(struct json *json, const struct report *report)
 	json_count(json, "lost_events", report_losses_sum(dictionary).events);
 	report_json_gaps(json, dictionary);
 	report_json_dropped(json, dictionary);
+	report_json_folded(json, dictionary);
 	json_count(json, "truncated_stacks", dictionary->truncated_count);
 	if (is_sample(report)) {
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
@@ -327,7 +388,10 @@ static void json_totals(struct json *json, const struct report *report)
 	json_end_object(json);
 	json_begin_object(json, "totals");
 	json_numbers(json, report, &window->totals);
-	json_time(json, "peak_at_us", window->peak_at_ns);
+	if (is_peak_told(report))
+		json_time(json, "peak_at_us", window->peak_at_ns);
+	if (window->peak_from_ns > window->range.from_ns)
+		json_time(json, "peak_from_us", window->peak_from_ns);
 	json_end_object(json);
 }
 
@@ -502,7 +566,7 @@ static void report_csv(const struct report *report, FILE *out)
 	if (!part->action->groups) {
 		fputs(",peak_at_us\n", out);
 		csv_numbers(out, report, &report->source->window->totals);
-		fprintf(out, ",%s\n", text_microseconds(report->source->window->peak_at_ns).data);
+		fprintf(out, ",%s\n", is_peak_told(report) ? text_microseconds(report->source->window->peak_at_ns).data : "");
 		return;
 	}
 	for (unsigned i = 0; i < extra_count(report, part->action); i++)
@@ -566,10 +630,19 @@ static void text_doubts(const struct report *report, FILE *out)
 	report_text_gaps(out, dictionary);
 	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
 	report_text_dropped(out, dictionary);
+	report_text_folded(out, dictionary);
+	if (window->folded_count)
+		fputs("  median lifetimes of rows with folded blocks are known to a sixteenth\n", out);
+	if (window->peak_from_ns > window->range.to_ns)
+		fputs("  the peak is not known: it was when blocks that ended are folded\n", out);
+	else if (window->peak_from_ns > window->range.from_ns)
+		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
+			text_duration(window->peak_from_ns - 1).data);
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
-			    dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
+			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
+			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
 			    : is_attached(dictionary) ? " (of blocks from before the recording)" : " (of addresses that were not live)");
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
@@ -640,10 +713,11 @@ static void text_totals(const struct report *report, FILE *out)
 	char moved[64], at[64];
 	snprintf(moved, sizeof(moved), "%s moved", report_count(report->source, totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
+	bool is_peak_known = is_peak_told(report);
 	const struct text_total rows[] = {
 		{"total", totals->total_count, report_bytes(report->source, totals->total_bytes), "st", ""},
 		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes), "so", "not freed"},
-		{"peak", totals->peak_count, report_bytes(report->source, totals->peak_bytes), "sp", at},
+		{is_peak_known ? "peak" : NULL, totals->peak_count, report_bytes(report->source, totals->peak_bytes), "sp", at},
 		{"realloc", totals->realloc_count, {""}, "", moved},
 		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
 	};
@@ -653,7 +727,8 @@ static void text_totals(const struct report *report, FILE *out)
 	else
 		grid_columns(&grid, 4, titles);
 	for (unsigned i = 0; i < count; i++)
-		text_total(&grid, report, &rows[i]);
+		if (rows[i].name)
+			text_total(&grid, report, &rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
@@ -663,6 +738,12 @@ static void text_sized(struct grid *grid, const struct report *report, uint64_t 
 {
 	grid_cell(grid, report_bytes(report->source, bytes).data);
 	grid_cell(grid, report_count(report->source, count).data);
+}
+
+static void text_cells(struct grid *grid, const char *text, unsigned count)
+{
+	while (count-- > 0)
+		grid_cell(grid, text);
 }
 
 static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
@@ -690,7 +771,10 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	grid_row(grid);
 	text_sized(grid, report, from->outstanding_count, from->outstanding_bytes);
 	text_sized(grid, report, from->total_count, from->total_bytes);
-	text_sized(grid, report, from->peak_count, from->peak_bytes);
+	if (is_peak_told(report))
+		text_sized(grid, report, from->peak_count, from->peak_bytes);
+	else
+		text_cells(grid, "-", 2);
 	grid_cell(grid, report_count(report->source, from->realloc_count).data);
 	grid_cell(grid, is_sample(report) ? "-" : text_count(from->temporary_count).data);
 	if (is_sample(report))

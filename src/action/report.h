@@ -36,6 +36,10 @@ struct report {
 	struct heap_filter of_heaps; /**< its filter */
 };
 
+/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (heap/folded.h). A part's sort may be NULL. */
+int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
+		 enum heap_by by, struct diag *diag);
+
 /** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. */
 void report_make(struct report *report, uint64_t top);
 void report_fini(struct report *report);
@@ -69,6 +73,10 @@ void report_json_gaps(struct json *json, const struct trace_dictionary *dictiona
 
 /** What was dropped of the past, as an object under "dropped" of the open one; nothing when nothing was. */
 void report_json_dropped(struct json *json, const struct trace_dictionary *dictionary);
+
+/** Say what is in sums. */
+void report_json_folded(struct json *json, const struct trace_dictionary *dictionary);
+void report_text_folded(FILE *out, const struct trace_dictionary *dictionary);
 
 /** Likewise as a line of text. */
 void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);

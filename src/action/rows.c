@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "heap/lifetime.h"
 
 #define NUMBERS(X) \
 	X(so, outstanding_bytes, "outstanding size") X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
@@ -173,6 +174,76 @@ static void row_lifetimes(struct action_row *row, int64_t *values, size_t count)
 	row->lifetime_median = below + (row->lifetime_median - below) / 2;
 }
 
+/* A lifetime by its place in their order. */
+static int64_t class_at(const uint64_t *classes, uint64_t place)
+{
+	uint32_t class = 0;
+	for (uint64_t before = 0; class + 1 < LIFETIME_CLASSES && before + classes[class] <= place; class++)
+		before += classes[class];
+	return (int64_t)lifetime_middle(class);
+}
+
+/* The lifetimes of a row's blocks that are in sums beside those of others: the median is known by its class. */
+static void row_add_folded(struct action_row *row, const uint64_t *classes, uint64_t count, const struct heap_range *bounds, bool has_others)
+{
+	if (!count)
+		return;
+	row->lifetime_min = has_others && row->lifetime_min < bounds->from_ns ? row->lifetime_min : bounds->from_ns;
+	row->lifetime_max = has_others && row->lifetime_max > bounds->to_ns ? row->lifetime_max : bounds->to_ns;
+	int64_t middle = class_at(classes, count / 2), below = count % 2 ? middle : class_at(classes, count / 2 - 1);
+	middle = below + (middle - below) / 2;
+	row->lifetime_median = middle < row->lifetime_min ? row->lifetime_min : middle > row->lifetime_max ? row->lifetime_max : middle;
+}
+
+/* sums: of the row. values: of its other blocks. */
+static void row_lifetimes_folded(struct action_row *row, const struct trace_dictionary *dictionary, const uint32_t *sums, size_t sum_count,
+				 const int64_t *values, size_t count)
+{
+	uint64_t *classes = memory_zeroed(LIFETIME_CLASSES, sizeof(*classes)), all = count;
+	struct heap_range bounds = {INT64_MAX, 0};
+	for (size_t i = 0; i < count; i++)
+		classes[lifetime_class(values[i] < 0 ? 0 : (uint64_t)values[i])]++;
+	for (size_t i = 0; i < sum_count; i++) {
+		const struct trace_sum *sum = &dictionary->sums[sums[i]];
+		bounds.from_ns = (int64_t)sum->lifetime_min_ns < bounds.from_ns ? (int64_t)sum->lifetime_min_ns : bounds.from_ns;
+		bounds.to_ns = (int64_t)sum->lifetime_max_ns > bounds.to_ns ? (int64_t)sum->lifetime_max_ns : bounds.to_ns;
+		for (uint32_t k = sum->first; k < sum->first + sum->spread; k++) {
+			const struct trace_lifetime *lifetime = &dictionary->lifetimes[k];
+			classes[lifetime->class < LIFETIME_CLASSES ? lifetime->class : LIFETIME_CLASSES - 1] += lifetime->count;
+			all += lifetime->count;
+		}
+	}
+	row_add_folded(row, classes, all, &bounds, count > 0);
+	free(classes);
+}
+
+static int folded_compare(const void *a, const void *b)
+{
+	const struct heap_folded *left = a, *right = b;
+	return left->cell < right->cell ? -1 : left->cell > right->cell;
+}
+
+static void rows_lifetimes_folded(struct action_rows *rows, const struct action_source *source, const struct heap_window *window, const uint32_t *list_of,
+				  const struct heap_lifetimes *lifetimes)
+{
+	/* By row in place of cell. */
+	struct heap_folded *folded = memory_zeroed(window->folded_count, sizeof(*folded));
+	uint32_t *sums = memory_zeroed(window->folded_count, sizeof(*sums));
+	for (size_t i = 0; i < window->folded_count; i++)
+		folded[i] = (struct heap_folded){list_of[window->folded[i].cell], window->folded[i].sum};
+	if (window->folded_count)
+		qsort(folded, window->folded_count, sizeof(*folded), folded_compare);
+	for (size_t i = 0, end; i < window->folded_count && folded[i].cell != HEAP_NONE; i = end) {
+		uint32_t row = folded[i].cell;
+		for (end = i; end < window->folded_count && folded[end].cell == row; end++)
+			sums[end - i] = folded[end].sum;
+		row_lifetimes_folded(rows->rows[row], source->table->dictionary, sums, end - i, &lifetimes->values[lifetimes->starts[row]],
+				     lifetimes->starts[row + 1] - lifetimes->starts[row]);
+	}
+	free(folded);
+	free(sums);
+}
+
 static int number_compare(const void *a, const void *b)
 {
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
@@ -222,6 +293,7 @@ static void rows_lifetimes(struct action_rows *rows, const struct grouping *grou
 	heap_window_lifetimes(&lifetimes, window, source->table, source->filter, list_of, (uint32_t)rows->shown);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]], lifetimes.starts[i + 1] - lifetimes.starts[i]);
+	rows_lifetimes_folded(rows, source, window, list_of, &lifetimes);
 	heap_lifetimes_fini(&lifetimes);
 	free(list_of);
 }

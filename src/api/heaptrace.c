@@ -283,7 +283,7 @@ static uint64_t file_size(const EVENT_TRACE_PROPERTIES *properties, uint64_t buf
 {
 	enum { FILE_MIN = 65536 };
 	enum session_file_mode mode = file_mode(properties);
-	bool is_in_memory = session_is_in_memory(&(struct session_options){.file_mode = mode});
+	bool is_in_memory = session_is_in_pieces(&(struct session_options){.file_mode = mode});
 	uint64_t size = (uint64_t)properties->MaximumFileSize << (properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
 	uint64_t least = is_in_memory || mode == SESSION_FILE_CIRCULAR ? SESSION_KEPT_BYTES_MIN : FILE_MIN;
 	if (!size && is_in_memory)

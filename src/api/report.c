@@ -152,13 +152,16 @@ struct making {
 	struct xheap_report *report;
 };
 
-static void ask(struct xheap_report *report, struct heap_names *names, enum heap_by by)
+static int ask(struct xheap_report *report, struct heap_names *names, enum heap_by by, struct diag *diag)
 {
 	struct xheap_trace *trace = report->trace;
 	struct heap_range range = report->filter.range, whole = {0, trace->table->duration_ns};
 	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
 	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
 	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
+	int error = report_check(&report->part, 1, trace->table, &report->filter.filter, range, by, diag);
+	if (error)
+		return error;
 	heap_window_make(&report->window, trace->table, &report->filter.filter, range, by, false);
 	report->has_window = true;
 	report->source = (struct action_source){
@@ -168,6 +171,7 @@ static void ask(struct xheap_report *report, struct heap_names *names, enum heap
 					 .filter_count = report->filter.note_count, .has_range = has_range};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
+	return 0;
 }
 
 static int make_work(void *context, struct diag *diag)
@@ -190,8 +194,8 @@ static int make_work(void *context, struct diag *diag)
 	error = error ? error : api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
 	if (error)
 		return error;
-	ask(report, names, by);
-	error = api_trace_check(report->trace, diag);
+	error = ask(report, names, by, diag);
+	error = error ? error : api_trace_check(report->trace, diag);
 	error = error ? error : api_patterns_check(&report->callers, "callers_of", names, diag);
 	if (error)
 		return error;

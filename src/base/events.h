@@ -80,7 +80,10 @@ enum event_flag {
 	EVENT_IN_SIGNAL = 4,   /**< made by a signal handler that interrupted another heap call */
 	EVENT_NO_STACK = 8,    /**< no stack was recorded (not asked for, or given up under pressure) */
 	EVENT_TRUNCATED = 16,  /**< the stack's outer part is missing */
-	EVENT_NO_DURATION = 32 /**< the duration was not recorded */
+	EVENT_NO_DURATION = 32, /**< the duration was not recorded */
+	EVENT_FOLDED_BEFORE = 64, /**< the block that this ReAlloc gave back is in the trace's sums, and so is that it did */
+	EVENT_FOLDED_AFTER = 128 /**< the thread's next event is not there: it is in the trace's sums */
 };
+#define EVENT_FOLDED (EVENT_FOLDED_BEFORE | EVENT_FOLDED_AFTER)
 
 #endif

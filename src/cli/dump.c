@@ -589,7 +589,7 @@ static const struct {
 	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
 	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
 };
-enum { SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
+enum { SUBJECT_EVENTS, SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
 
 /* ---- the command ---- */
 
@@ -673,6 +673,9 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
+		fprintf(stderr, "xheap: %s: %s events are folded: what had ended by then is not listed; xheap info tells up to when\n", path,
+			text_count(dump.row.dictionary->folded_count).data);
 	write_header(&dump);
 	int error = subjects[options->subject].run(&dump, &diag);
 	symbols_free(dump.symbols);

@@ -234,6 +234,12 @@ static int report_show(const struct heap_options *options, struct report *report
 	return fclose(file) || is_bad ? cli_fail("cannot write %s: %s", options->output, strerror(errno)) : CLI_OK;
 }
 
+static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
+{
+	for (unsigned i = 0; i < options->part_count; i++)
+		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
+}
+
 /* Nothing is shown of what a damaged index answers. */
 static int parts_show(const struct heap_options *options, struct action_source *source, const char *index_path)
 {
@@ -245,8 +251,7 @@ static int parts_show(const struct heap_options *options, struct action_source *
 		return cli_fail("%s is a sample: -innermost needs every event, since blocks that others lie in may be missing", source->path);
 	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
-	for (unsigned i = 0; i < options->part_count; i++)
-		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
+	parts_take(options, parts);
 	report_make(&report, options->top);
 	int status = analysis_check(source->table, index_path);
 	if (status == CLI_OK)
@@ -265,6 +270,11 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
+	struct report_part parts[PART_MAX];
+	struct diag diag = {""};
+	parts_take(options, parts);
+	if (report_check(parts, options->part_count, source->table, source->filter, range, options->by, &diag))
+		return cli_fail("%s: %s", source->path, diag.text);
 	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
 	status = parts_show(options, source, index_path);

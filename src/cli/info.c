@@ -117,6 +117,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "lost_events", report_losses_sum(dictionary).events);
 	report_json_gaps(&json, dictionary);
 	report_json_dropped(&json, dictionary);
+	report_json_folded(&json, dictionary);
 	json_count(&json, "truncated_stacks", dictionary->truncated_count);
 	if (dictionary->statistics.unwatched)
 		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
@@ -248,6 +249,9 @@ static void info_text(const struct info *info, FILE *out)
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
 	report_text_gaps(out, dictionary);
 	report_text_dropped(out, dictionary);
+	report_text_folded(out, dictionary);
+	if (dictionary->fold_count)
+		fputs("  events of processes are those that are not folded\n", out);
 	putc('\n', out);
 	text_facts(info, out);
 	fputs("\nProcesses\n", out);

@@ -18,6 +18,7 @@
 #include "cli/analysis.h"
 #include "cli/options.h"
 #include "heap/extents.h"
+#include "heap/folded.h"
 #include "heap/peak.h"
 
 enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
@@ -43,6 +44,13 @@ static bool is_sample(const struct view *view)
 	return view->source.table->sample_bytes > 0;
 }
 
+/* The time of which each block is known. */
+static struct heap_range whole_range(const struct view *view)
+{
+	int64_t until_ns = heap_folded_until_ns(view->source.table), duration_ns = view->source.table->duration_ns;
+	return (struct heap_range){until_ns < 0 ? 0 : until_ns < duration_ns ? until_ns : duration_ns, duration_ns};
+}
+
 /* ---- the chart ---- */
 
 /* What a cell of the chart shows: `eighths` of it are filled. */
@@ -56,7 +64,8 @@ static void chart_print(const struct view *view)
 {
 	struct heap_peak most[CHART_COLUMNS];
 	uint64_t highest = 0;
-	heap_peaks(most, CHART_COLUMNS, view->source.table, view->source.filter, (struct heap_range){0, view->source.table->duration_ns});
+	struct heap_range range = whole_range(view);
+	heap_peaks(most, CHART_COLUMNS, view->source.table, view->source.filter, range);
 	for (int i = 0; i < CHART_COLUMNS; i++)
 		highest = most[i].bytes > highest ? most[i].bytes : highest;
 	if (!highest)
@@ -73,7 +82,8 @@ static void chart_print(const struct view *view)
 		}
 		fprintf(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
 	}
-	fprintf(view->out, "  %10s  0%*s\n", "", CHART_COLUMNS - 1, text_duration(view->source.table->duration_ns).data);
+	const char *from = range.from_ns ? text_duration(range.from_ns).data : "0";
+	fprintf(view->out, "  %10s  %s%*s\n", "", from, CHART_COLUMNS - (int)strlen(from), text_duration(range.to_ns).data);
 }
 
 /* ---- what there was ---- */
@@ -150,7 +160,8 @@ static void resident_print(const struct view *view)
 	const struct trace_sample *sample = largest_sample(dictionary);
 	if (!sample)
 		return;
-	if (is_sample(view)) {
+	/* It takes each block that there was. */
+	if (is_sample(view) || heap_is_folded(view->source.table)) {
 		fprintf(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data, text_duration(sample->time_ns).data);
 		return;
 	}
@@ -174,7 +185,7 @@ static void summary_print(const struct view *view)
 	const struct heap_numbers *totals = &view->window.totals;
 	fprintf(view->out, "\n  peak         %s in %s blocks at %s", report_bytes(&view->source, totals->peak_bytes).data, report_count(&view->source, totals->peak_count).data,
 		text_duration(view->window.peak_at_ns).data);
-	if (!is_sample(view)) {
+	if (!is_sample(view) && !view->window.is_peak_folded) {
 		uint64_t rounding = rounding_at_peak(view);
 		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%)", text_bytes(rounding).data, percent(rounding, totals->peak_bytes));
 	}
@@ -289,7 +300,7 @@ static void part_print(struct view *view, const struct part *part)
 {
 	const struct action_sort *sort = part->key ? action_sort_find(part->key) : &part->own;
 	struct action_rows rows;
-	if (part->action == &action_chains && is_sample(view))
+	if (part->action == &action_chains && (is_sample(view) || heap_is_folded(view->source.table)))
 		return;
 	action_rows_make(&rows, &view->source, part->action, &view->window, &(struct action_choice){sort, ROWS_MAX, part->is_brief});
 	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]); i++) {

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/options.h"
+#include "heap/folded.h"
 #include "heap/peak.h"
 
 enum { WIDTH_DEFAULT = 100, HEIGHT_DEFAULT = 24, WIDTH_MIN = 40, HEADER_LINES = 7, CHART_COLUMNS = 60, EIGHTHS = 8, INTERVAL_MS = 2000, FRAMES_MAX = 12,
@@ -99,14 +100,15 @@ static void chart(const struct screen *screen, const struct action_source *sourc
 	struct heap_peak peaks[CHART_COLUMNS];
 	char text[CHART_COLUMNS * 4 + 1] = "";
 	uint64_t highest = 1;
-	heap_peaks(peaks, CHART_COLUMNS, source->table, source->filter, (struct heap_range){0, source->table->duration_ns});
+	int64_t folded_ns = heap_folded_until_ns(source->table), from_ns = folded_ns > 0 ? folded_ns : 0, to_ns = source->table->duration_ns;
+	heap_peaks(peaks, CHART_COLUMNS, source->table, source->filter, (struct heap_range){from_ns < to_ns ? from_ns : to_ns, to_ns});
 	for (int i = 0; i < CHART_COLUMNS; i++)
 		highest = peaks[i].bytes > highest ? peaks[i].bytes : highest;
 	for (int i = 0; i < CHART_COLUMNS; i++) {
 		unsigned eighths = (unsigned)((unsigned __int128)peaks[i].bytes * EIGHTHS / highest);
 		strcat(text, blocks[eighths || !peaks[i].bytes ? eighths : 1]);
 	}
-	line(screen, "  live over %s, %s at most", text_duration(source->table->duration_ns).data, report_bytes(source, highest).data);
+	line(screen, "  live over %s%s, %s at most", from_ns ? "the last " : "", text_duration(to_ns - from_ns).data, report_bytes(source, highest).data);
 	line(screen, "  %s", text);
 }
 

@@ -173,6 +173,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 		filter->unwanted_flags = HEAP_NESTED;
 	else if (filter->nesting == HEAP_NESTING_INNERMOST && !filter->has_overhead)
 		filter->unwanted_flags = HEAP_AROUND;
+	filter->is_whole = is_all && filter->unwanted_flags == HEAP_NESTED;
 	filter->is_plain = is_all && (!filter->unwanted_flags || !table->nested_count);
 	filter->selection = NULL;
 	if (filter->is_plain)

@@ -50,6 +50,7 @@ struct heap_filter {
 	uint8_t unwanted_flags;      /**< enum heap_allocation_flag: allocations with one of them do not pass */
 	bool has_overhead;           /**< what remains of blocks with others in them is counted */
 	bool is_plain;               /* everything passes */
+	bool is_whole;               /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "heap/folded.h"
 #include "heap/sample.h"
 
 _Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
@@ -120,7 +121,7 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 		table->sums.uses = array_read(&at, head->use_count, sizeof(*table->sums.uses));
 	}
 	free(tables);
-	if (sites_are_good(table) && sums_are_good(table))
+	if (sites_are_good(table) && sums_are_good(table) && heap_folded_find_sites(table))
 		return table;
 	heap_table_free(table);
 	return NULL;

@@ -46,6 +46,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "heap/born.h"
+#include "heap/folded.h"
 #include "heap/live.h"
 #include "heap/nest.h"
 #include "heap/numbers.h"
@@ -148,6 +149,7 @@ struct matching {
 	struct moment *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
+	int64_t until_ns;             /* points behind are none */
 	const struct trace_gap **gaps;
 	struct level level;
 	bool *is_annotation;          /* by entry: blocks are those of an annotated heap; NULL when no entry is */
@@ -723,7 +725,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
 	cell->current = id;
-	*last_made(matching, point) = id;
+	*last_made(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
 	struct stray stray;
 	if (cell->other == HEAP_NONE && stray_take(matching, point, &stray)) {
 		allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
@@ -1135,7 +1137,7 @@ static void matching_run(struct matching *matching, const struct heap_run *run)
 		matching_plain(matching, run);
 		return;
 	}
-	for (uint32_t i = 0; i < run->count; i++) {
+	for (uint32_t i = 0; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
 		matching_point(matching, run->block, &run->places[i]);
 	}
@@ -1262,7 +1264,8 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
-	table->duration_ns = table->dictionary->duration_ns;
+	matching->until_ns = how->until_ns ? *how->until_ns : INT64_MAX;
+	table->duration_ns = how->until_ns ? *how->until_ns : table->dictionary->duration_ns;
 	table->sample_bytes = heap_sample_bytes(table->dictionary);
 	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
 	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
@@ -1286,7 +1289,8 @@ static int matching_init(struct matching *matching, const struct trace *trace, c
 	if (matching->start_count && !matching->history)
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
 	/* What a sample says takes all of the table to tell. */
-	matching->stream = heap_stream_new(trace, table->sample_bytes ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, INT64_MIN, INT64_MAX);
+	bool is_by_points = table->sample_bytes || how->until_ns;
+	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, INT64_MIN, matching->until_ns);
 	matching->packing = packing_new(&table->groups, matching->stream);
 	return 0;
 }
@@ -1325,12 +1329,17 @@ static void matching_finish_sums(struct matching *matching)
 static void matching_finish(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
-	matching_advance(matching, INT64_MAX);
+	matching_advance(matching, matching->until_ns);
 	strays_expire(matching, INT64_MAX);
 	doubts_settle(matching);
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			process_end(matching, i, true);
+	/* Those that end later. */
+	for (; matching->next_end < matching->end_count; matching->next_end++)
+		process_end(matching, matching->ends[matching->next_end].process, true);
+	for (uint32_t i = 0; i < table->dictionary->sum_count; i++)
+		site_add(matching, heap_sum_site(&table->dictionary->sums[i]));
 	if (table->nested_count)
 		site_add(matching, (struct heap_site){0, HEAP_OVERHEAD});
 	while (matching->written < table->count)
@@ -1340,6 +1349,11 @@ static void matching_finish(struct matching *matching)
 	groups_finish(&table->groups);
 	matching_find_peak(matching);
 	matching_finish_sums(matching);
+	heap_folded_find_sites(table);
+	for (uint32_t i = 0; i < table->dictionary->fold_count; i++) {
+		table->unknown_frees += table->dictionary->folds[i].unknown_frees;
+		table->order_conflicts += table->dictionary->folds[i].order_conflicts;
+	}
 }
 
 static void matching_fini(struct matching *matching)
@@ -1384,7 +1398,7 @@ static int matching_all(struct matching *matching, const struct heap_build *how,
 	struct heap_run run;
 	uint64_t done = 0, told = 0;
 	int status;
-	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0) {
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns) {
 		matching_run(matching, &run);
 		done += run.count;
 		if (!how->progress || done - told < PROGRESS_POINTS)
@@ -1392,7 +1406,7 @@ static int matching_all(struct matching *matching, const struct heap_build *how,
 		how->progress(how->cookie, done, matching->most);
 		told = done;
 	}
-	return status;
+	return status < 0 ? status : 0;
 }
 
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
@@ -1424,6 +1438,7 @@ void heap_table_free(struct heap_table *table)
 	free(table->sums.numbers);
 	free(table->sums.uses);
 	free(table->processes);
+	free(table->sum_sites);
 	free(table->inside);
 	free(table);
 }

@@ -283,7 +283,7 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 			to[count++] = (struct heap_place){time_ns, address, row, HEAP_POINT_END};
 		break;
 	case EVENT_REALLOC:
-		if (previous)
+		if (previous && !(block->flags[row] & EVENT_FOLDED_BEFORE))
 			to[count++] = (struct heap_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
 		/* fall through */
 	case EVENT_ALLOC:

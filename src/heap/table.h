@@ -76,6 +76,7 @@ struct heap_table {
 	uint64_t sample_bytes;       /**< the trace is a sample (heap/sample.h); 0: of every event */
 	struct heap_peak peak;       /**< of all allocations and all the time, from T = 0 on */
 	struct heap_sums sums;       /**< likewise */
+	uint32_t *sum_sites;         /**< by sum of the trace (heap/folded.h), which are in none of the above */
 };
 
 /** How a table is built. */
@@ -84,6 +85,7 @@ struct heap_build {
 	uint64_t reserved_bytes;     /**< kept free at its beginning */
 	void (*progress)(void *cookie, uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
 	void *cookie;
+	const int64_t *until_ns;     /**< as if nothing of what comes behind had happened; NULL: all */
 };
 
 /** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason in

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/peak.h"
+#include "heap/folded.h"
 #include "heap/sample.h"
 #include "heap/scan.h"
 
@@ -118,6 +118,16 @@ static uint32_t by_of(const struct heap_window *window, const struct heap_table 
 	case HEAP_BY_CLASS: return heap_class_of(allocation, window->range);
 	}
 	return 0;
+}
+
+bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum)
+{
+	switch (window->by) {
+	case HEAP_BY_SIZE: return size_class(sum->size_min) == size_class(sum->size_max);
+	case HEAP_BY_LIFETIME: return lifetime_decade((int64_t)sum->lifetime_min_ns) == lifetime_decade((int64_t)sum->lifetime_max_ns);
+	case HEAP_BY_TIME: return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
+	default: return true;
+	}
 }
 
 static int process_text(char **text, const struct heap_table *table, uint32_t id)
@@ -451,6 +461,74 @@ static void remainder_settle(struct heap_window *window)
 	}
 }
 
+/* ---- what is folded ---- */
+
+static void sum_count(struct heap_numbers *numbers, const struct trace_sum *sum, bool is_outstanding)
+{
+	const struct heap_variance variance = {sum->count_variance, sum->bytes_variance};
+	numbers->total_count += sum->count;
+	numbers->total_bytes += sum->bytes;
+	numbers->recorded_count += sum->recorded;
+	numbers->realloc_count += sum->reallocs;
+	numbers->realloc_moved_count += sum->moved;
+	numbers->temporary_count += sum->temporary;
+	numbers->open_count += sum->flags & TRACE_SUM_OPEN ? sum->count : 0;
+	heap_variance_add(&numbers->total_variance, &variance);
+	if (!is_outstanding)
+		return;
+	numbers->outstanding_count += sum->count;
+	numbers->outstanding_bytes += sum->bytes;
+	heap_variance_add(&numbers->outstanding_variance, &variance);
+}
+
+static void sum_count_peak(struct heap_numbers *numbers, const struct trace_sum *sum)
+{
+	numbers->peak_count += sum->peak_count;
+	numbers->peak_bytes += sum->peak_bytes;
+	heap_variance_add(&numbers->peak_variance, &(struct heap_variance){sum->peak_count_variance, sum->peak_bytes_variance});
+}
+
+static void part_add_sum(struct part *part, uint32_t number)
+{
+	struct heap_window *window = &part->window;
+	const struct trace_sum *sum = &part->table->dictionary->sums[number];
+	struct heap_folded_part how;
+	if (!heap_folded_count(&how, window, part->filter, sum, part->table->sum_sites[number]))
+		return;
+	if (sum->flags & TRACE_SUM_EARLIER) {
+		window->earlier_count += sum->count;
+		window->earlier_bytes += sum->bytes;
+	}
+	if (!how.is_row && !how.is_at_peak)
+		return;
+	uint32_t cell = cell_of(window, &part->cells, part->table, &how.like);
+	if (how.is_at_peak) {
+		sum_count_peak(&window->numbers[cell], sum);
+		sum_count_peak(&window->totals, sum);
+	}
+	if (how.is_row) {
+		sum_count(&window->numbers[cell], sum, how.is_outstanding);
+		window->uses[window->use_count++] = (struct heap_use){cell, sum->thread};
+		window->folded[window->folded_count++] = (struct heap_folded){cell, number};
+	}
+	if (how.is_row && how.is_total)
+		sum_count(&window->totals, sum, how.is_outstanding);
+}
+
+static void part_add_folded(struct part *part)
+{
+	struct heap_window *window = &part->window;
+	uint32_t count = part->table->dictionary->sum_count;
+	if (!count)
+		return;
+	window->uses = memory_resize(window->uses, window->use_count + count, sizeof(*window->uses));
+	window->folded = memory_resize(NULL, count, sizeof(*window->folded));
+	for (uint32_t i = 0; i < count; i++)
+		part_add_sum(part, i);
+	if (window->folded_count)
+		heap_uses_sort(window->uses, window->use_count);
+}
+
 /* empty: what a window begins with. is_summed: most of it is in the sums of the table. */
 static void window_sum(struct heap_window *window, const struct heap_window *empty, const struct heap_table *table, const struct heap_filter *filter,
 		       bool is_summed)
@@ -468,35 +546,34 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 		heap_window_fini(&parts[i].window);
 		part_fini(&parts[i]);
 	}
+	if (is_summed)
+		window_add_sums(&parts[0].window, &table->sums);
+	else
+		heap_uses_sort(parts[0].window.uses, parts[0].window.use_count);
+	part_add_folded(&parts[0]);
 	*window = parts[0].window;
 	part_fini(&parts[0]);
 	free(parts);
-	if (is_summed)
-		window_add_sums(window, &table->sums);
-	else
-		heap_uses_sort(window->uses, window->use_count);
 	remainder_settle(window);
 }
 
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		      enum heap_by by, bool is_by_heap)
 {
-	struct heap_peak peak;
-	bool is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
-	if (is_everything)
-		peak = table->peak;
-	else
-		heap_peaks(&peak, 1, table, filter, range);
+	int64_t peak_from_ns;
+	bool is_peak_folded, is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
+	struct heap_peak peak = heap_folded_peak(table, filter, range, &peak_from_ns, &is_peak_folded);
 	uint32_t overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE;
 	window_sum(window, &(struct heap_window){.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
-						 .overhead_site = overhead_site}, table, filter,
-		   is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
+						 .overhead_site = overhead_site, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded},
+		   table, filter, is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
 }
 
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
 {
 	window_sum(window, &(struct heap_window){.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns,
-						 .overhead_site = HEAP_NONE}, table, filter, false);
+						 .overhead_site = HEAP_NONE, .peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded},
+		   table, filter, false);
 }
 
 /* ---- lifetimes ---- */
@@ -568,12 +645,16 @@ static void collecting_scan(void *context)
 		gathered_put(collecting, list);
 }
 
-static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const uint32_t *list_of, uint32_t count)
+static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct trace_sum *sums, const uint32_t *list_of,
+			      uint32_t count)
 {
 	lifetimes->starts = memory_zeroed((size_t)count + 1, sizeof(*lifetimes->starts));
 	for (uint32_t cell = 0; cell < window->cell_count; cell++)
 		if (list_of[cell] != HEAP_NONE)
 			lifetimes->starts[list_of[cell] + 1] += window->numbers[cell].recorded_count;
+	for (size_t i = 0; i < window->folded_count; i++)
+		if (list_of[window->folded[i].cell] != HEAP_NONE)
+			lifetimes->starts[list_of[window->folded[i].cell] + 1] -= sums[window->folded[i].sum].recorded;
 	for (uint32_t i = 0; i < count; i++)
 		lifetimes->starts[i + 1] += lifetimes->starts[i];
 	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));
@@ -588,7 +669,7 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 	uint64_t *filled = memory_zeroed(count, sizeof(*filled));
 	uint32_t shared = 0;
 	bool added;
-	lifetimes_reserve(lifetimes, window, list_of, count);
+	lifetimes_reserve(lifetimes, window, table->dictionary->sums, list_of, count);
 	for (uint32_t i = 0; i < window->cell_count && !is_by_site(window); i++)
 		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
 	for (unsigned i = 0; i < width; i++)
@@ -614,5 +695,6 @@ void heap_window_fini(struct heap_window *window)
 	free(window->cells);
 	free(window->numbers);
 	free(window->uses);
+	free(window->folded);
 	*window = (struct heap_window){0};
 }

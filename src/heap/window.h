@@ -33,6 +33,10 @@ struct heap_window {
 	uint64_t earlier_count, earlier_bytes;
 	uint32_t overhead_site;      /**< of what remains of blocks with others in them; HEAP_NONE: that is not counted */
 	uint64_t uncertain_count, uncertain_bytes; /**< outstanding, but their free may have been lost in a gap */
+	int64_t peak_from_ns;        /**< the peak is that of the time from then on: what of earlier times is folded does not tell it */
+	bool is_peak_folded;         /**< it was when what ended since is folded */
+	struct heap_folded { uint32_t cell, sum; } *folded; /**< sums of the trace that are in the rows */
+	size_t folded_count;
 };
 
 /** Add up; the filter was prepared with the table. */
@@ -49,7 +53,7 @@ struct heap_lifetimes {
 	uint64_t *starts;
 };
 
-/** Collect the lifetimes of the allocations that the window counts, of a sample the recorded ones: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
+/** Collect the lifetimes of the allocations that the window counts, without those of its sums, of a sample the recorded ones: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
 void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
 			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count);
 void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
@@ -62,6 +66,9 @@ bool heap_window_has(const struct heap_window *window, const struct heap_allocat
 
 /** Whether one that the window has is outstanding. */
 bool heap_window_is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation);
+
+/** Whether a sum's blocks are all split alike. */
+bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum);
 
 /** What is added up apart for it. */
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,

@@ -152,7 +152,7 @@ static void rows_make(struct within *within, const struct trace_block *block, co
 		sum->count++;
 		sum->bytes += size_bytes;
 		within->changes[within->begin_of[row]] = size_bytes;
-		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER;
+		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER && !(block->flags[at->row] & EVENT_FOLDED);
 		if (allocation->flags & HEAP_REALLOC) {
 			sum->realloc_count++;
 			sum->moved_count += !!(allocation->flags & HEAP_MOVED);

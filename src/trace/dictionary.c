@@ -310,3 +310,27 @@ uint32_t dictionary_add_sample(struct dictionary *dictionary, const struct trace
 	dictionary->samples[dictionary->sample_count] = *row;
 	return dictionary->sample_count++;
 }
+
+uint32_t dictionary_add_fold(struct dictionary *dictionary, const struct trace_fold *row)
+{
+	if (!ROOM(fold, folds))
+		return TRACE_NONE;
+	dictionary->folds[dictionary->fold_count] = *row;
+	return dictionary->fold_count++;
+}
+
+uint32_t dictionary_add_sum(struct dictionary *dictionary, const struct trace_sum *row)
+{
+	if (!ROOM(sum, sums))
+		return TRACE_NONE;
+	dictionary->sums[dictionary->sum_count] = *row;
+	return dictionary->sum_count++;
+}
+
+uint32_t dictionary_add_lifetime(struct dictionary *dictionary, const struct trace_lifetime *row)
+{
+	if (!ROOM(lifetime, lifetimes))
+		return TRACE_NONE;
+	dictionary->lifetimes[dictionary->lifetime_count] = *row;
+	return dictionary->lifetime_count++;
+}

@@ -11,7 +11,7 @@
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
 	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) X(function, functions) X(named, nameds) \
-	X(option, options)
+	X(option, options) X(fold, folds) X(sum, sums) X(lifetime, lifetimes)
 
 struct dictionary {
 #define X(one, many) struct trace_##one *many; uint32_t one##_count, one##_capacity;

@@ -60,6 +60,7 @@ enum format_type {
 	FORMAT_MEMORY = 15,
 	FORMAT_SYMBOLS = 16,
 	FORMAT_SKIP = 17,      /**< in a circular file: ends what is here of a segment */
+	FORMAT_FOLDED = 18,    /**< what is in place of events that are not there any more */
 	FORMAT_TYPE_COUNT
 	/* Up to 31 are kept for raw buffers and segment indexes. */
 };

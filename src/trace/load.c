@@ -348,6 +348,76 @@ static bool take_option(struct load *load, struct reading *reading)
 	return !reading->has_failed && dictionary_add_option(&load->dictionary, &row) != TRACE_NONE;
 }
 
+/* ---- what is folded ---- */
+
+static bool take_fold(struct load *load, struct reading *reading)
+{
+	struct trace_fold row;
+	rows_get_fold(reading, &row);
+	row.until_ns = row_time(load, row.until_ns);
+	row.peak_at_ns = row_time(load, row.peak_at_ns);
+	current(load)->folded += row.event_count;
+	return !reading->has_failed && row.interval_ns > 0 && dictionary_add_fold(&load->dictionary, &row) != TRACE_NONE;
+}
+
+/* 0 is none; else a row's number in the segment plus one becomes its place. */
+static bool take_place(const struct load_ids *ids, uint32_t *number)
+{
+	bool is_there = *number <= ids->count;
+	*number = is_there && *number ? ids->ids[*number - 1] : TRACE_NONE;
+	return is_there;
+}
+
+static bool take_lifetimes(struct load *load, struct reading *reading, struct trace_sum *row)
+{
+	row->first = load->dictionary.lifetime_count;
+	/* A count that is no true one ends with the bytes. */
+	for (uint32_t i = 0; i < row->spread; i++) {
+		struct trace_lifetime lifetime;
+		rows_get_lifetime(reading, &lifetime);
+		if (reading->has_failed || dictionary_add_lifetime(&load->dictionary, &lifetime) == TRACE_NONE)
+			return false;
+	}
+	return true;
+}
+
+static bool take_sum(struct load *load, struct reading *reading)
+{
+	const struct load_segment *segment = current(load);
+	struct trace_sum row;
+	rows_get_sum(reading, &row);
+	row.thread = known_id(load, &load->threads, row.thread);
+	bool is_valid = !reading->has_failed && row.thread != TRACE_NONE && row.stack < segment->nodes.count && take_place(&segment->heaps, &row.heap) &&
+			take_place(&segment->entries, &row.entry) && row.size_min <= row.size_max && row.lifetime_min_ns <= row.lifetime_max_ns &&
+			row.lifetime_max_ns <= INT64_MAX && row.birth_first_ns <= row.birth_last_ns && row.end_first_ns <= row.end_last_ns;
+	if (!is_valid || (row.entry == TRACE_NONE && !(row.flags & TRACE_SUM_EARLIER)))
+		return false;
+	row.stack = segment->nodes.ids[row.stack];
+	row.birth_first_ns = row_time(load, row.birth_first_ns);
+	row.birth_last_ns = row_time(load, row.birth_last_ns);
+	row.end_first_ns = row_time(load, row.end_first_ns);
+	row.end_last_ns = row_time(load, row.end_last_ns);
+	return take_lifetimes(load, reading, &row) && dictionary_add_sum(&load->dictionary, &row) != TRACE_NONE;
+}
+
+static bool take_sequence(struct load *load, struct reading *reading)
+{
+	struct rows_sequence row;
+	rows_get_sequence(reading, &row);
+	row.process = known_id(load, &load->processes, row.process);
+	if (row.process == TRACE_NONE || reading->has_failed || !grow(&load->sequences, load->sequence_count, &load->sequence_capacity, sizeof(*load->sequences)))
+		return false;
+	load->sequences[load->sequence_count++] = row;
+	return true;
+}
+
+static bool take_folded(struct load *load, struct reading *reading)
+{
+	static bool (*const takes[])(struct load *, struct reading *) = {[ROWS_FOLD] = take_fold, [ROWS_SUM] = take_sum, [ROWS_SEQUENCE] = take_sequence};
+	uint64_t kind = reading_number(reading);
+	return !reading->has_failed && kind < sizeof(takes) / sizeof(takes[0]) && takes[kind](load, reading);
+}
+
 /* ---- blocks ---- */
 
 static const struct {
@@ -357,7 +427,7 @@ static const struct {
 	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
 	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},         [FORMAT_MEMORY] = {take_sample},
-	[FORMAT_SYMBOLS] = {take_symbol},
+	[FORMAT_SYMBOLS] = {take_symbol},   [FORMAT_FOLDED] = {take_folded},
 };
 
 /* A block as it was found: its head is in load->scratch. */
@@ -742,6 +812,7 @@ void load_fini(struct load *load)
 	}
 	free(load->segments);
 	free(load->blocks);
+	free(load->sequences);
 	index_fini(&load->origins);
 	index_fini(&load->processes);
 	index_fini(&load->threads);

@@ -20,6 +20,7 @@ struct load_segment {
 	struct format_segment head;
 	struct load_ids images, entries, heaps, frames, nodes;
 	uint32_t frame_next;           /* the first frame that no node has */
+	uint64_t folded;               /* events that it has sums of */
 };
 
 /** An event block, by its head. */
@@ -44,6 +45,8 @@ struct load {
 	uint32_t segment_count, segment_capacity;
 	struct load_block *blocks;
 	uint32_t block_count, block_capacity;
+	struct rows_sequence *sequences; /* of slots whose blocks are not there any more */
+	uint32_t sequence_count, sequence_capacity;
 	struct index origins;          /* of trace ids: their numbers */
 	struct index processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;

@@ -56,9 +56,34 @@ static void count_dropped(struct trace *trace)
 			dictionary->dropped_events += head->events_before - known;
 			later(&dictionary->dropped_until_ns, load_ns(head, head->last_ticks_before));
 		}
-		for (known = head->events_before; block < load->block_count && load->blocks[block].segment == i; block++)
+		for (known = head->events_before + load->segments[i].folded; block < load->block_count && load->blocks[block].segment == i; block++)
 			known += load->blocks[block].count;
 	}
+}
+
+static void count_folded(struct trace *trace, const struct trace_fold *fold)
+{
+	struct trace_dictionary *dictionary = &trace->dictionary;
+	dictionary->event_count += fold->event_count;
+	dictionary->folded_count += fold->event_count;
+	dictionary->failed_count += fold->failed;
+	dictionary->in_flight_count += fold->in_flight;
+	dictionary->truncated_count += fold->truncated;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		dictionary->kind_count[kind] += fold->kind_count[kind];
+	later(&dictionary->duration_ns, fold->until_ns);
+}
+
+/* A thread began with the first of its blocks that is known, be it in a sum. */
+static void count_sum(struct load *load, const struct trace_sum *sum)
+{
+	struct trace_thread *thread = &load->dictionary.threads[sum->thread];
+	if (sum->flags & TRACE_SUM_EARLIER)
+		return;
+	if (thread->end_ns == INT64_MIN || sum->birth_first_ns < thread->start_ns)
+		thread->start_ns = sum->birth_first_ns;
+	if (sum->birth_last_ns > thread->end_ns)
+		thread->end_ns = sum->birth_last_ns;
 }
 
 static void summarize(struct trace *trace)
@@ -67,8 +92,14 @@ static void summarize(struct trace *trace)
 	struct trace_dictionary *view = &trace->dictionary;
 	for (uint32_t i = 0; i < load->block_count; i++)
 		load->dictionary.threads[load->blocks[i].head.thread].end_ns = INT64_MIN;
+	for (uint32_t i = 0; i < load->dictionary.sum_count; i++)
+		load->dictionary.threads[load->dictionary.sums[i].thread].end_ns = INT64_MIN;
 	for (uint32_t i = 0; i < load->block_count; i++)
 		count_block(trace, &load->blocks[i]);
+	for (uint32_t i = 0; i < load->dictionary.fold_count; i++)
+		count_folded(trace, &load->dictionary.folds[i]);
+	for (uint32_t i = 0; i < load->dictionary.sum_count; i++)
+		count_sum(load, &load->dictionary.sums[i]);
 	count_dropped(trace);
 	for (uint32_t i = 0; i < load->dictionary.process_count; i++)
 		if (load->dictionary.processes[i].end != TRACE_END_OPEN)

@@ -286,3 +286,137 @@ void rows_get_statistics(struct reading *reading, struct trace_statistics *stati
 #undef X
 	reading->at = reading->end;
 }
+
+/* ---- what is folded ---- */
+
+/* X(member): numbers of a fold and of a sum, as they are in the file; times are apart, as they are signed. */
+#define FOLD_TIMES(X) X(until_ns) X(interval_ns) X(peak_at_ns)
+#define FOLD_NUMBERS(X) X(peak_bytes) X(event_count) X(failed) X(in_flight) X(truncated) X(unknown_frees) X(order_conflicts)
+#define SUM_IDS(X) X(thread) X(heap) X(stack) X(entry) X(flags)
+#define SUM_TIMES(X) X(birth_first_ns) X(birth_last_ns) X(end_first_ns) X(end_last_ns)
+#define SUM_NUMBERS(X) \
+	X(lifetime_min_ns) X(lifetime_max_ns) X(size_min) X(size_max) X(recorded) X(count) X(bytes) X(reallocs) X(moved) X(temporary) \
+	X(peak_count) X(peak_bytes)
+#define SUM_VARIANCES(X) X(count_variance) X(bytes_variance) X(peak_count_variance) X(peak_bytes_variance)
+
+void rows_put_fold(struct bytes *bytes, const struct trace_fold *row)
+{
+	bytes_number(bytes, ROWS_FOLD);
+#define X(member) put_signed(bytes, row->member);
+	FOLD_TIMES(X)
+#undef X
+#define X(member) bytes_number(bytes, row->member);
+	FOLD_NUMBERS(X)
+#undef X
+	bytes_number(bytes, EVENT_KIND_COUNT);
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		bytes_number(bytes, row->kind_count[kind]);
+}
+
+void rows_get_fold(struct reading *reading, struct trace_fold *row)
+{
+	*row = (struct trace_fold){.until_ns = 0};
+#define X(member) row->member = get_signed(reading);
+	FOLD_TIMES(X)
+#undef X
+#define X(member) row->member = reading_number(reading);
+	FOLD_NUMBERS(X)
+#undef X
+	uint64_t kinds = reading_number(reading);
+	for (uint64_t kind = 0; kind < kinds && !reading->has_failed; kind++) {
+		uint64_t count = reading_number(reading);
+		if (kind < EVENT_KIND_COUNT)
+			row->kind_count[kind] = count;
+	}
+}
+
+static void put_variance(struct bytes *bytes, double variance)
+{
+	uint64_t bits;
+	memcpy(&bits, &variance, sizeof(bits));
+	bytes_number(bytes, bits);
+}
+
+/* What is no number or below 0 is no variance. */
+static double get_variance(struct reading *reading)
+{
+	uint64_t bits = reading_number(reading);
+	double variance;
+	memcpy(&variance, &bits, sizeof(variance));
+	if (!(variance >= 0))
+		reading->has_failed = true;
+	return reading->has_failed ? 0 : variance;
+}
+
+void rows_put_sum(struct bytes *bytes, const struct trace_sum *row, const struct trace_lifetime *lifetimes)
+{
+	bytes_number(bytes, ROWS_SUM);
+#define X(member) bytes_number(bytes, row->member);
+	SUM_IDS(X)
+#undef X
+#define X(member) put_signed(bytes, row->member);
+	SUM_TIMES(X)
+#undef X
+#define X(member) bytes_number(bytes, row->member);
+	SUM_NUMBERS(X)
+#undef X
+#define X(member) put_variance(bytes, row->member);
+	SUM_VARIANCES(X)
+#undef X
+	bytes_number(bytes, row->spread);
+	for (uint32_t i = 0; i < row->spread; i++) {
+		bytes_number(bytes, lifetimes[i].class);
+		bytes_number(bytes, lifetimes[i].count);
+	}
+}
+
+void rows_get_sum(struct reading *reading, struct trace_sum *row)
+{
+	uint32_t flags;
+	*row = (struct trace_sum){.first = 0};
+	row->thread = reading_number32(reading);
+	row->heap = reading_number32(reading);
+	row->stack = reading_number32(reading);
+	row->entry = reading_number32(reading);
+	flags = reading_number32(reading);
+	row->flags = (uint8_t)flags;
+	if (flags > UINT8_MAX)
+		reading->has_failed = true;
+#define X(member) row->member = get_signed(reading);
+	SUM_TIMES(X)
+#undef X
+#define X(member) row->member = reading_number(reading);
+	SUM_NUMBERS(X)
+#undef X
+#define X(member) row->member = get_variance(reading);
+	SUM_VARIANCES(X)
+#undef X
+	row->spread = reading_number32(reading);
+}
+
+void rows_get_lifetime(struct reading *reading, struct trace_lifetime *row)
+{
+	row->class = reading_number32(reading);
+	row->count = reading_number(reading);
+}
+
+void rows_put_sequence(struct bytes *bytes, const struct rows_sequence *row)
+{
+	bytes_number(bytes, ROWS_SEQUENCE);
+	bytes_number(bytes, row->process);
+	bytes_number(bytes, row->region);
+	bytes_number(bytes, row->slot);
+	bytes_number(bytes, row->last);
+	bytes_number(bytes, row->part_sequence);
+	bytes_number(bytes, row->part_events);
+}
+
+void rows_get_sequence(struct reading *reading, struct rows_sequence *row)
+{
+	row->process = reading_number32(reading);
+	row->region = reading_number(reading);
+	row->slot = reading_number32(reading);
+	row->last = reading_number32(reading);
+	row->part_sequence = reading_number32(reading);
+	row->part_events = reading_number32(reading);
+}

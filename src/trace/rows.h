@@ -33,6 +33,21 @@ void rows_put_named(struct bytes *bytes, uint32_t image, bool has_symbols);
 void rows_put_option(struct bytes *bytes, const struct trace_option *row);
 void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics);
 
+/** A row of FOLDED is one of these. */
+enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
+
+/** How far a slot of a region was taken: what the heads of blocks that are not there any more said. */
+struct rows_sequence {
+	uint32_t process;
+	uint64_t region;
+	uint32_t slot, last, part_sequence, part_events;
+};
+
+/** A sum's place is by the numbers of the segment; heap and entry plus one, 0: none. Its times and those of a fold are ticks. */
+void rows_put_fold(struct bytes *bytes, const struct trace_fold *row);
+void rows_put_sum(struct bytes *bytes, const struct trace_sum *row, const struct trace_lifetime *lifetimes);
+void rows_put_sequence(struct bytes *bytes, const struct rows_sequence *row);
+
 /*
  * Read a row. Its texts are valid until the next row is read. Images come as their number in the segment (TRACE_NONE: none), processes as
  * the number that the file gives them. What is not there or wrong sets reading->has_failed.
@@ -48,6 +63,12 @@ void rows_get_sample(struct reading *reading, struct trace_sample *row);
 void rows_get_function(struct reading *reading, struct rows_texts *texts, struct trace_function *row);
 void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);
 void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics);
+
+/* The kind of a row was read. Of a sum row->spread lifetimes follow. */
+void rows_get_fold(struct reading *reading, struct trace_fold *row);
+void rows_get_sum(struct reading *reading, struct trace_sum *row);
+void rows_get_lifetime(struct reading *reading, struct trace_lifetime *row);
+void rows_get_sequence(struct reading *reading, struct rows_sequence *row);
 
 /** A text, "" when it cannot be read. */
 const char *rows_get_text(struct reading *reading, struct rows_texts *texts);

@@ -128,6 +128,45 @@ struct trace_option { const char *name, *value; };
 /** An option that tells which blocks from before an attach are not known, and why. */
 #define TRACE_OPTION_EARLIER_MISSING "earlier-missing"
 
+/** What is told of a sum's blocks. */
+enum trace_sum_flag {
+	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */
+	TRACE_SUM_EARLIER = 2,   /**< they were there before the trace */
+	TRACE_SUM_NESTED = 4,    /**< they lay in other blocks */
+	TRACE_SUM_AROUND = 8     /**< other blocks lay in them */
+};
+
+/** What ended blocks of one thread, heap, stack and function, begun in one interval of time, add up to: their events are not in the trace. */
+struct trace_sum {
+	uint32_t thread, heap;   /**< heap: place in trace->heaps, or TRACE_NONE */
+	uint32_t stack, entry;   /**< node, and place in trace->entries, or TRACE_NONE */
+	uint8_t flags;           /**< enum trace_sum_flag, of all of them */
+	int64_t birth_first_ns, birth_last_ns, end_first_ns, end_last_ns;
+	uint64_t lifetime_min_ns, lifetime_max_ns, size_min, size_max;
+	uint64_t recorded;       /**< blocks; the numbers below are estimates if the trace is a sample */
+	uint64_t count, bytes, reallocs, moved, temporary;
+	double count_variance, bytes_variance;
+	uint64_t peak_count, peak_bytes; /**< live when most was live of what is folded, see struct trace_fold */
+	double peak_count_variance, peak_bytes_variance;
+	uint32_t first, spread;  /**< places in trace->lifetimes, and how many */
+};
+
+/** How many blocks of a sum lived about so long. */
+struct trace_lifetime {
+	uint32_t class;          /**< heap/lifetime.h explains it */
+	uint64_t count;
+};
+
+/** What else is known of the time whose ended blocks are in sums. */
+struct trace_fold {
+	int64_t until_ns;        /**< points up to then are folded; of what was live then everything is there */
+	int64_t interval_ns;     /**< sums are of times from a multiple of it to the next */
+	int64_t peak_at_ns;
+	uint64_t peak_bytes;     /**< the most that was live up to then */
+	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated; /**< events that are not there any more */
+	uint64_t unknown_frees, order_conflicts;
+};
+
 /** What tracing cost, summed by the logger at the session's end. */
 struct trace_statistics {
 	uint64_t waits, wait_ns;         /**< times that targets waited for a free buffer, and for how long */
@@ -179,6 +218,9 @@ struct trace_dictionary {
 	const struct trace_function *functions; uint32_t function_count;
 	const struct trace_named *nameds;      uint32_t named_count;
 	const struct trace_option *options;    uint32_t option_count;
+	const struct trace_fold *folds;        uint32_t fold_count; /**< one for each trace that was merged into this one and has sums */
+	const struct trace_sum *sums;          uint32_t sum_count;
+	const struct trace_lifetime *lifetimes; uint32_t lifetime_count;
 	const char *host;                      /**< node name, system, release, machine */
 	const char *clock;                     /**< "tsc" or "monotonic_raw" */
 	int64_t start_realtime_ns;             /**< CLOCK_REALTIME of T = 0 */
@@ -187,8 +229,9 @@ struct trace_dictionary {
 	uint64_t cut_offset;                   /**< where reading ended when it is not complete */
 	const char *cut_reason;                /**< and why; "" when complete */
 	uint64_t size_bytes;                   /**< of the file */
-	uint64_t event_count;                  /**< events in all blocks, by their headers */
-	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, by the blocks' headers */
+	uint64_t event_count;                  /**< events in all blocks, by their headers, and those that are folded */
+	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
+	uint64_t folded_count;                 /**< of all these events, those that are folded */
 	uint64_t failed_count, in_flight_count, truncated_count;
 	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
 	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */

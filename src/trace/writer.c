@@ -34,14 +34,15 @@ enum {
 	FIRST_SEGMENTS = 4,
 	FIRST_SEGMENT_BYTES = 1 << 16,
 	PACKED_MIN = 64,
-	CUT_BITS_MAX = 16
+	CUT_BITS_MAX = 16,
+	PROCESSES_KEPT = 1 << 16       /* of a trace whose place is taken */
 };
 #define DEFAULT_SEGMENT_NS 10000000000ull
 
 /* Sections in the order in which they are written: none refers to a later one. */
 static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
 					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY,
-					 FORMAT_SYMBOLS};
+					 FORMAT_SYMBOLS, FORMAT_FOLDED};
 
 struct section {
 	struct bytes bytes;
@@ -54,7 +55,7 @@ struct numbers {
 	uint32_t capacity, next;
 };
 
-struct sequence { uint64_t region; uint32_t slot, last, part_sequence, part_events; };
+struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
 
 struct writer {
 	int error;                     /* once writing has failed, that is its answer */
@@ -234,7 +235,9 @@ static void put_skipped(struct bytes *bytes, size_t size)
 
 static void put_section(struct writer *writer, uint16_t type, struct section *section)
 {
-	struct format_block block = {.type = type, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
+	/* Without them numbers would be wrong. */
+	uint16_t essential = type == FORMAT_FOLDED ? FORMAT_ESSENTIAL : 0;
+	struct format_block block = {.type = type, .flags = essential, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
 	struct bytes *packed = &writer->payload;
 	size_t least = section->bytes.size / FORMAT_EXPANSION_MAX + 1;
 	packed->size = 0;
@@ -247,10 +250,10 @@ static void put_section(struct writer *writer, uint16_t type, struct section *se
 			packed->size = size;
 			if (size < least)
 				put_skipped(packed, least - size);
-			block.flags = FORMAT_PACKED;
+			block.flags |= FORMAT_PACKED;
 		}
 	}
-	put_block(writer, &block, NULL, block.flags ? packed : &section->bytes);
+	put_block(writer, &block, NULL, block.flags & FORMAT_PACKED ? packed : &section->bytes);
 	section->bytes.size = 0;
 	section->count = 0;
 }
@@ -647,6 +650,48 @@ void writer_add_named(struct writer *writer, const struct trace_named *named)
 	section_added(writer, section);
 }
 
+/* The first ticks whose nanoseconds since T = 0 are these. */
+static uint64_t ticks_of(const struct writer *writer, int64_t time_ns)
+{
+	if (time_ns == INT64_MAX || !writer->clock.mult)
+		return (uint64_t)time_ns;
+	unsigned __int128 scaled = (unsigned __int128)(time_ns < 0 ? 0 : (uint64_t)time_ns) << writer->clock.shift;
+	return writer->clock.start_ticks + (uint64_t)((scaled + writer->clock.mult - 1) / writer->clock.mult);
+}
+
+uint64_t writer_ticks(const struct writer *writer, int64_t time_ns)
+{
+	return ticks_of(writer, time_ns);
+}
+
+void writer_add_fold(struct writer *writer, const struct trace_fold *fold)
+{
+	struct trace_fold row = *fold;
+	need_segment(writer);
+	row.until_ns = (int64_t)ticks_of(writer, fold->until_ns);
+	row.peak_at_ns = (int64_t)ticks_of(writer, fold->peak_at_ns);
+	struct section *section = section_of(writer, FORMAT_FOLDED);
+	rows_put_fold(&section->bytes, &row);
+	section_added(writer, section);
+}
+
+void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const struct trace_lifetime *lifetimes)
+{
+	struct trace_sum row = *sum;
+	need_segment(writer);
+	need_thread(writer, sum->thread);
+	row.stack = need_node(writer, sum->stack);
+	row.heap = sum->heap == TRACE_NONE ? 0 : need_heap(writer, sum->heap);
+	row.entry = sum->entry == TRACE_NONE ? 0 : need_entry(writer, sum->entry);
+	row.birth_first_ns = (int64_t)ticks_of(writer, sum->birth_first_ns);
+	row.birth_last_ns = (int64_t)ticks_of(writer, sum->birth_last_ns);
+	row.end_first_ns = (int64_t)ticks_of(writer, sum->end_first_ns);
+	row.end_last_ns = (int64_t)ticks_of(writer, sum->end_last_ns);
+	struct section *section = section_of(writer, FORMAT_FOLDED);
+	rows_put_sum(&section->bytes, &row, lifetimes);
+	section_added(writer, section);
+}
+
 void writer_add_option(struct writer *writer, const char *name, const char *value)
 {
 	need_segment(writer);
@@ -765,9 +810,13 @@ static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint3
 	return (uint32_t)(at - to);
 }
 
-static int sequence_note(struct writer *writer, uint64_t region, uint32_t slot, uint32_t first, uint32_t last, uint32_t part_sequence,
-			 uint32_t part_events)
+/* What of a region's slot is in the file. first > last: no whole buffer. */
+struct taken { uint64_t region; uint32_t process, slot, first, last, part_sequence, part_events; };
+
+static int sequence_note(struct writer *writer, const struct taken *taken)
 {
+	uint64_t region = taken->region;
+	uint32_t slot = taken->slot;
 	bool added;
 	uint32_t *place = index_add(&writer->sequence_index, index_hash(region, slot), &added);
 	if (!place)
@@ -785,13 +834,20 @@ static int sequence_note(struct writer *writer, uint64_t region, uint32_t slot, 
 		writer->sequences[*place] = (struct sequence){.region = region, .slot = slot, .last = UINT32_MAX};
 	}
 	struct sequence *sequence = &writer->sequences[*place];
-	if (first <= last)
-		sequence->last = last;
-	if (part_events) {
-		sequence->part_sequence = part_sequence;
-		sequence->part_events = part_events;
+	sequence->process = taken->process;
+	if (taken->first <= taken->last)
+		sequence->last = taken->last;
+	if (taken->part_events) {
+		sequence->part_sequence = taken->part_sequence;
+		sequence->part_events = taken->part_events;
 	}
 	return 0;
+}
+
+static struct taken block_taken(const struct load_block *block)
+{
+	const struct format_events *head = &block->head;
+	return (struct taken){head->region, head->process, head->slot, head->first_sequence, head->last_sequence, head->part_sequence, head->part_events};
 }
 
 static const struct sequence *sequence_find(const struct writer *writer, uint64_t region, uint32_t slot)
@@ -1011,8 +1067,8 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (error == -EFBIG && !writer->error && events->count > 1)
 		return write_halves(writer, events, diag);
 	if (!error)
-		error = sequence_note(writer, events->region, events->slot, events->first_sequence, events->last_sequence,
-				      events->part_sequence, events->part_events);
+		error = sequence_note(writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence, events->last_sequence,
+							      events->part_sequence, events->part_events});
 	if (!error)
 		return 0;
 	writer->unwritten_blocks++;
@@ -1203,8 +1259,21 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 	return 0;
 }
 
+/* What rows say in place of blocks that are not there any more. */
+static void adopt_sequences(struct writer *writer, const struct load *load)
+{
+	for (uint32_t i = 0; i < load->sequence_count && !writer->error; i++) {
+		const struct rows_sequence *row = &load->sequences[i];
+		bool has_whole = row->last != UINT32_MAX;
+		if (sequence_note(writer, &(struct taken){row->region, row->process, row->slot, !has_whole, has_whole ? row->last : 0, row->part_sequence,
+							  row->part_events}))
+			writer_fail(writer, -ENOMEM);
+	}
+}
+
 static void adopt_segments(struct writer *writer, const struct load *load)
 {
+	adopt_sequences(writer, load);
 	for (uint32_t i = 0; i < load->segment_count; i++) {
 		if (!output_add_segment(&writer->output))
 			return writer_fail(writer, -ENOMEM);
@@ -1227,14 +1296,14 @@ static void adopt_segments(struct writer *writer, const struct load *load)
 		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
 		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
 		writer->truncated_count += block->head.truncated;
-		if (sequence_note(writer, block->head.region, block->head.slot, block->head.first_sequence, block->head.last_sequence,
-				  block->head.part_sequence, block->head.part_events))
+		struct taken taken = block_taken(block);
+		if (sequence_note(writer, &taken))
 			writer_fail(writer, -ENOMEM);
 	}
 }
 
-/* Take over what was read. */
-static int adopt(struct writer *writer, struct load *load, struct diag *diag)
+/* Take over what was read, but for its segments. */
+static int adopt_rows(struct writer *writer, struct load *load, struct diag *diag)
 {
 	writer->dictionary = load->dictionary;
 	load->dictionary = (struct dictionary){0};
@@ -1245,7 +1314,6 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 					     .start_realtime_ns = head->start_realtime_ns};
 		writer_set_clock(writer, &clock);
 	}
-	adopt_segments(writer, load);
 	writer->unwritten_blocks = load->unwritten_blocks;
 	writer->unwritten_events = load->unwritten_events;
 	if (!array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
@@ -1263,6 +1331,75 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 	if (load->segment_count)
 		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id, sizeof(writer->trace_id));
 	return writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
+}
+
+static int adopt(struct writer *writer, struct load *load, struct diag *diag)
+{
+	int error = adopt_rows(writer, load, diag);
+	adopt_segments(writer, load);
+	return error ? error : writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
+}
+
+/* Of processes that run: the rest of their buffers may still be in memory. */
+static void put_sequences(struct writer *writer)
+{
+	for (uint32_t i = 0; i < writer->sequence_count; i++) {
+		const struct sequence *from = &writer->sequences[i];
+		if (!from->region || writer->dictionary.processes[from->process].end != TRACE_END_OPEN)
+			continue;
+		need_segment(writer);
+		need_process(writer, from->process);
+		struct section *section = section_of(writer, FORMAT_FOLDED);
+		rows_put_sequence(&section->bytes, &(struct rows_sequence){from->process, from->region, from->slot, from->last, from->part_sequence, from->part_events});
+		section_added(writer, section);
+	}
+}
+
+/* Who runs; and all that there were, as long as they are not that many. */
+static void put_known_processes(struct writer *writer)
+{
+	const struct dictionary *dictionary = &writer->dictionary;
+	uint32_t known = 0;
+	for (uint32_t id = 0; id < dictionary->process_count; id++)
+		known += dictionary->processes[id].pid != 0;
+	for (uint32_t id = 0; id < dictionary->process_count; id++) {
+		const struct trace_process *row = &dictionary->processes[id];
+		if (row->end == TRACE_END_OPEN || (row->pid && known <= PROCESSES_KEPT)) {
+			need_segment(writer);
+			need_process(writer, id);
+		}
+	}
+}
+
+int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag)
+{
+	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
+	struct writer *writer = writer_new(options);
+	if (!is_whole(writer)) {
+		if (writer)
+			writer_free(writer);
+		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
+	}
+	int error = load_file(&load, source, diag);
+	error = error ? error : adopt_rows(writer, &load, diag);
+	adopt_sequences(writer, &load);
+	for (uint32_t i = 0; i < load.block_count && !writer->error; i++) {
+		struct taken taken = block_taken(&load.blocks[i]);
+		if (sequence_note(writer, &taken))
+			writer_fail(writer, -ENOMEM);
+	}
+	error = error ? error : open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : write_header(writer, path, diag);
+	if (!error) {
+		put_known_processes(writer);
+		put_sequences(writer);
+	}
+	load_fini(&load);
+	if (error)
+		writer_free(writer);
+	else
+		*out = writer;
+	return error;
 }
 
 /* What is torn in the midst of a circular file is led over. */

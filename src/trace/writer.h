@@ -71,6 +71,10 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 /** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their ids. */
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
+/** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is added or referred to), all
+ *  ids, its clock, and how far the regions of processes that run were taken. */
+int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag);
+
 /** Before the first events; fixed for the file. */
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
 
@@ -90,6 +94,13 @@ void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
 
 /** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
+
+/** Ticks of the clock at a time since T = 0; a reader makes the same time of them, where the clock has a tick a nanosecond or more. */
+uint64_t writer_ticks(const struct writer *writer, int64_t time_ns);
+
+/** Add what is in place of events. Times are nanoseconds since T = 0, places those of the dictionaries. */
+void writer_add_fold(struct writer *writer, const struct trace_fold *fold);
+void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const struct trace_lifetime *lifetimes);
 
 /** Add whether an image has symbols. */
 void writer_add_named(struct writer *writer, const struct trace_named *named);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * What a trace has sums of in place of events (docs/decisions/018). A question gets the sums of blocks that all pass, and none of those of
+ * which none do; where some of a sum's blocks would pass and others not, it cannot be answered.
+ */
+#ifndef XHEAP_HEAP_FOLDED_H
+#define XHEAP_HEAP_FOLDED_H
+
+#include "heap/window.h"
+
+static inline struct heap_site heap_sum_site(const struct trace_sum *sum)
+{
+	return (struct heap_site){sum->stack, sum->entry};
+}
+
+/** Whether the trace has sums. */
+static inline bool heap_is_folded(const struct heap_table *table)
+{
+	return table->dictionary->fold_count > 0;
+}
+
+/** Find the site of each sum; false: one of them is not in the table. */
+bool heap_folded_find_sites(struct heap_table *table);
+
+/** Up to when; INT64_MIN: it has none. */
+int64_t heap_folded_until_ns(const struct heap_table *table);
+
+/** 0, or -ENOTSUP with the reason in diag: what the sums do not tell, and what may be asked. The filter was prepared with the table. */
+int heap_folded_check(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag);
+
+/** Whether the peak of the question is known for all of its range. */
+bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range);
+
+/** How a sum's blocks count in a window. */
+struct heap_folded_part {
+	bool is_row;                 /**< in the rows, with a place in `cell` */
+	bool is_total;               /**< in the totals, too */
+	bool is_outstanding, is_at_peak;
+	struct heap_allocation like; /**< one of them, for its cell */
+};
+
+/** False when none of them count. Where that is not known none do: ask heap_folded_check() before. */
+bool heap_folded_count(struct heap_folded_part *part, const struct heap_window *window, const struct heap_filter *filter, const struct trace_sum *sum,
+		       uint32_t site);
+
+/** The most that was live in the range, folded time included, if that is known: see heap_window.peak_from_ns. */
+struct heap_peak heap_folded_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
+				  bool *is_folded);
+
+#endif
