@@ -41,12 +41,13 @@ _xheap_record() {
 	-o | --output) compopt -o default 2>/dev/null ;;
 	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapCreate HeapDestroy HeapLock HeapProtect HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
 	--on-full) _xheap_reply "wait drop" "$current" ;;
-	--file-mode) _xheap_reply "sequential circular append newfile flight none" "$current" ;;
+	--file-mode) _xheap_reply "sequential circular append newfile flight none keep-live" "$current" ;;
+	--keep) _xheap_reply "live" "$current" ;;
 	--clock) _xheap_reply "auto tsc monotonic" "$current" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$current" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$current" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --flush-timer) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --flush-timer --real-time --check-stacks --quiet --help" "$current" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --flush-timer --real-time --check-stacks --quiet --help" "$current" ;;
 	esac
 }
 

@@ -99,8 +99,9 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
 	X('S', "sample", required_argument, "BYTES", "record one block for so many bytes asked for, and estimate the rest") \
 	X('F', "max-file", required_argument, "SIZE", "greatest size of the trace, of each file, or of what a flight recorder keeps") \
-	X('O', "file-mode", required_argument, "MODE", "sequential (default), circular, append, newfile, flight, none: see the manual") \
+	X('O', "file-mode", required_argument, "MODE", "sequential (default), circular, append, newfile, flight, none, keep-live: see the manual") \
 	X('c', "clock", required_argument, "CLOCK", "what times are taken from: auto (default), tsc, monotonic") \
+	X('K', "keep", required_argument, "live", "of a long run: the newest events, what is live whole, and sums of the rest: see the manual") \
 	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
 	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
@@ -179,7 +180,7 @@ static int take_option(struct record *record, int letter)
 	case 'O': {
 		int mode = session_file_mode_find(optarg);
 		if (mode < 0)
-			return usage_error("--file-mode", optarg, "must be sequential, circular, append, newfile, flight or none");
+			return usage_error("--file-mode", optarg, "must be sequential, circular, append, newfile, flight, none or keep-live");
 		session->file_mode = (uint32_t)mode;
 		return 0;
 	}
@@ -191,6 +192,9 @@ static int take_option(struct record *record, int letter)
 		session->clock = (uint32_t)clock;
 		return 0;
 	}
+	case 'K':
+		record->keeps_live = true;
+		return strcasecmp(optarg, "live") ? usage_error("--keep", optarg, "must be live") : 0;
 	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
@@ -206,10 +210,16 @@ static int check_file_mode(struct record *record, const char *command)
 {
 	struct session_options *session = &record->session;
 	const char *name = session_file_mode_name(session->file_mode);
-	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE, keeps_newest = session_is_in_memory(session) || session->file_mode == SESSION_FILE_CIRCULAR;
+	if (record->keeps_live && session->file_mode != SESSION_FILE_SEQUENTIAL && session->file_mode != SESSION_FILE_KEEP)
+		return cli_fail("%s: --keep live is a file mode of its own: it goes without --file-mode %s", command, name);
+	if (record->keeps_live)
+		session->file_mode = SESSION_FILE_KEEP;
+	if (session->file_mode == SESSION_FILE_KEEP && !session->max_file_bytes)
+		session->max_file_bytes = SESSION_WINDOW_BYTES;
+	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE, keeps_newest = session_is_in_pieces(session) || session->file_mode == SESSION_FILE_CIRCULAR;
 	if (session->triggers && session->file_mode != SESSION_FILE_FLIGHT)
 		return cli_fail("%s: --trigger goes with --file-mode flight", command);
-	if (session_is_in_memory(session) && !session->max_file_bytes)
+	if (session_is_in_pieces(session) && !session->max_file_bytes)
 		session->max_file_bytes = SESSION_FLIGHT_BYTES;
 	if ((is_newfile || keeps_newest) && !session->max_file_bytes)
 		return cli_fail("%s: --file-mode %s: --max-file SIZE is missing, the size %s", command, name, is_newfile ? "of each file" : "of the file");

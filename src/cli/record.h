@@ -19,6 +19,7 @@ struct record {
 	char trace_path[4096], program[4096];
 	struct stat trace_before;     /**< what was there before; st_ino 0: nothing */
 	bool is_quiet;
+	bool keeps_live;             /* --keep live was said */
 	pid_t command_pid, logger_pid;
 	int control;
 	struct control_summary summary;

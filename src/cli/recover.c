@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap recover: what a killed logger left behind becomes a trace. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "session/recover.h"
+#include "session/store.h"
 
 struct recover_words {
 	const char *what;             /* a session's directory, or its trace */
@@ -56,12 +58,24 @@ static bool is_same(const char *a, const char *b)
 	return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
+/* Of a file that is not there yet: by its directory's. */
+static bool is_path(const char *path, const char *full)
+{
+	char folder[WRITER_PATH_MAX], other[WRITER_PATH_MAX];
+	const char *name = strrchr(path, '/'), *full_name = strrchr(full, '/');
+	if (!full_name || strcmp(name ? name + 1 : path, full_name + 1) != 0)
+		return false;
+	snprintf(folder, sizeof(folder), "%.*s", name ? (int)(name - path) + 1 : 1, name ? path : ".");
+	snprintf(other, sizeof(other), "%.*s", (int)(full_name - full) + 1, full);
+	return is_same(folder, other);
+}
+
 /* The session whose trace is `path` (when it is not NULL) or the only one without a logger; -1 after a message. */
 static int session_choose(const struct recover_session *sessions, int count, const char *path)
 {
 	int chosen = -1, dead = 0;
 	for (int i = 0; i < count; i++) {
-		if (path ? is_same(path, sessions[i].trace_path) || strcmp(path, sessions[i].trace_path) == 0 : !sessions[i].has_logger) {
+		if (path ? is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path) : !sessions[i].has_logger) {
 			chosen = i;
 			dead++;
 		}
@@ -115,6 +129,54 @@ static bool is_directory(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* What a long run has left when its session's directory is gone, too: after a restart of the machine. */
+static int recover_pieces(const struct recover_words *recover)
+{
+	struct diag diag = {""};
+	char path[WRITER_PATH_MAX];
+	size_t length = strlen(recover->what), suffix = strlen(".pieces");
+	while (length > 1 && recover->what[length - 1] == '/')
+		length--;
+	snprintf(path, sizeof(path), "%.*s", (int)(length > suffix ? length - suffix : length), recover->what);
+	const char *output = recover->options.output ? recover->options.output : path;
+	if (store_recover(recover->what, output, &diag))
+		return cli_fail("%s: %s", recover->what, diag.text);
+	if (!recover->options.keep)
+		store_remove(recover->what);
+	fprintf(stderr, "xheap: %s: made of its pieces; what was in memory is lost\nxheap: next: xheap report %s\n", output, output);
+	return CLI_OK;
+}
+
+static bool has_pieces_name(const char *path)
+{
+	size_t length = strlen(path);
+	while (length && path[length - 1] == '/')
+		length--;
+	return length > 7 && !strncmp(path + length - 7, ".pieces", 7);
+}
+
+/* The session that writes these pieces, if it has left a directory; -1: none. */
+static int session_of_pieces(const struct recover_session *sessions, int count, const char *what)
+{
+	for (int i = 0; i < count; i++)
+		if (is_same(sessions[i].pieces, what))
+			return i;
+	return -1;
+}
+
+static int recover_from_pieces(const struct recover_words *recover)
+{
+	struct recover_session *sessions;
+	struct diag diag = {""};
+	int count = recover_list(&sessions, &diag);
+	if (count < 0)
+		return cli_fail("%s", diag.text);
+	int number = session_of_pieces(sessions, count, recover->what);
+	int status = number >= 0 ? session_recover(&sessions[number], &recover->options) : recover_pieces(recover);
+	free(sessions);
+	return status;
+}
+
 static int recover_named(const struct recover_words *recover)
 {
 	struct recover_session *session = calloc(1, sizeof(*session));
@@ -145,6 +207,8 @@ static int recover_main(int argc, char **argv)
 	int status = options_parse(argc, argv, recover_option_table, count, &recover, set_what);
 	if (status)
 		return status;
+	if (recover.what && is_directory(recover.what) && has_pieces_name(recover.what))
+		return recover_from_pieces(&recover);
 	return recover.what && is_directory(recover.what) ? recover_named(&recover) : recover_found(&recover);
 }
 

@@ -85,6 +85,9 @@ static void start_tell(const struct record *record, const char *name)
 	const char *size = text_bytes(options->max_file_bytes).data;
 	if (options->file_mode == SESSION_FILE_NONE)
 		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size, name, name);
+	else if (options->file_mode == SESSION_FILE_KEEP)
+		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
+			" ends it\n", name, size, name, record->output, name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
 		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size, name,
 			record->output, name);
@@ -284,6 +287,10 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "max_file", session->max_file_bytes);
 		json_count(json, "dropped_events", session->dropped);
 		json_count(json, "written_out", session->write_count);
+		if (session->folded_bytes) {
+			json_count(json, "folded_bytes", session->folded_bytes);
+			json_time(json, "folded_until_us", session->folded_until_ns);
+		}
 		json_time(json, "flush_timer_us", (int64_t)session->flush_ms * 1000000);
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
@@ -311,7 +318,7 @@ static void json_state(struct json *json, const char *name, const struct control
 
 static bool state_is_in_memory(const struct control_state *session)
 {
-	return session_is_in_memory(&(struct session_options){.file_mode = session->file_mode});
+	return session->file_mode == SESSION_FILE_FLIGHT || session->file_mode == SESSION_FILE_NONE;
 }
 
 static void text_file(const struct controller_state *state)
@@ -320,6 +327,8 @@ static void text_file(const struct controller_state *state)
 	printf("  file mode  %s", session_file_mode_name(session->file_mode));
 	if (session->max_file_bytes)
 		printf(", at most %s", text_bytes(session->max_file_bytes).data);
+	if (session->folded_bytes)
+		printf("; folded up to %s, %s", text_duration(session->folded_until_ns).data, text_bytes(session->folded_bytes).data);
 	if (session->dropped)
 		printf("; %s events of the past not kept", text_count(session->dropped).data);
 	if (session->write_count)

@@ -98,7 +98,7 @@ static void handle_flush(struct logger *logger, int socket, bool is_look)
 		done(socket, -ENOTSUP, "the session has no file; -session NAME in place of a trace looks at it");
 		return;
 	}
-	if (session_is_in_memory(logger->options)) {
+	if (session_is_in_pieces(logger->options)) {
 		flight_ask(logger, socket, is_look, "");
 		return;
 	}
@@ -157,6 +157,7 @@ static void handle_query(struct logger *logger, int socket)
 		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .dropped = store_dropped_events(logger->store),
 		.write_count = store_write_count(logger->store),
 		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
+	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		message.state.targets += target->alive > 0;
 		message.state.buffers_now += target->region.buffer_ready;

@@ -39,6 +39,8 @@ struct control_state {
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;           /**< enum session_file_mode */
 	uint32_t clock;               /**< enum region_clock */
+	uint64_t folded_bytes;        /**< of a long run: what is folded */
+	int64_t folded_until_ns;      /**< up to then */
 	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
 };

@@ -657,13 +657,23 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
+/* What had happened by these ticks is written. */
+static void flush_note(struct logger *logger, uint64_t ticks)
+{
+	uint64_t start = logger->clock.writer.start_ticks;
+	struct diag diag = {""};
+	if (store_note_flush(logger->store, (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0), &diag))
+		logger_note(logger, diag.text);
+}
+
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
 	logger->flushed_ns = moment_now_ns();
 	for (;;) {
 		uint64_t now = moment_now_ns();
-		bool flush = now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
+		bool flush = store_wants_flush(logger->store) || now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
+		uint64_t flush_ticks = inject_ticks();
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
@@ -680,6 +690,7 @@ static void loop(struct logger *logger)
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
+			flush_note(logger, flush_ticks);
 		}
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))

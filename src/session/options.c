@@ -73,9 +73,14 @@ int session_clock_find(const char *name)
 	return -1;
 }
 
-bool session_is_in_memory(const struct session_options *options)
+bool session_is_in_pieces(const struct session_options *options)
 {
-	return options->file_mode == SESSION_FILE_FLIGHT || options->file_mode == SESSION_FILE_NONE;
+	return options->file_mode == SESSION_FILE_FLIGHT || options->file_mode == SESSION_FILE_NONE || options->file_mode == SESSION_FILE_KEEP;
+}
+
+void session_pieces_path(char *path, size_t size, const char *trace_path)
+{
+	snprintf(path, size, "%s.pieces", trace_path);
 }
 
 const char *session_trigger_name(enum session_trigger trigger)

@@ -14,7 +14,8 @@
 	X(APPEND, "append", "", "behind what a file has, if it is there") \
 	X(NEWFILE, "newfile", "new-file", "a new file whenever one has its greatest size") \
 	X(FLIGHT, "flight", "buffering", "memory, for the newest events; written out when told to") \
-	X(NONE, "none", "", "memory, to be looked at only")
+	X(NONE, "none", "", "memory, to be looked at only") \
+	X(KEEP, "keep-live", "", "pieces beside the file; of what leaves them blocks that live are kept whole, and sums of the others")
 
 enum session_file_mode {
 #define X(id, name, other, text) SESSION_FILE_##id,
@@ -75,6 +76,9 @@ struct session_options {
 /** What a flight recorder keeps if nothing else is said. */
 #define SESSION_FLIGHT_BYTES (UINT64_C(64) << 20)
 
+/** How large the window of a long run is if nothing else is said. */
+#define SESSION_WINDOW_BYTES (UINT64_C(256) << 20)
+
 /** The documented stack walking flags, and those of what Linux has besides. */
 #define STACK_FLAGS(X) \
 	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
@@ -94,12 +98,15 @@ const char *session_file_mode_name(uint32_t mode);
 /** The clock with this name, or -1. */
 int session_clock_find(const char *name);
 
-/** Whether the session keeps the newest events in memory. */
-bool session_is_in_memory(const struct session_options *options);
+/** Whether what the session records lies in pieces, in memory or beside its file, until it is written out. */
+bool session_is_in_pieces(const struct session_options *options);
 
 /** Add a trigger as it is written: its name, or rss=SIZE. */
 bool session_add_trigger(struct session_options *options, const char *text);
 const char *session_trigger_name(enum session_trigger trigger);
+
+/** Where the pieces of a long run are: beside its file. */
+void session_pieces_path(char *path, size_t size, const char *trace_path);
 
 /** Whether the path has a place for a counter: %d, or %0Nd; any other % is not. */
 bool session_path_is_numbered(const char *path);

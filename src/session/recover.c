@@ -114,7 +114,11 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	text_value(text, "clock", session->clock_name, sizeof(session->clock_name));
 	char mode[32];
 	text_value(text, "file_mode", mode, sizeof(mode));
-	session->is_in_memory = session_is_in_memory(&(struct session_options){.file_mode = (uint32_t)session_file_mode_find(mode)});
+	uint32_t file_mode = (uint32_t)session_file_mode_find(mode);
+	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
+	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
+	if (file_mode == SESSION_FILE_KEEP)
+		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
 	session->logger_pid = (int32_t)text_number(text, "pid", 0);
 	session->logger_start = text_number(text, "pid_start", 0);
 	session->clock = (struct writer_clock){
@@ -230,7 +234,7 @@ static int trace_make(struct recovery *recovery, const char *path, const struct 
 /* What was in memory becomes the trace; a logger that did not come to write anything has left none. */
 static int pieces_take(const struct recover_session *session, const char *path, struct diag *diag)
 {
-	int error = store_recover(session->directory, path, diag);
+	int error = store_recover(session->pieces, path, diag);
 	if (error != -EINVAL && error != -ENOENT)
 		return error;
 	diag->text[0] = 0;
@@ -244,7 +248,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	const char *path = options->output ? options->output : session->trace_path;
 	int error = 0;
-	if (session->is_in_memory)
+	if (session->is_in_pieces)
 		error = pieces_take(session, path, diag);
 	else if (options->output && !is_same_file(options->output, session->trace_path))
 		error = copy_file(session->trace_path, path, diag);
@@ -409,6 +413,13 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	return error;
 }
 
+static void directories_remove(const struct recover_session *session)
+{
+	if (strcmp(session->pieces, session->directory))
+		store_remove(session->pieces);
+	session_directory_remove(session->directory);
+}
+
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
 {
 	struct recovery recovery = {.session = session, .result = result};
@@ -429,6 +440,6 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 	if (recovery.before)
 		trace_close(recovery.before);
 	if (!error && !options->keep && result->bad_regions == 0)
-		session_directory_remove(session->directory);
+		directories_remove(session);
 	return error;
 }

@@ -21,7 +21,8 @@ struct recover_session {
 	uint64_t logger_start;        /**< field 22 of its /proc/PID/stat */
 	uint32_t region_count;
 	bool has_logger;              /**< it still lives */
-	bool is_in_memory;            /**< what it recorded: pieces in the directory */
+	bool is_in_pieces;            /**< what it recorded */
+	char pieces[WRITER_PATH_MAX]; /**< where these are */
 };
 
 struct recover_options {

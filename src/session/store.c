@@ -6,11 +6,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -18,11 +23,18 @@
 #include "session/clock.h"
 #include "trace/merge.h"
 
-enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20 };
+enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19 };
 #define PIECE_NAME "piece."
+#define FOLD_BYTES_MAX (UINT64_C(256) << 20)
 #define LOOK_NAME "look.xht"
+#define FOLDED_NAME "folded."
+#define FOLDING_NAME "folding"
 
-struct piece { uint32_t number; uint64_t bytes, events; };
+struct piece {
+	uint32_t number;
+	uint64_t bytes, events;
+	int64_t until_ns;              /* of a long run: events up to then are in it or in pieces before it, as a rule */
+};
 
 /* A writing out under way: everything that its thread uses. */
 struct write_out {
@@ -36,9 +48,28 @@ struct write_out {
 	struct store_result result;
 };
 
+/* A long run: what is folded, and the folding under way, which a thread waits for. */
+struct keep {
+	bool has_folded, is_begun, wants_flush;
+	uint32_t is_done;
+	uint32_t folded_number;        /* pieces below it are in what is folded */
+	uint64_t folded_bytes;
+	int64_t flushed_ns, until_ns;  /* events up to then are written; and are folded */
+	uint32_t window;               /* so many pieces */
+	uint32_t count;                /* of the oldest pieces, which are being folded */
+	unsigned failures;             /* one after the other */
+	pthread_t thread;
+	pid_t pid;
+	const char **words;
+	unsigned word_count;
+	int error;
+	struct diag diag;
+};
+
 struct store {
 	const struct session_options *options;
-	const char *directory;
+	const char *directory;         /* of the pieces */
+	char keep_directory[WRITER_PATH_MAX - 64];
 	struct writer *writer;
 	struct doorbell *doorbell;
 	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], look_path[WRITER_PATH_MAX];
@@ -49,6 +80,7 @@ struct store {
 	struct piece *pieces;          /* whole ones, oldest first */
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
+	struct keep *keep;             /* of a long run */
 };
 
 /* ---- paths ---- */
@@ -102,7 +134,7 @@ static int add_piece(struct store *store, uint64_t bytes, uint64_t events, struc
 		store->pieces = larger;
 		store->piece_capacity = capacity;
 	}
-	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events};
+	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
 	store->past_bytes += bytes;
 	return 0;
 }
@@ -116,6 +148,276 @@ static int next_piece(void *cookie, uint64_t bytes, uint64_t events, char *path,
 		drop_piece(store);
 	piece_path(store, store->piece_number, path, size);
 	return error;
+}
+
+/* ---- long runs ---- */
+
+static void folded_path(const struct store *store, uint32_t number, char *path, size_t size)
+{
+	snprintf(path, size, "%s/" FOLDED_NAME "%" PRIu32, store->directory, number);
+}
+
+/* The command does it: neither its memory nor its end are ours. It is to have what nobody else wants of the processors. */
+static int fold_spawn(const char *const *words, struct keep *keep, int *output)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t all;
+	int ends[2];
+	pid_t pid = 0;
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, (char *const *)words, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	close(ends[1]);
+	if (error) {
+		close(ends[0]);
+		return -error;
+	}
+	setpriority(PRIO_PROCESS, (id_t)pid, FOLD_NICE);
+	__atomic_store_n(&keep->pid, pid, __ATOMIC_RELEASE);
+	*output = ends[0];
+	return 0;
+}
+
+/* What it says, and how it ended. */
+static int fold_wait(struct keep *keep, int output, struct diag *diag)
+{
+	size_t size = 0;
+	ssize_t got;
+	int status = 0;
+	while (size + 1 < sizeof(diag->text) && ((got = read(output, diag->text + size, sizeof(diag->text) - 1 - size)) > 0 || (got < 0 && errno == EINTR)))
+		size += got > 0 ? (size_t)got : 0;
+	diag->text[size] = 0;
+	diag->text[strcspn(diag->text, "\n")] = 0;
+	close(output);
+	while (waitpid(keep->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+	return diag->text[0] ? -EIO : diag_fail(diag, EIO, "the process that folds was ended by signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+static void *fold_run(void *argument)
+{
+	struct store *store = argument;
+	struct keep *keep = store->keep;
+	int output = -1;
+	keep->error = fold_spawn(keep->words, keep, &output);
+	if (keep->error)
+		diag_fail(&keep->diag, -keep->error, "cannot begin to fold: %s", strerror(-keep->error));
+	else
+		keep->error = fold_wait(keep, output, &keep->diag);
+	__atomic_store_n(&keep->is_done, 1, __ATOMIC_RELEASE);
+	doorbell_ring(store->doorbell);
+	return NULL;
+}
+
+static bool words_add(struct keep *keep, const char *word)
+{
+	keep->words[keep->word_count] = strdup(word);
+	return keep->words[keep->word_count++] != NULL;
+}
+
+static void words_free(struct keep *keep)
+{
+	while (keep->word_count)
+		free((char *)keep->words[--keep->word_count]);
+	free(keep->words);
+	keep->words = NULL;
+}
+
+/* What is kept whole and in sums, the oldest pieces, and then the others, which tell how late events come. */
+static bool fold_words(struct store *store)
+{
+	struct keep *keep = store->keep;
+	char text[WRITER_PATH_MAX];
+	keep->words = calloc(store->piece_count + 8, sizeof(*keep->words));
+	bool is_made = keep->words && words_add(keep, "xheap") && words_add(keep, STORE_FOLD_WORD);
+	snprintf(text, sizeof(text), "%s/" FOLDING_NAME, store->directory);
+	is_made = is_made && words_add(keep, text);
+	snprintf(text, sizeof(text), "%" PRId64, store->pieces[keep->count - 1].until_ns);
+	is_made = is_made && words_add(keep, text);
+	snprintf(text, sizeof(text), "%" PRIu32, keep->count + keep->has_folded);
+	is_made = is_made && words_add(keep, text);
+	folded_path(store, keep->folded_number, text, sizeof(text));
+	if (keep->has_folded)
+		is_made = is_made && words_add(keep, text);
+	for (uint32_t i = 0; i < store->piece_count && is_made; i++) {
+		piece_path(store, store->pieces[i].number, text, sizeof(text));
+		is_made = words_add(keep, text);
+	}
+	return is_made;
+}
+
+/* How many of the oldest pieces go: half a window stays, and tells how late events come; no more at a time than memory is for. */
+static uint32_t fold_count(const struct store *store)
+{
+	const struct keep *keep = store->keep;
+	uint32_t count = store->piece_count > keep->window / 2 ? store->piece_count - keep->window / 2 : store->piece_count / 2;
+	uint32_t most = (uint32_t)(FOLD_BYTES_MAX / store->piece_bytes);
+	return count < most ? count : most;
+}
+
+/* Whether folding comes to anything: there has been a flush since what is folded. While one poll writes what a target had in its buffers there is none. */
+static bool is_worth_folding(const struct store *store)
+{
+	uint32_t count = fold_count(store);
+	return count && (!store->keep->has_folded || store->pieces[count - 1].until_ns > store->keep->until_ns);
+}
+
+static void fold_begin(struct store *store)
+{
+	struct keep *keep = store->keep;
+	keep->count = fold_count(store);
+	keep->is_done = keep->error = 0;
+	keep->pid = 0;
+	keep->diag.text[0] = 0;
+	if (!fold_words(store)) {
+		words_free(keep);
+		return;
+	}
+	keep->is_begun = true;
+	if (pthread_create(&keep->thread, NULL, fold_run, store) != 0) {
+		fold_run(store);
+		keep->thread = pthread_self();
+	}
+}
+
+/* What was folded takes the place of its pieces. At any moment one of both is there: pieces below the number are not read any more. */
+static int fold_commit(struct store *store)
+{
+	struct keep *keep = store->keep;
+	char from[WRITER_PATH_MAX], to[WRITER_PATH_MAX], old[WRITER_PATH_MAX];
+	struct stat status;
+	uint32_t number = store->pieces[keep->count - 1].number + 1;
+	snprintf(from, sizeof(from), "%s/" FOLDING_NAME, store->directory);
+	folded_path(store, number, to, sizeof(to));
+	folded_path(store, keep->folded_number, old, sizeof(old));
+	if (stat(from, &status) || rename(from, to))
+		return -errno;
+	if (keep->has_folded)
+		unlink(old);
+	keep->until_ns = store->pieces[keep->count - 1].until_ns;
+	keep->has_folded = true;
+	keep->folded_number = number;
+	keep->folded_bytes = (uint64_t)status.st_size;
+	/* Their events are not lost. */
+	uint64_t dropped_events = store->dropped_events;
+	for (; keep->count; keep->count--)
+		drop_piece(store);
+	store->dropped_events = dropped_events;
+	return 0;
+}
+
+/* Take what became of folding, if there is something or it is waited for. */
+static void fold_settle(struct store *store, bool is_waiting)
+{
+	struct keep *keep = store->keep;
+	if (!keep->is_begun || (!is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE)))
+		return;
+	if (!pthread_equal(keep->thread, pthread_self()))
+		pthread_join(keep->thread, NULL);
+	keep->is_begun = false;
+	words_free(keep);
+	if (!keep->error)
+		keep->error = fold_commit(store);
+	keep->failures = keep->error ? keep->failures + 1 : 0;
+}
+
+/* The window may grow to twice its size while something is folded; then it is waited for, and what cannot be folded goes. What threads had in their buffers
+ * at the last flush comes on top. */
+static void window_bound(struct store *store)
+{
+	struct keep *keep = store->keep;
+	while (store->piece_count >= 2 * keep->window) {
+		if (!keep->is_begun && !keep->failures && is_worth_folding(store))
+			fold_begin(store);
+		if (!keep->is_begun && !keep->failures)
+			return;
+		fold_settle(store, true);
+		if (keep->failures && store->piece_count >= 2 * keep->window)
+			drop_piece(store);
+	}
+}
+
+static int next_kept(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag)
+{
+	struct store *store = cookie;
+	int error = add_piece(store, bytes, events, diag);
+	if (!error)
+		window_bound(store);
+	store->keep->wants_flush = true;
+	piece_path(store, store->piece_number, path, size);
+	return error;
+}
+
+/* The disk is full: once what is folded has become sums there may be room. */
+static bool make_kept_room(void *cookie)
+{
+	struct store *store = cookie;
+	uint32_t count = store->piece_count;
+	if (!store->keep->is_begun && !store->keep->failures && is_worth_folding(store))
+		fold_begin(store);
+	fold_settle(store, true);
+	return store->piece_count < count;
+}
+
+bool store_wants_flush(const struct store *store)
+{
+	return store->keep && store->keep->wants_flush;
+}
+
+bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
+{
+	struct keep *keep = store->keep;
+	if (!keep)
+		return false;
+	keep->wants_flush = false;
+	keep->flushed_ns = until_ns;
+	/* Where a piece ends with a flush, nothing of its time is in the next one. */
+	if (writer_size_bytes(store->writer) >= store->piece_bytes / 2)
+		writer_turn(store->writer, false, diag);
+	keep->wants_flush = false;
+	uint32_t failures = keep->failures;
+	fold_settle(store, false);
+	if (!keep->is_begun && store->piece_count >= keep->window + (keep->failures ? keep->window / 2 : 0) && is_worth_folding(store))
+		fold_begin(store);
+	if (!failures && keep->failures)
+		diag_fail(diag, EIO, "what leaves the window cannot be folded: %s", keep->diag.text);
+	return !failures && keep->failures;
+}
+
+void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns)
+{
+	bool has_folded = store->keep && store->keep->has_folded;
+	*bytes = has_folded ? store->keep->folded_bytes : 0;
+	*until_ns = has_folded ? store->keep->until_ns : 0;
+}
+
+/* Nobody waits for what is not needed any more. */
+static void fold_cancel(struct store *store)
+{
+	struct keep *keep = store->keep;
+	char path[WRITER_PATH_MAX];
+	if (!keep || !keep->is_begun)
+		return;
+	while (!__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE) && !__atomic_load_n(&keep->pid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	if (!__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE))
+		kill(keep->pid, SIGKILL);
+	fold_settle(store, true);
+	snprintf(path, sizeof(path), "%s/" FOLDING_NAME, store->directory);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/" FOLDING_NAME ".joined", store->directory);
+	unlink(path);
 }
 
 static int next_file(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag)
@@ -145,6 +447,33 @@ static int open_memory(struct store *store, struct writer_options *how, struct d
 	how->max_file_bytes = store->piece_bytes;
 	how->next = next_piece;
 	how->make_room = make_room;
+	piece_path(store, 0, path, sizeof(path));
+	return writer_open(&store->writer, path, how, diag);
+}
+
+/* Pieces lie beside the file, on a disk: a long run's window may be larger than memory. */
+static int open_kept(struct store *store, struct writer_options *how, struct diag *diag)
+{
+	char path[WRITER_PATH_MAX];
+	uint64_t piece = store->options->max_file_bytes / PIECES;
+	_Static_assert(SESSION_KEPT_BYTES_MIN / PIECES >= 1 << 16, "a piece has room for blocks");
+	session_pieces_path(store->keep_directory, sizeof(store->keep_directory), store->options->trace_path);
+	if (mkdir(store->keep_directory, 0700))
+		return errno == EEXIST ? diag_fail(diag, EEXIST, "%s is there: another session writes it, or one that was killed did (xheap recover %s)",
+						   store->keep_directory, store->keep_directory)
+				       : diag_errno(diag, "cannot make %s", store->keep_directory);
+	store->keep = calloc(1, sizeof(*store->keep));
+	if (!store->keep)
+		return diag_fail(diag, ENOMEM, "no memory to record");
+	store->directory = store->keep_directory;
+	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, store->directory);
+	snprintf(store->path, sizeof(store->path), "%s", store->next_path);
+	store->piece_bytes = piece < PIECE_BYTES_MAX ? piece : PIECE_BYTES_MAX;
+	store->keep->window = (uint32_t)(store->options->max_file_bytes / store->piece_bytes);
+	how->mode = WRITER_PIECES;
+	how->max_file_bytes = store->piece_bytes;
+	how->next = next_kept;
+	how->make_room = make_kept_room;
 	piece_path(store, 0, path, sizeof(path));
 	return writer_open(&store->writer, path, how, diag);
 }
@@ -205,6 +534,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	switch (options->file_mode) {
 	case SESSION_FILE_FLIGHT:
 	case SESSION_FILE_NONE: error = open_memory(store, &how, diag); break;
+	case SESSION_FILE_KEEP: error = open_kept(store, &how, diag); break;
 	case SESSION_FILE_NEWFILE: error = open_files(store, &how, diag); break;
 	case SESSION_FILE_CIRCULAR: error = open_circular(store, &how, diag); break;
 	case SESSION_FILE_APPEND: error = open_appended(store, &how, clock, diag); break;
@@ -223,6 +553,10 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 
 void store_free(struct store *store)
 {
+	/* Stays when there is something in it. */
+	if (store->keep_directory[0] && store->keep)
+		rmdir(store->keep_directory);
+	free(store->keep);
 	free(store->pieces);
 	free(store);
 }
@@ -262,12 +596,12 @@ const char *store_look(const struct store *store)
 
 const char *store_next_path(const struct store *store)
 {
-	return session_is_in_memory(store->options) ? store->next_path : store->path;
+	return session_is_in_pieces(store->options) ? store->next_path : store->path;
 }
 
 uint64_t store_size_bytes(const struct store *store)
 {
-	return store->past_bytes + (store->writer ? writer_size_bytes(store->writer) : 0);
+	return store->past_bytes + (store->keep ? store->keep->folded_bytes : 0) + (store->writer ? writer_size_bytes(store->writer) : 0);
 }
 
 uint64_t store_dropped_events(const struct store *store)
@@ -312,16 +646,20 @@ static void *write_out_run(void *argument)
 	return NULL;
 }
 
-/* All whole pieces, held open. */
+/* What is folded, and all whole pieces, held open. */
 static int job_take_pieces(struct store *store, struct diag *diag)
 {
 	struct write_out *job = &store->job;
-	job->fds = calloc(store->piece_count, sizeof(*job->fds));
+	bool has_folded = store->keep && store->keep->has_folded;
+	job->fds = calloc(store->piece_count + 1, sizeof(*job->fds));
 	if (!job->fds)
 		return diag_fail(diag, ENOMEM, "no memory to write out");
-	for (job->count = 0; job->count < store->piece_count; job->count++) {
+	for (job->count = 0; job->count < store->piece_count + has_folded; job->count++) {
 		char path[WRITER_PATH_MAX];
-		piece_path(store, store->pieces[job->count].number, path, sizeof(path));
+		if (has_folded && !job->count)
+			folded_path(store, store->keep->folded_number, path, sizeof(path));
+		else
+			piece_path(store, store->pieces[job->count - has_folded].number, path, sizeof(path));
 		job->fds[job->count] = open(path, O_RDONLY | O_CLOEXEC);
 		if (job->fds[job->count] >= 0)
 			continue;
@@ -390,14 +728,17 @@ static int write_out_all(struct store *store, uint64_t last_bytes, const struct 
 
 int store_close(struct store *store, const struct trace_statistics *statistics, struct diag *diag)
 {
-	bool is_in_memory = session_is_in_memory(store->options);
+	bool is_in_pieces = session_is_in_pieces(store->options), is_kept = store->keep != NULL;
+	fold_cancel(store);
 	store->dropped_events = store_dropped_events(store);
 	uint64_t bytes = writer_size_bytes(store->writer);
-	int error = writer_close(store->writer, is_in_memory ? NULL : statistics, diag);
+	int error = writer_close(store->writer, is_in_pieces ? NULL : statistics, diag);
 	store->writer = NULL;
-	if (store->options->file_mode == SESSION_FILE_FLIGHT) {
+	if (store->options->file_mode == SESSION_FILE_FLIGHT || is_kept) {
 		int write_error = write_out_all(store, bytes, statistics, diag);
 		error = write_error ? write_error : error;
+		if (is_kept && !write_error)
+			store_remove(store->directory);
 	}
 	return error;
 }
@@ -410,7 +751,8 @@ static int compare_numbers(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static uint32_t find_pieces(const char *directory, uint32_t **numbers)
+/* The numbers of files of this name, in order. */
+static uint32_t find_numbers(const char *directory, const char *name, uint32_t **numbers)
 {
 	DIR *stream = opendir(directory);
 	struct dirent *entry;
@@ -418,9 +760,9 @@ static uint32_t find_pieces(const char *directory, uint32_t **numbers)
 	*numbers = NULL;
 	while (stream && (entry = readdir(stream))) {
 		char *end = entry->d_name;
-		if (strncmp(entry->d_name, PIECE_NAME, strlen(PIECE_NAME)) != 0)
+		if (strncmp(entry->d_name, name, strlen(name)) != 0)
 			continue;
-		unsigned long number = strtoul(entry->d_name + strlen(PIECE_NAME), &end, 10);
+		unsigned long number = strtoul(entry->d_name + strlen(name), &end, 10);
 		uint32_t *larger = *end || number >= UINT32_MAX ? NULL : realloc(*numbers, (count + 1) * sizeof(*larger));
 		if (!larger)
 			continue;
@@ -436,18 +778,37 @@ static uint32_t find_pieces(const char *directory, uint32_t **numbers)
 
 int store_recover(const char *directory, const char *output, struct diag *diag)
 {
-	uint32_t *numbers, count = find_pieces(directory, &numbers);
-	char (*paths)[WRITER_PATH_MAX] = calloc(count ? count : 1, sizeof(*paths));
-	const char **names = calloc(count ? count : 1, sizeof(*names));
+	uint32_t *numbers, *folded, count = find_numbers(directory, PIECE_NAME, &numbers), folded_count = find_numbers(directory, FOLDED_NAME, &folded);
+	char (*paths)[WRITER_PATH_MAX] = calloc(count + 1, sizeof(*paths));
+	const char **names = calloc(count + 1, sizeof(*names));
+	uint32_t least = folded_count ? folded[folded_count - 1] : 0, taken = 0;
 	int error = paths && names ? 0 : diag_fail(diag, ENOMEM, "no memory for the pieces in %s", directory);
-	for (uint32_t i = 0; i < count && !error; i++) {
-		snprintf(paths[i], sizeof(paths[i]), "%s/" PIECE_NAME "%" PRIu32, directory, numbers[i]);
+	if (!error && folded_count)
+		snprintf(paths[taken++], sizeof(*paths), "%s/" FOLDED_NAME "%" PRIu32, directory, least);
+	for (uint32_t i = 0; i < count && !error; i++)
+		if (numbers[i] >= least)
+			snprintf(paths[taken++], sizeof(*paths), "%s/" PIECE_NAME "%" PRIu32, directory, numbers[i]);
+	for (uint32_t i = 0; i < taken; i++)
 		names[i] = paths[i];
-	}
 	if (!error)
-		error = count ? trace_join(output, names, count, NULL, diag) : diag_fail(diag, ENOENT, "no pieces in %s", directory);
+		error = taken ? trace_join(output, names, taken, NULL, diag) : diag_fail(diag, ENOENT, "no pieces in %s", directory);
 	free(numbers);
+	free(folded);
 	free(paths);
 	free(names);
 	return error;
+}
+
+void store_remove(const char *directory)
+{
+	static const char *const names[] = {PIECE_NAME, FOLDED_NAME, FOLDING_NAME, LOOK_NAME};
+	DIR *stream = opendir(directory);
+	struct dirent *entry;
+	while (stream && (entry = readdir(stream)))
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+			if (!strncmp(entry->d_name, names[i], strlen(names[i])))
+				unlinkat(dirfd(stream), entry->d_name, 0);
+	if (stream)
+		closedir(stream);
+	rmdir(directory);
 }

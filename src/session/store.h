@@ -12,6 +12,9 @@
 #include "session/watch.h"
 #include "trace/writer.h"
 
+/** The word by which the command is told to fold pieces (src/cli/fold.c). */
+#define STORE_FOLD_WORD "--fold"
+
 struct store;
 
 /** What became of a writing out. */
@@ -42,6 +45,15 @@ uint64_t store_size_bytes(const struct store *store);
 /** Events that are not kept any more. */
 uint64_t store_dropped_events(const struct store *store);
 
+/** Of a long run: bytes of what is folded, and up to when; 0 without. */
+void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns);
+
+/** Whether a flush is wanted before its time. */
+bool store_wants_flush(const struct store *store);
+
+/** Events up to then are written. What a long run has too much of begins to be folded. True when the user is to be told what diag has. */
+bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag);
+
 /** Times that something was written out. */
 uint32_t store_write_count(const struct store *store);
 
@@ -60,5 +72,8 @@ int store_close(struct store *store, const struct trace_statistics *statistics, 
 
 /** Pieces that a dead logger has left in the directory, made one file. 0, or a negative errno; -ENOENT: there are none. */
 int store_recover(const char *directory, const char *output, struct diag *diag);
+
+/** Remove what such a logger has left, and the directory if nothing else is in it. */
+void store_remove(const char *directory);
 
 #endif

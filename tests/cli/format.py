@@ -3,6 +3,7 @@
 """Reads a trace by what docs/trace-format.md says, and nothing else, and finds the events that `xheap dump` prints."""
 import csv
 import io
+import json
 import os
 import shutil
 import struct
@@ -124,6 +125,7 @@ class Trace:
         offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
         assert is_circular or magic == b"\x89XHT_END"
         self.data, self.processes, self.threads, self.events = data, {}, {}, []
+        self.fold, self.sums = None, []
         self.segment = self.before = self.dropped = 0
         if is_circular:
             self.circular()
@@ -191,13 +193,44 @@ class Trace:
             elif kind == 9:
                 reading.optional(), reading.number()
                 self.frames += 1
+            elif kind == 18:
+                self.folded(reading)
             elif kind == 10:
                 parent, back = len(self.nodes) - reading.number(), reading.number()
                 self.nodes.append((parent, self.next_frame - back))
                 assert parent >= 0 and 0 <= self.next_frame - back < self.frames
                 self.next_frame += back == 0
-        if kind in (3, 4, 7, 8, 9, 10):
+        if kind in (3, 4, 7, 8, 9, 10, 18):
             assert reading.is_over()
+
+    def folded(self, reading):
+        """What is in place of events: the numbers of the fold, and of each sum thread, blocks, bytes, whether they were given back."""
+        kind = reading.number()
+        if kind == 0:
+            self.fold = {"until": self.ns(reading.signed()), "interval": reading.signed()}
+            reading.signed(), reading.number()
+            self.fold["events"] = reading.number()
+            for _ in range(5):
+                reading.number()
+            self.fold["kinds"] = [reading.number() for _ in range(reading.number())]
+            self.before += self.fold["events"]
+        elif kind == 1:
+            thread, _, node, _, flags = (reading.number() for _ in range(5))
+            assert node < len(self.nodes)
+            first, last = reading.signed(), reading.signed()
+            reading.signed(), reading.signed()
+            lives, sizes = (reading.number(), reading.number()), (reading.number(), reading.number())
+            blocks, count, size = (reading.number() for _ in range(3))
+            for _ in range(9):
+                reading.number()
+            classes = [(reading.number(), reading.number()) for _ in range(reading.number())]
+            assert first <= last and lives[0] <= lives[1] and sizes[0] <= sizes[1] and sum(number for _, number in classes) == blocks
+            assert sizes[0] * count <= size <= sizes[1] * count
+            self.sums.append((thread, count, size, not flags & 1))
+        else:
+            assert kind == 2
+            for _ in range(6):
+                reading.number()
 
     def ns(self, ticks):
         return (ticks - self.start) * self.mult >> self.shift
@@ -285,7 +318,26 @@ def main():
         if one != other:
             print(f"{one}\n{other}")
             return 1
-    return 0 if len(mine) == len(theirs) > 10000 else 1
+    if not len(mine) == len(theirs) > 10000:
+        return 1
+    return folded()
+
+
+def folded():
+    """A long run: what is folded and what is there make the whole."""
+    program = "import random; r = random.Random(1); kept = [None] * 50\nfor i in range(120000): kept[r.randrange(50)] = bytes(r.randrange(3000))"
+    subprocess.run([XHEAP, "record", "-q", "-o", "b.xht", "--keep", "live", "--max-file", "1M", "--flush-timer", "50ms", "--", "env", "PYTHONMALLOC=malloc",
+                    "/usr/bin/python3", "-c", program], check=True)
+    with open("b.xht", "rb") as file:
+        trace = Trace(file.read())
+    facts = json.loads(subprocess.run([XHEAP, "info", "b.xht", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+    totals = json.loads(subprocess.run([XHEAP, "heap", "b.xht", "-totals", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)["totals"]
+    begun = sum(event[4] in ("Alloc", "ReAlloc") and not event[11][0] & 3 for event in trace.events)
+    print(f"{trace.fold['events']} events folded, {len(trace.events)} there, {trace.dropped} dropped; {facts['event_count']} by xheap info")
+    print(f"{sum(count for _, count, _, _ in trace.sums)} blocks in sums, {begun} begun; {totals['total_count']} by xheap heap")
+    is_whole = (trace.fold["events"] + len(trace.events) == facts["event_count"] and not trace.dropped and trace.fold["events"] > 100000 and
+                trace.fold["events"] == facts["folded"]["events"] and sum(count for _, count, _, _ in trace.sums) + begun == totals["total_count"])
+    return 0 if is_whole and sorted(event[:11] for event in trace.events) == sorted(dumped("b.xht")) else 1
 
 
 if __name__ == "__main__":
