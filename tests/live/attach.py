@@ -4,8 +4,6 @@
 
 usage: attach.py        SOAK=1: a thousand rounds in place of a few
 """
-import csv
-import json
 import os
 import pathlib
 import pwd
@@ -17,19 +15,10 @@ import sys
 import tempfile
 import time
 
-XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
-PROGRAM = os.path.join(BUILD, "tests/live/attached")
-ROUNDS = 1000 if os.environ.get("SOAK") else 12
-SMALLEST, SIZES = 1000, 60000
+from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, run_tests, wait_for
 
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
+PROGRAM = os.path.join(PROGRAMS, "attached")
+ROUNDS = 1000 if SOAK else 12
 
 
 class Target:
@@ -52,36 +41,6 @@ def record(trace, *options, status=0):
     run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
     expect(run.returncode == status, f"record {options}: status {run.returncode}: {run.stderr}")
     return run.stderr
-
-
-def dump(trace):
-    run = subprocess.run([XHEAP, "dump", trace, "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
-    return list(csv.DictReader(run.stdout.splitlines()))
-
-
-def info(trace):
-    return json.loads(subprocess.run([XHEAP, "info", trace, "-format", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def check_counting(trace):
-    """Each thread's sizes follow each other, and each block is given back before the next one."""
-    last, live, calls = {}, {}, 0
-    for row in dump(trace):
-        tid = row["tid"]
-        if row["action"] == "Earlier":
-            continue
-        if row["action"] == "Free":
-            expect(tid not in live or live[tid] == row["address"], f"thread {tid} freed {row['address']}, not {live.get(tid)}")
-            live.pop(tid, None)
-            continue
-        size = int(row["size"])
-        if size < SMALLEST or size >= SMALLEST + SIZES:
-            continue
-        expect(tid not in last or size == SMALLEST + (last[tid] - SMALLEST + 1) % SIZES, f"thread {tid}: {size} bytes follow {last.get(tid)}")
-        expect(tid not in live, f"thread {tid}: a free is missing before {size} bytes")
-        last[tid], live[tid] = size, row["address"]
-        calls += 1
-    return calls, len(last)
 
 
 def counting():
@@ -175,11 +134,7 @@ def killed():
     time.sleep(0.4)
     recorder.kill()
     recorder.wait()
-    for _ in range(100):
-        time.sleep(0.05)
-        if info("killed.xht")["complete"]:
-            break
-    expect(info("killed.xht")["complete"], "the logger did not end the trace")
+    wait_for("end of the trace by its logger", lambda: info("killed.xht")["complete"])
     check_counting("killed.xht")
     recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "killed2.xht", "-p", str(target.pid)], stderr=subprocess.DEVNULL)
     time.sleep(0.4)
@@ -253,19 +208,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-def main():
-    failed = 0
-    for test in (counting, blocked, children, loading, stopped, several, ending, killed, refused, filtered, as_somebody):
-        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
-            continue
-        began = time.monotonic()
-        try:
-            said = test()
-            print(f"{test.__name__}: {said or 'as it should be'}, {time.monotonic() - began:.1f} s")
-        except (Failure, subprocess.SubprocessError, OSError) as failure:
-            print(f"{test.__name__}: {failure}")
-            failed += 1
-    return failed > 0
-
-
-sys.exit(main())
+sys.exit(run_tests(counting, blocked, children, loading, stopped, several, ending, killed, refused, filtered, as_somebody))

@@ -7,8 +7,6 @@ which began in the middle: so each earlier block was found, or its free would be
 
 usage: earlier.py [TEST...]     SOAK=1: many more rounds
 """
-import csv
-import json
 import os
 import random
 import shutil
@@ -19,23 +17,15 @@ import sys
 import threading
 import time
 
-XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
-PROGRAM, ORACLE = os.path.join(BUILD, "tests/live/earlier"), os.path.join(BUILD, "tests/live/oracle.so")
+from live import PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, told
+
+PROGRAM, ORACLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
-ROUNDS = 100 if os.environ.get("SOAK") else 6
+ROUNDS = 100 if SOAK else 6
 RECORD = struct.Struct("<IHHIIQQ3QQ")
 RETURNED = 2
 HEADER_BYTES, NAMES_AT, NAME_BYTES = 4096, 48, 32
 LARGEST_WASTE = 2 * 4096
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
 
 
 def log_read(path):
@@ -119,23 +109,14 @@ def record(target, trace, seconds=0.1, disturb=None):
     return said
 
 
-def report(trace, *more):
-    return json.loads(subprocess.run([XHEAP, "heap", trace, "-format", "json", *more], stdout=subprocess.PIPE, check=True).stdout)
-
-
-def allocations(trace):
-    run = subprocess.run([XHEAP, "dump", trace, "-allocations", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
-    return list(csv.DictReader(run.stdout.splitlines()))
-
-
 def compare(target, trace, said):
     """The end of the trace, and of the log. The number of earlier blocks."""
-    doubts = report(trace)
+    doubts = told("heap", trace)
     expect("not all blocks" not in said, said)
     expect(doubts["unknown_frees"] == 0 and doubts["order_conflicts"] == 0,
            f"{doubts['unknown_frees']} unknown frees, {doubts['order_conflicts']} order conflicts")
     live = target.log()
-    rows = allocations(trace)
+    rows = dump(trace, "-allocations")
     found = {int(row["address"], 16): row for row in rows if int(row["pid"]) == target.pid and row["end_kind"] in ("exit", "open", "")}
     missing, strange = live.keys() - found.keys(), found.keys() - live.keys()
     expect(not missing, f"{len(missing)} of {len(live)} blocks are missing: {[(hex(a), live[a]) for a in list(missing)[:5]]}")
@@ -202,7 +183,7 @@ def forks():
     """A child has its parent's earlier blocks, and may give them back."""
     target = Target(PROGRAM, "forks", 3, 9)
     count = compare(target, "forks.xht", record(target, "forks.xht"))
-    child = json.loads(subprocess.run([XHEAP, "info", "forks.xht", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)["processes"][1]
+    child = info("forks.xht")["processes"][1]
     expect(count // 2 < child["inherited_count"] <= count, f"{child['inherited_count']} blocks were inherited of {count}")
     return f"{child['inherited_count']} of {count} blocks were inherited"
 
@@ -242,14 +223,14 @@ def skipped():
     """What cannot be walked is left out and told: in the summary, and in each report."""
     if not os.path.exists(JEMALLOC):
         return "no libjemalloc"
-    target = subprocess.Popen([os.path.join(BUILD, "tests/live/attached"), "idle"], stdin=subprocess.PIPE,
+    target = subprocess.Popen([os.path.join(PROGRAMS, "attached"), "idle"], stdin=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=JEMALLOC))
     time.sleep(0.3)
     run = subprocess.run([XHEAP, "record", "-o", "skipped.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE, text=True)
     target.communicate(b"")
     expect(run.returncode == 0, run.stderr)
     expect("libjemalloc.so.2 has its own heap" in run.stderr, run.stderr)
-    missing = report("skipped.xht")["earlier"]["missing"]
+    missing = told("heap", "skipped.xht")["earlier"]["missing"]
     expect(len(missing) == 1 and "libjemalloc.so.2" in missing[0], f"{missing}")
     text = subprocess.run([XHEAP, "heap", "skipped.xht"], stdout=subprocess.PIPE, text=True, check=True).stdout
     expect("not all blocks from before are known" in text, text)
@@ -262,23 +243,8 @@ def sampled():
                          text=True)
     target.end()
     expect(run.returncode == 0 and "the session samples" in run.stderr, run.stderr)
-    doubts = report("sampled.xht")
+    doubts = told("heap", "sampled.xht")
     expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
 
 
-def main():
-    failed = 0
-    for test in (still, busy, stuttering, forks, real, skipped, sampled):
-        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
-            continue
-        began = time.monotonic()
-        try:
-            said = test()
-            print(f"{test.__name__}: {said or 'as it should be'}, {time.monotonic() - began:.1f} s")
-        except (Failure, subprocess.SubprocessError, OSError) as failure:
-            print(f"{test.__name__}: {failure}")
-            failed += 1
-    return failed > 0
-
-
-sys.exit(main())
+sys.exit(run_tests(still, busy, stuttering, forks, real, skipped, sampled))

@@ -14,8 +14,6 @@ programs   servers and interpreters, joined as they run
 usage: faults.py [NAME...]        SOAK=1: hundreds of rounds in place of a few
 """
 import array
-import csv
-import json
 import os
 import pathlib
 import pwd
@@ -29,49 +27,12 @@ import sys
 import tempfile
 import time
 
-XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
-PROGRAMS = os.path.join(BUILD, "tests/live")
-SOAK = bool(os.environ.get("SOAK"))
-SMALLEST, SIZES = 1000, 60000
+from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, run_tests, told, wait_for, xheap
 
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def xheap(*words, status=0, **more):
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
-    expect(status is None or run.returncode == status, f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
-    return run.stdout + run.stderr
-
-
-def told(*words):
-    run = subprocess.run([XHEAP, *words, "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-    expect(run.returncode == 0, f"{words}: status {run.returncode}: {run.stderr}")
-    return json.loads(run.stdout)
 
 
 def query(name):
     return told("query", name)
-
-
-def info(trace):
-    return told("info", trace)
-
-
-def wait_for(what, find, seconds=20):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = find()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise Failure(f"no {what} after {seconds} s")
 
 
 def runs(pid):
@@ -97,25 +58,6 @@ class Targets:
             if target.poll() is None:
                 out, _ = target.communicate(timeout=30)
                 expect(target.returncode == 0 and "bad 0" in out, f"a target ended with {target.returncode}: {out}")
-
-
-def check_counting(trace):
-    """Each thread's sizes follow each other, and each block is given back before the next one."""
-    last, live = {}, {}
-    rows = subprocess.run([XHEAP, "dump", trace, "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    for row in csv.DictReader(rows.splitlines()):
-        thread = row["process"], row["tid"]
-        if row["action"] == "Free":
-            expect(thread not in live or live[thread] == row["address"], f"{thread} freed {row['address']}, not {live.get(thread)}")
-            live.pop(thread, None)
-            continue
-        size = int(row["size"])
-        if not SMALLEST <= size < SMALLEST + SIZES:
-            continue
-        expect(thread not in last or size == SMALLEST + (last[thread] - SMALLEST + 1) % SIZES, f"{thread}: {size} bytes follow {last.get(thread)}")
-        expect(thread not in live, f"{thread}: a free is missing before {size} bytes")
-        last[thread], live[thread] = size, row["address"]
-    return len(last)
 
 
 def name_of(test):
@@ -150,7 +92,7 @@ def killed():
         else:
             expect(query(name)["lost_events"] == 0, "events were lost")
             xheap("stop", name)
-        expect(check_counting(trace) >= (4 if victim == "target" else 6), f"round {number}: threads are missing")
+        expect(check_counting(trace)[1] >= (4 if victim == "target" else 6), f"round {number}: threads are missing")
         expect(all(runs(target.pid) for target in targets.all), f"round {number}: a target ended with its {victim}")
         targets.end()
         os.unlink(trace)
@@ -250,7 +192,7 @@ def contended():
     for words in (["record", "-o", "held.xht", "-p", str(os.getpid())], ["record", "-o", "held.xht", "--", "true"], ["start", name + "b", "-o", "held.xht", "-p", "0"]):
         expect("written by another session" in xheap(*words, status=2), f"{words}: not refused for what it is")
     xheap("stop", name)
-    expect(info("held.xht")["complete"] and check_counting("held.xht") >= 2, "the trace is not whole")
+    expect(info("held.xht")["complete"] and check_counting("held.xht")[1] >= 2, "the trace is not whole")
     targets.end()
 
 
@@ -305,8 +247,7 @@ def hostile():
         xheap("stop", name)
         expect(info("hostile.xht")["complete"], f"seed {seed}: the trace is not complete")
         expect(any(row["pid"] == targets.all[0].pid and row["lost_events"] == 0 for row in state["targets"]), f"seed {seed}: {state['targets']}")
-        rows = subprocess.run([XHEAP, "dump", "hostile.xht", "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True).stdout
-        sizes = [int(row["size"]) for row in csv.DictReader(rows.splitlines()) if row["pid"] == str(targets.all[0].pid) and row["action"] == "Alloc"]
+        sizes = [int(row["size"]) for row in dump("hostile.xht") if row["pid"] == str(targets.all[0].pid) and row["action"] == "Alloc"]
         expect(len(sizes) > 100, f"seed {seed}: {len(sizes)} events of the other target")
         targets.end()
     return None
@@ -343,7 +284,7 @@ def threads():
     xheap("stop", name)
     targets.end()
     expect(state["lost_events"] == 0, f"{state}")
-    expect(check_counting("threads.xht") >= 90, "threads are missing")
+    expect(check_counting("threads.xht")[1] >= 90, "threads are missing")
 
 
 class Server:
@@ -447,28 +388,13 @@ def programs():
     return f"{len(servers)} kinds, {sum(events.values())} events" + "".join("; " + text for text in left_out)
 
 
-def main():
-    failed = 0
-    for test in (killed, nonsense, stranger, contended, unplaced, hostile, many, threads, programs):
-        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
-            continue
-        began = time.monotonic()
-        try:
-            said = test()
-            print(f"{test.__name__}: {time.monotonic() - began:.1f} s{', ' + said if said else ''}")
-        except (Failure, subprocess.SubprocessError, OSError) as error:
-            print(f"{test.__name__}: FAILED: {error}")
-            failed += 1
-    return failed > 0
-
-
 def stop_what_is_left():
     for name in re.findall(rf"^(fault-\w+-{os.getpid()}):", xheap("sessions", status=None), re.MULTILINE):
         xheap("stop", name, status=None)
 
 
 try:
-    STATUS = main()
+    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

@@ -15,16 +15,13 @@ import subprocess
 import sys
 import time
 
+from live import BUILD, XHEAP, Failure
+
 HERE = pathlib.Path(__file__).resolve().parent
-XHEAP, BUILD = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"])
 MIRROR = "http://deb.debian.org/debian"
 SUITES = sys.argv[1:] or ("bullseye", "trixie", "sid")
 KNOWN = range(31, 42)            # 2.31 to 2.41: src/inject/glibc.c
 FETCH_SECONDS, SKIP = 30, 77
-
-
-class Failure(Exception):
-    pass
 
 
 class Missing(Exception):
@@ -68,7 +65,7 @@ def fetch(suite, folder):
 
 
 def libraries(suite):
-    folder = BUILD / "tests/glibc" / suite
+    folder = pathlib.Path(BUILD, "tests/glibc", suite)
     if not (folder / "root").is_dir():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -28,9 +28,9 @@ import sys
 import tempfile
 import time
 
+from live import PROGRAMS, SOAK, XHEAP, Failure, wait_for
+
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
-XHEAP = os.environ.get("XHEAP", str(BUILD / "xheap"))
 # Program, its words, the options of record.
 SCENES = {
     "threads": ("churn_wrapped", ["2", "400000", "3"], []),
@@ -40,10 +40,6 @@ SCENES = {
 HEADER_BYTES, STAMP_AT, COUNT_AT, CAPACITY_AT = 4096, 24, 16, 8  # of struct call_header
 RECORD_BYTES, RETURNED_AT, ENTERED = 64, 24, 1                   # of struct call_record
 WAIT_SECONDS = 30
-
-
-class Failure(Exception):
-    pass
 
 
 LOG_MAGIC = b"CALL"
@@ -67,16 +63,6 @@ def forget_later(log, stamp):
         for at in range(HEADER_BYTES, HEADER_BYTES + min(count, capacity) * RECORD_BYTES, RECORD_BYTES):
             if struct.unpack_from("<Q", data, at + RETURNED_AT)[0] >= stamp:
                 struct.pack_into("<I", data, at, ENTERED)
-
-
-def wait_for(what, find):
-    end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        found = find()
-        if found:
-            return found
-        time.sleep(0.002)
-    raise Failure(f"{what}: none after {WAIT_SECONDS} s")
 
 
 def wait_for_end(alive):
@@ -113,7 +99,7 @@ class Round:
     def run(self):
         try:
             with open(self.directory / "errors", "wb") as errors:
-                command = [XHEAP, "record", "-o", self.trace, *self.options, "--", BUILD / "tests/live" / self.program, *self.words]
+                command = [XHEAP, "record", "-o", self.trace, *self.options, "--", os.path.join(PROGRAMS, self.program), *self.words]
                 alive, inherited = os.pipe()
                 process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
                                            stdout=subprocess.DEVNULL, stderr=errors, pass_fds=[inherited])
@@ -129,9 +115,9 @@ class Round:
             shutil.rmtree(self.runtime, ignore_errors=True)
 
     def kill(self, process):
-        wait_for("the target's log", lambda: next(iter(self.logs.glob("*.calls")), None))
+        wait_for("log of the target", lambda: next(iter(self.logs.glob("*.calls")), None), WAIT_SECONDS, pause=0.002)
         target = int(self.logs_begun()[0].name.split("-")[0])
-        logger = wait_for("the logger", lambda: logger_find(self.runtime))
+        logger = wait_for("logger", lambda: logger_find(self.runtime), WAIT_SECONDS, pause=0.002)
         time.sleep(self.delay)
         stamps = stamps_read(self.logs)
         for victim in self.victims:
@@ -181,7 +167,7 @@ class Round:
 
 
 def main(scenes=("threads", "full")):
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if os.environ.get("SOAK") else 30
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if SOAK else 30
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     scenes = sys.argv[3:] or scenes
     chance = random.Random(seed)

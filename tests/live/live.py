@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What live tests share: what is true or a Failure, waiting, asking xheap, a main that runs tests by name, and the program that counts."""
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+
+BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(os.path.dirname(__file__), "../../build")))
+XHEAP = os.environ.get("XHEAP", os.path.join(BUILD, "xheap"))
+PROGRAMS = os.path.join(BUILD, "tests/live")
+SOAK = bool(os.environ.get("SOAK"))
+SMALLEST, SIZES = 1000, 60000    # programs/attached.c, count
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def wait_for(what, find, seconds=20, pause=0.02):
+    """What find() finds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = find()
+        if found:
+            return found
+        time.sleep(pause)
+    raise Failure(f"no {what} after {seconds} s")
+
+
+def xheap(*words, status=0, **more):
+    """What it prints, on both."""
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+    expect(status is None or run.returncode == status, f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
+    return run.stdout + run.stderr
+
+
+def told(*words):
+    """Its answer in JSON."""
+    run = subprocess.run([XHEAP, *map(str, words), "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    expect(run.returncode == 0, f"{words}: status {run.returncode}: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def info(trace):
+    return told("info", trace)
+
+
+def dump(trace, what="-events"):
+    run = subprocess.run([XHEAP, "dump", trace, what, "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
+    return list(csv.DictReader(run.stdout.splitlines()))
+
+
+def check_counting(trace):
+    """Each thread's sizes follow each other, and each block is given back before the next one. How many calls, of how many threads."""
+    last, live, calls = {}, {}, 0
+    for row in dump(trace):
+        thread = row["process"], row["tid"]
+        if row["action"] == "Earlier":
+            continue
+        if row["action"] == "Free":
+            expect(thread not in live or live[thread] == row["address"], f"{thread} freed {row['address']}, not {live.get(thread)}")
+            live.pop(thread, None)
+            continue
+        size = int(row["size"])
+        if not SMALLEST <= size < SMALLEST + SIZES:
+            continue
+        expect(thread not in last or size == SMALLEST + (last[thread] - SMALLEST + 1) % SIZES, f"{thread}: {size} bytes follow {last.get(thread)}")
+        expect(thread not in live, f"{thread}: a free is missing before {size} bytes")
+        last[thread], live[thread] = size, row["address"]
+        calls += 1
+    return calls, len(last)
+
+
+def run_tests(*tests):
+    """Those that are named on the command line, or all. The exit status."""
+    failed = 0
+    for test in tests:
+        if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
+            continue
+        began = time.monotonic()
+        try:
+            said = test()
+            print(f"{test.__name__}: {said or 'as it should be'}, {time.monotonic() - began:.1f} s", flush=True)
+        except (Failure, subprocess.SubprocessError, OSError) as failure:
+            print(f"{test.__name__}: FAILED: {failure}", flush=True)
+            failed += 1
+    return failed > 0
