@@ -12,7 +12,7 @@
 #include "base/requests.h"
 #include "hook/code.h"
 
-enum { FUNCTION_BYTES_MAX = 1 << 18, LOOK_MAX = 1024, OPCODE_STORE = 0xc7, OPCODE_LOAD = 0xb8, LOAD_MASK = 0xf8, CONSTANT_BYTES = 4 };
+enum { FUNCTION_BYTES_MAX = 1 << 18, LOOK_MAX = 512, OPCODE_STORE = 0xc7, OPCODE_LOAD = 0xb8, LOAD_MASK = 0xf8, CONSTANT_BYTES = 4 };
 
 static const uint8_t preamble[REQUEST_BYTES] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb};
 
@@ -73,33 +73,37 @@ static bool is_taken(const struct elf *elf, uint64_t site)
 	return at == site && (is_ours || !is_other);
 }
 
+/* What is found, and how often it was looked at where the bytes are: a file may have them everywhere. */
+struct search {
+	uint64_t *sites;
+	uint32_t count, room, looks;
+	bool is_cut;
+};
+
 /* In one executable part of the file, of which `bytes` are there. */
-static uint32_t find_in(const struct elf *elf, uint64_t address, const uint8_t *code, uint64_t bytes, uint64_t *sites, uint32_t room, bool *is_cut)
+static void search_in(struct search *search, const struct elf *elf, uint64_t address, const uint8_t *code, uint64_t bytes)
 {
-	uint32_t count = 0, looks = 0;
 	const uint8_t *end = code + bytes;
 	for (const uint8_t *at = code; (at = memmem(at, (size_t)(end - at), preamble, sizeof(preamble))) != NULL; at += sizeof(preamble)) {
 		uint64_t site = address + (uint64_t)(at - code);
-		*is_cut = looks == LOOK_MAX || count == room;
-		if (*is_cut)
-			break;
-		looks++;
+		search->is_cut = search->looks++ == LOOK_MAX || search->count == search->room;
+		if (search->is_cut)
+			return;
 		if (is_taken(elf, site))
-			sites[count++] = site;
+			search->sites[search->count++] = site;
 	}
-	return count;
 }
 
 uint32_t requests_find(const struct elf *elf, uint64_t *sites, uint32_t room, bool *is_cut)
 {
-	uint32_t count = 0;
-	*is_cut = false;
-	for (uint32_t i = 0; i < elf->load_count && !*is_cut; i++) {
+	struct search search = {.sites = sites, .room = room};
+	for (uint32_t i = 0; i < elf->load_count && !search.is_cut; i++) {
 		const Elf64_Phdr *part = &elf->load[i];
 		uint64_t bytes = part->p_flags & PF_X ? elf_code_bytes(elf, part->p_vaddr) : 0;
 		const uint8_t *code = bytes ? elf_at_address(elf, part->p_vaddr, bytes) : NULL;
 		if (code)
-			count += find_in(elf, part->p_vaddr, code, bytes, sites + count, room - count, is_cut);
+			search_in(&search, elf, part->p_vaddr, code, bytes);
 	}
-	return count;
+	*is_cut = search.is_cut;
+	return search.count;
 }
