@@ -156,7 +156,7 @@ def check_refusals(trace):
 
 def leaks(trace):
     """By thread, the leaked blocks that are there: number, time, function, tid."""
-    rows = csv.DictReader(xheap("dump", trace, "-allocations", "-size", LEAK_FIRST, 1 << 30, "-format", "csv")[0].splitlines())
+    rows = csv.DictReader(xheap("dump", trace, "-allocations", "-size", LEAK_FIRST, 1 << 30, "-requireFrames", "leaking!work", "-format", "csv")[0].splitlines())
     found = collections.defaultdict(list)
     for row in rows:
         if row["end_kind"] in ("open", "exit"):
@@ -311,9 +311,67 @@ def check_merged():
         expect(one[key] + two[key] == both[key], f"{key} of merged traces: {one[key]} + {two[key]} is not {both[key]}")
 
 
+# ---- a day of redis, as fast as it goes ----
+
+REDIS_SECONDS = 1200 if IS_SOAK else 8
+REDIS_WINDOW = 4 * MIB
+REDIS_LEAKED_ROUNDS, REDIS_PAUSE_US = (3000000, 20000) if IS_SOAK else (60000, 10000)
+
+
+def directory_bytes(path):
+    """Files may go while they are looked at."""
+    total = 0
+    for name in os.listdir(path) if os.path.isdir(path) else []:
+        try:
+            total += os.stat(os.path.join(path, name)).st_size
+        except FileNotFoundError:
+            pass
+    return total
+
+
+def redis(socket, *words):
+    return subprocess.run(["redis-cli", "-s", socket, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
+
+
+def check_redis():
+    """redis under load, and beside it a program that leaks all the time: files stay as large as they are, and every leaked block is there."""
+    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+        print("redis is not installed")
+        return
+    socket, name = os.path.abspath("redis.socket"), "redis"
+    xheap("start", name, "-o", "redis.xht", "--keep", "live", "--max-file", REDIS_WINDOW)
+    server = subprocess.Popen([XHEAP, "launch", name, "--", "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--daemonize", "no",
+                               "--logfile", os.path.abspath("redis.log"), "--maxmemory", "20mb", "--maxmemory-policy", "allkeys-lru"])
+    leaking = subprocess.Popen([XHEAP, "launch", name, "--", str(LEAKING), str(REDIS_LEAKED_ROUNDS), str(THREADS), str(REDIS_PAUSE_US), "3"],
+                               stdout=subprocess.PIPE, text=True)
+    for _ in range(200):
+        if os.path.exists(socket):
+            break
+        time.sleep(0.1)
+    end, sizes = time.monotonic() + REDIS_SECONDS, []
+    while time.monotonic() < end:
+        subprocess.run(["redis-benchmark", "-s", socket, "-q", "-n", "20000", "-c", "10", "-r", "100000", "-d", "200", "-t", "set,get,lpush,lpop,sadd,hset"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+        sizes.append(directory_bytes("redis.xht.pieces"))
+    count = leaked(leaking.communicate(timeout=600)[0])
+    state = read("query", name, "--format", "json")
+    redis(socket, "shutdown", "nosave")
+    server.wait(timeout=100)
+    xheap("stop", name)
+    answer = heap("redis.xht", "-totals")
+    print(f"{answer['totals']['total_count']} blocks, {answer['totals']['outstanding_count']} outstanding, {answer['folded']['events']} events folded; "
+          f"pieces at most {max(sizes)} bytes, {state['folded_bytes']} folded, the file {os.path.getsize('redis.xht')}")
+    expect("dropped" not in answer and not answer["lost_events"] and not answer["order_conflicts"], f"redis.xht: {answer.get('dropped')}")
+    expect(answer["unknown_frees"] == 0, f"redis.xht: {answer['unknown_frees']} unknown frees")
+    # Twice the window, what is folded, once more while it is made anew, and what was in buffers.
+    expect(max(sizes) < 3 * REDIS_WINDOW + 4 * state["folded_bytes"], f"the pieces had {max(sizes)} bytes")
+    expect(os.path.getsize("redis.xht") < 3 * REDIS_WINDOW + 2 * state["folded_bytes"], "the file is large")
+    check_leaks("redis.xht", count)
+
+
 def main():
     parts = {"folding": check_folding, "recording": check_recording, "session": check_session, "killed": lambda: check_killed(False),
-             "restarted": lambda: check_killed(True), "merged": check_merged}
+             "restarted": lambda: check_killed(True), "merged": check_merged, "redis": check_redis}
     for name in sys.argv[1:] or parts:
         start = time.monotonic()
         parts[name]()
