@@ -143,7 +143,7 @@ static int recover_pieces(const struct recover_words *recover)
 		return cli_fail("%s: %s", recover->what, diag.text);
 	if (!recover->options.keep)
 		store_remove(recover->what);
-	fprintf(stderr, "xheap: %s: made of its pieces; what was in memory is lost\nxheap: next: xheap report %s\n", output, output);
+	fprintf(stderr, "xheap: %s: made of its pieces; what is in none of them is lost\nxheap: next: xheap report %s\n", output, output);
 	return CLI_OK;
 }
 

@@ -735,10 +735,16 @@ int store_close(struct store *store, const struct trace_statistics *statistics, 
 	int error = writer_close(store->writer, is_in_pieces ? NULL : statistics, diag);
 	store->writer = NULL;
 	if (store->options->file_mode == SESSION_FILE_FLIGHT || is_kept) {
-		int write_error = write_out_all(store, bytes, statistics, diag);
-		error = write_error ? write_error : error;
+		struct diag why = {""};
+		int write_error = write_out_all(store, bytes, statistics, &why);
 		if (is_kept && !write_error)
 			store_remove(store->directory);
+		if (is_kept && write_error)
+			*diag = (struct diag){""};
+		if (write_error)
+			error = is_kept ? diag_fail(diag, -write_error, "cannot make %s of its pieces: %s; xheap recover -o FILE %s does it where there is room",
+						    store->path, why.text, store->directory)
+					: diag_fail(diag, -write_error, "%s", why.text);
 	}
 	return error;
 }

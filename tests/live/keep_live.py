@@ -311,6 +311,27 @@ def check_merged():
         expect(one[key] + two[key] == both[key], f"{key} of merged traces: {one[key]} + {two[key]} is not {both[key]}")
 
 
+def check_full_disk():
+    """Nothing is folded without room, nor written out: the program goes on, what is there is said, and made where there is room."""
+    disk = pathlib.Path("disk")
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M", "none", disk], stderr=subprocess.DEVNULL).returncode:
+        print("no small disk can be mounted here")
+        return
+    try:
+        run = subprocess.run([XHEAP, "record", "-o", "disk/full.xht", "--keep", "live", "--max-file", "16M", "--flush-timer", "100ms", str(LEAKING), "1000000",
+                              str(THREADS), "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(run.returncode == 0 and leaked(run.stdout) > 1000, f"the program on a full disk: {run.returncode} {run.stdout}")
+        expect("No space left" in run.stderr and "xheap recover -o FILE" in run.stderr, f"a full disk is said so: {run.stderr}")
+        xheap("recover", "-o", "made.xht", "disk/full.xht.pieces")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    answer = heap("made.xht", "-totals")
+    expect(answer["lost_events"] > 0 and answer["totals"]["total_count"] > 100000 and not answer["order_conflicts"], f"made.xht: {answer['totals']}")
+    found = check_leaks("made.xht")
+    expect(sum(map(len, found.values())) > 500, "few blocks are in what was made of a full disk")
+
+
 # ---- a day of redis, as fast as it goes ----
 
 REDIS_SECONDS = 1200 if IS_SOAK else 8
@@ -371,7 +392,7 @@ def check_redis():
 
 def main():
     parts = {"folding": check_folding, "recording": check_recording, "session": check_session, "killed": lambda: check_killed(False),
-             "restarted": lambda: check_killed(True), "merged": check_merged, "redis": check_redis}
+             "restarted": lambda: check_killed(True), "merged": check_merged, "full_disk": check_full_disk, "redis": check_redis}
     for name in sys.argv[1:] or parts:
         start = time.monotonic()
         parts[name]()
