@@ -27,7 +27,7 @@
 #include "heap/scan.h"
 #include "trace/writer.h"
 
-enum { INTERVALS_MAX = 256, SUMS_MAX = 1 << 18, BLOCK_EVENTS = 1 << 16, SAMPLES_MAX = 1 << 12 };
+enum { INTERVALS_MAX = 256, SUMS_MAX = 1 << 18, BLOCK_EVENTS = 1 << 16, SAMPLES_MAX = 1 << 12, GAPS_MAX = 1 << 12 };
 #define INTERVAL_FIRST_NS INT64_C(1000000000)
 
 /* What blocks of a sum have in common. */
@@ -379,15 +379,48 @@ static void samples_write(struct folding *folding)
 	map_fini(&best);
 }
 
-static void rows_write(struct folding *folding)
+static void gap_join(struct trace_gap *to, const struct trace_gap *from)
+{
+	least(&to->from_ns, from->from_ns);
+	greatest(&to->to_ns, from->to_ns);
+	to->stacks += from->stacks;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+		to->count[kind] += from->count[kind];
+		to->bytes[kind] += from->bytes[kind];
+	}
+}
+
+/* Of each thread one for each of the intervals, when there are many. */
+static void gaps_write(struct folding *folding)
 {
 	const struct trace_dictionary *dictionary = folding->dictionary;
+	struct trace_gap *gaps = memory_resize(NULL, dictionary->gap_count, sizeof(*gaps));
+	struct map places = {0};
+	uint32_t count = 0;
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
-		struct trace_gap gap = dictionary->gaps[i];
-		gap.from_ns = (int64_t)writer_ticks(folding->writer, gap.from_ns);
-		gap.to_ns = (int64_t)writer_ticks(folding->writer, gap.to_ns);
-		writer_add_gap(folding->writer, &gap);
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		bool is_new = true, are_many = dictionary->gap_count > GAPS_MAX && gap->to_ns <= folding->until_ns;
+		uint32_t *place = are_many ? map_add(&places, map_pair(gap->thread, (uint32_t)interval_of(folding, gap->from_ns)), &is_new) : NULL;
+		if (place && !is_new && gaps[*place].process == gap->process) {
+			gap_join(&gaps[*place], gap);
+			continue;
+		}
+		if (place)
+			*place = count;
+		gaps[count++] = *gap;
 	}
+	for (uint32_t i = 0; i < count; i++) {
+		gaps[i].from_ns = (int64_t)writer_ticks(folding->writer, gaps[i].from_ns);
+		gaps[i].to_ns = (int64_t)writer_ticks(folding->writer, gaps[i].to_ns);
+		writer_add_gap(folding->writer, &gaps[i]);
+	}
+	map_fini(&places);
+	free(gaps);
+}
+
+static void rows_write(struct folding *folding)
+{
+	gaps_write(folding);
 	samples_write(folding);
 	for (uint32_t i = 0; i < folding->making_count; i++)
 		writer_add_sum(folding->writer, &folding->makings[i].sum, folding->makings[i].lifetimes);

@@ -657,12 +657,22 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
+/* Whether blocks from before an attach are being looked for. What ends meanwhile is needed whole to tell which there were. */
+static bool is_measuring(const struct logger *logger)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (target->region.header->options & OPTION_MEASURE)
+			return true;
+	return false;
+}
+
 /* What had happened by these ticks is written. */
 static void flush_note(struct logger *logger, uint64_t ticks)
 {
 	uint64_t start = logger->clock.writer.start_ticks;
 	struct diag diag = {""};
-	if (store_note_flush(logger->store, (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0), &diag))
+	int64_t until_ns = is_measuring(logger) ? 0 : (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
+	if (store_note_flush(logger->store, until_ns, &diag))
 		logger_note(logger, diag.text);
 }
 

@@ -270,7 +270,7 @@ static uint32_t fold_count(const struct store *store)
 static bool is_worth_folding(const struct store *store)
 {
 	uint32_t count = fold_count(store);
-	return count && (!store->keep->has_folded || store->pieces[count - 1].until_ns > store->keep->until_ns);
+	return count && store->pieces[count - 1].until_ns > store->keep->until_ns;
 }
 
 static void fold_begin(struct store *store)
@@ -381,7 +381,7 @@ bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
 	if (!keep)
 		return false;
 	keep->wants_flush = false;
-	keep->flushed_ns = until_ns;
+	keep->flushed_ns = until_ns ? until_ns : keep->flushed_ns;
 	/* Where a piece ends with a flush, nothing of its time is in the next one. */
 	if (writer_size_bytes(store->writer) >= store->piece_bytes / 2)
 		writer_turn(store->writer, false, diag);

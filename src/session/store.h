@@ -51,7 +51,7 @@ void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns)
 /** Whether a flush is wanted before its time. */
 bool store_wants_flush(const struct store *store);
 
-/** Events up to then are written. What a long run has too much of begins to be folded. True when the user is to be told what diag has. */
+/** Events up to then are written (0: it is not known which, or they are to stay). What a long run has too much of begins to be folded. True when the user is to be told what diag has. */
 bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag);
 
 /** Times that something was written out. */

@@ -1172,6 +1172,16 @@ static bool is_whole(const struct writer *writer)
 	return writer && writer->encoder && writer->zstd && writer->event_nodes;
 }
 
+static struct writer *writer_whole(const struct writer_options *options)
+{
+	struct writer *writer = writer_new(options);
+	if (is_whole(writer))
+		return writer;
+	if (writer)
+		writer_free(writer);
+	return NULL;
+}
+
 static void put_footer(struct writer *writer);
 
 /* Open and lock: two writers would ruin each other's trace. */
@@ -1374,12 +1384,9 @@ static void put_known_processes(struct writer *writer)
 int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag)
 {
 	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
-	struct writer *writer = writer_new(options);
-	if (!is_whole(writer)) {
-		if (writer)
-			writer_free(writer);
+	struct writer *writer = writer_whole(options);
+	if (!writer)
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
-	}
 	int error = load_file(&load, source, diag);
 	error = error ? error : adopt_rows(writer, &load, diag);
 	adopt_sequences(writer, &load);
@@ -1415,12 +1422,9 @@ static int mend_hole(struct writer *writer, const struct load *load)
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
 {
 	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
-	struct writer *writer = writer_new(options);
-	if (!is_whole(writer)) {
-		if (writer)
-			writer_free(writer);
+	struct writer *writer = writer_whole(options);
+	if (!writer)
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
-	}
 	int error = open_locked(writer, path, 0, diag);
 	if (!error)
 		error = load_file(&load, path, diag);
