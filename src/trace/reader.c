@@ -258,7 +258,8 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 		int64_t time_ns = load_ns(segment, last);
 		cursor->time_ns[i] = time_ns;
 		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
-		cursor->duration_ns[i] = has_two ? time_ns - load_ns(segment, first) : load_ns(segment, segment->start_ticks + duration);
+		cursor->duration_ns[i] = has_two ? (int64_t)((uint64_t)time_ns - (uint64_t)load_ns(segment, first))
+						 : load_ns(segment, segment->start_ticks + duration);
 	}
 	return is_inside;
 }
