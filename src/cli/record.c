@@ -78,7 +78,7 @@ static bool parse_stackwalk(const char *text, uint32_t *kinds)
 
 static int usage_error(const char *what, const char *value, const char *why)
 {
-	fprintf(stderr, "xheap: record: %s %s: %s\n", what, value, why);
+	fprintf(stderr, "xheap: %s %s: %s\n", what, value, why);
 	return EXIT_USAGE;
 }
 
@@ -248,8 +248,10 @@ int record_parse(struct record *record, const char *command, int count, char **a
 			return error;
 	}
 	record->command = arguments + optind;
-	if (record->session.buffer_max < record->session.buffer_min)
+	if (record->session.buffer_max < record->session.buffer_min) {
 		record->session.buffer_max = record->session.buffer_min;
+		fprintf(stderr, "xheap: --max-buffers is %u, as --min-buffers\n", record->session.buffer_max);
+	}
 	return check_file_mode(record, command);
 }
 

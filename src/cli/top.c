@@ -135,19 +135,19 @@ static void show(struct screen *screen, const struct top_options *options, struc
 		fputs("\033[H", stdout);
 	line(screen, "%s: %s, %s events; by %s; q ends", options->session, text_duration(source->table->duration_ns).data,
 	     text_count(trace_dictionary(source->trace)->event_count).data, options->sort->title);
-	line(screen, "  live %s in %s blocks; peak %s; allocated %s in %s blocks", report_bytes(source, totals->outstanding_bytes).data,
+	line(screen, "  outstanding %s in %s blocks; peak %s; allocated %s in %s blocks", report_bytes(source, totals->outstanding_bytes).data,
 	     report_count(source, totals->outstanding_count).data, report_bytes(source, totals->peak_bytes).data, report_bytes(source, totals->total_bytes).data,
 	     report_count(source, totals->total_count).data);
 	chart(screen, source);
 	line(screen, "%s", "");
-	line(screen, "  %10s %9s %10s %9s  %s", "live", "blocks", "allocated", "blocks", "stack");
+	line(screen, "  %11s %9s %10s %9s  %s", "outstanding", "blocks", "allocated", "blocks", "stack");
 	size_t room = screen->height > HEADER_LINES + 1 ? screen->height - HEADER_LINES : 1;
 	action_rows_make(&rows, source, &action_stacks, window, &(struct action_choice){options->sort, room, true});
 	for (size_t i = 0; i < rows.shown; i++) {
 		const struct action_row *row = rows.rows[i];
 		char frames[LINE_BYTES];
 		row_frames(frames, sizeof(frames), source->names, row->group);
-		line(screen, "  %10s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data, report_count(source, row->numbers.outstanding_count).data,
+		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data, report_count(source, row->numbers.outstanding_count).data,
 		     report_bytes(source, row->numbers.total_bytes).data, report_count(source, row->numbers.total_count).data, frames);
 	}
 	action_rows_fini(&rows);

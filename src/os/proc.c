@@ -98,7 +98,7 @@ void proc_command(pid_t pid, char *text, size_t size)
 	if (length >= size)
 		length = size - 1;
 	for (size_t i = 0; i < length; i++)
-		text[i] = data[i] ? data[i] : ' ';
+		text[i] = (unsigned char)data[i] < ' ' || data[i] == 0x7f ? ' ' : data[i];
 	text[length] = 0;
 	free(data);
 }

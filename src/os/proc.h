@@ -22,7 +22,7 @@ int proc_read_maps(pid_t pid, struct proc_map **maps);
 /** The value of an auxiliary vector entry of pid, 0 when there is none. */
 uint64_t proc_auxv(pid_t pid, uint64_t type);
 
-/** The command line with its arguments separated by one space; cut to size. */
+/** The command line with its arguments separated by one space, and spaces for what would control a terminal or end a line; cut to size. */
 void proc_command(pid_t pid, char *text, size_t size);
 
 /** The path of the executed file; "" when it cannot be told. */
