@@ -2,6 +2,7 @@
 #include "inject/inject.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -487,6 +489,23 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 	free(maps);
 }
 
+/*
+ * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a boot, so ours tells
+ * how far from its begin that lies.
+ */
+static uint64_t vdso_clock(const struct proc_map *maps, int count)
+{
+	uint64_t own = getauxval(AT_SYSINFO_EHDR);
+	void *library = own ? dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	uint64_t call = library ? (uint64_t)(uintptr_t)dlvsym(library, "__vdso_clock_gettime", "LINUX_2.6") : 0, found = 0;
+	for (int i = 0; i < count && call > own; i++)
+		if (strcmp(maps[i].path, "[vdso]") == 0 && call - own < maps[i].high - maps[i].low)
+			found = maps[i].low + (call - own);
+	if (library)
+		dlclose(library);
+	return found;
+}
+
 /* ---- at the exec ---- */
 
 static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count, uint64_t code_end)
@@ -512,6 +531,8 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, process_zero_pid, inner);
 	RECORDER_WRITE(inject, process_zero_tid, inner);
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
+	if (header->clock == REGION_CLOCK_MONOTONIC_RAW)
+		RECORDER_WRITE(inject, vdso_clock, vdso_clock(maps, count));
 	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = inner};
 	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
 	struct region_process *process = region_process(inject->region, 0);

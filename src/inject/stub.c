@@ -131,7 +131,7 @@ static void put_beginning(struct output *output, const struct beginning *beginni
 	put_skip(output, JUMP_NOT_EQUAL, 6 + 2 + SET_BYTES);
 	put_compare(output, COMPARE_ESI, beginning->strict);
 	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
-	put_set(output, region + offsetof(struct region_header, options), OPTION_COARSE_CLOCK);
+	put_set(output, region + offsetof(struct region_header, options), OPTION_COARSE_CLOCK | OPTION_NO_CLOCK);
 }
 
 /* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp = 317, SET_MODE_STRICT = 0). */

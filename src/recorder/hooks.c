@@ -173,12 +173,12 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 	else
 		thread->guard = frame;
 	__asm__ volatile("" ::: "memory");
-	call->begin = clock_of(recorder->region, call->options);
+	call->begin = clock_of(recorder, call->options);
 	if (call->options & OPTION_COARSE_CLOCK) {
 		/* What this thread recorded by the processor's clock stays before. */
 		while (call->begin <= call->stream->ticks) {
 			__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
-			call->begin = clock_of(recorder->region, call->options);
+			call->begin = clock_of(recorder, call->options);
 		}
 	}
 	return 1;
@@ -584,7 +584,7 @@ static inline __attribute__((always_inline))
 void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
 {
 	struct change none = {0, 0, 0, 0};
-	event.ticks = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
+	event.ticks = is_special ? clock_of(context->recorder, call.options) : clock_ticks();
 	/* Twice the code, each of which has few values to keep. */
 	if (is_special || !wants_stack(&call, stack_option))
 		leave_with_change(call, context, event, none, stack_option, is_special);
@@ -873,7 +873,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	struct stream *stream = stream_of(&call);
 	if (LIKELY(bytes)) {
 		if (LIKELY(call.options & OPTION_DURATION)) {
-			uint64_t now = is_special ? clock_of(context->recorder->region, call.options) : clock_ticks();
+			uint64_t now = is_special ? clock_of(context->recorder, call.options) : clock_ticks();
 			((uint16_t *)stream->write)[7] = region_duration_encode(now - call.begin);
 		}
 		stream->write += bytes;

@@ -18,15 +18,10 @@ static int logger_lives(const struct region_header *region)
 	return !(LOAD(&region->owner) & OWNER_DIED) && LOAD(&region->state) == 1;
 }
 
-static uint64_t now(const struct recorder *recorder)
-{
-	return clock_of(recorder->region, LOAD(&recorder->region->options));
-}
-
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
 	uint32_t rounds = 0; /* a count that nobody raises is no clock */
-	uint64_t limit = now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	uint64_t limit = clock_now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
 	do {
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &recorder->region->mail[i];
@@ -35,7 +30,7 @@ static struct region_mail *mail_claim(struct recorder *recorder)
 		}
 		int64_t time[2] = {0, SLICE_NS / 100};
 		sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
-	} while (now(recorder) < limit && rounds++ < ROUNDS_MAX && logger_lives(recorder->region));
+	} while (clock_now(recorder) < limit && rounds++ < ROUNDS_MAX && logger_lives(recorder->region));
 	return 0;
 }
 
@@ -49,9 +44,9 @@ static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	uint32_t rounds = 0;
-	uint64_t limit = now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	uint64_t limit = clock_now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
 	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
-		if (now(recorder) > limit || rounds++ > ROUNDS_MAX || !logger_lives(region))
+		if (clock_now(recorder) > limit || rounds++ > ROUNDS_MAX || !logger_lives(region))
 			return 0;
 		int64_t time[2] = {0, SLICE_NS};
 		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);

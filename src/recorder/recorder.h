@@ -215,6 +215,7 @@ struct recorder {
 
 	uint64_t stalled_heartbeat;   /**< +1: a wait ended without progress at this heartbeat, do not wait again */
 	uint64_t ticks_per_ms;
+	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
 	struct thread *free_threads;
 	uint8_t *pool, *pool_end;
 	uint64_t calls_untraced;

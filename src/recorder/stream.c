@@ -33,11 +33,6 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum lost_kind 
 	return 0;
 }
 
-static uint64_t clock_now(struct recorder *recorder)
-{
-	return clock_of(recorder->region, LOAD(&recorder->region->options));
-}
-
 static void pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->region->no_syscalls) {

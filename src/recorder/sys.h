@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "recorder/recorder.h"
 #include "region/layout.h"
 
 enum {
@@ -37,21 +38,36 @@ static inline uint64_t clock_ticks(void)
 	return high << 32 | low;
 }
 
-/* Without the processor's clock: the kernel's, where the session goes by it and system calls are ours to make; else one step of a
- * count that the logger keeps near the time. */
-static inline uint64_t clock_slow(struct region_header *region)
+enum { CLOCK_RAW = 4 };
+
+typedef int vdso_clock_call(int, int64_t *);
+
+/* Without the processor's clock: the kernel's, where the session goes by it and we may ask, by its code in the process if there is
+ * any (it may make a system call, too); else one step of a count that the logger keeps near the time. */
+static inline uint64_t clock_slow(const struct recorder *recorder, uint32_t options)
 {
-	enum { MONOTONIC_RAW = 4 };
+	struct region_header *region = recorder->region;
 	int64_t time[2];
-	if (region->clock == REGION_CLOCK_MONOTONIC_RAW && !region->no_syscalls &&
-	    sys_call4(SYS_NUMBER_CLOCK_GETTIME, MONOTONIC_RAW, (long)time, 0, 0) == 0)
-		return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1];
-	return __atomic_add_fetch(&region->coarse_ticks, 1, __ATOMIC_RELAXED);
+	int failure = -1;
+	if (region->clock == REGION_CLOCK_MONOTONIC_RAW && !region->no_syscalls) {
+		if (recorder->vdso_clock && !(options & OPTION_NO_CLOCK))
+			failure = ((vdso_clock_call *)recorder->vdso_clock)(CLOCK_RAW, time);
+		else
+			failure = (int)sys_call4(SYS_NUMBER_CLOCK_GETTIME, CLOCK_RAW, (long)time, 0, 0);
+	}
+	if (failure)
+		return __atomic_add_fetch(&region->coarse_ticks, 1, __ATOMIC_RELAXED);
+	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1];
 }
 
-static inline uint64_t clock_of(struct region_header *region, uint32_t options)
+static inline uint64_t clock_of(const struct recorder *recorder, uint32_t options)
 {
-	return __builtin_expect(options & OPTION_COARSE_CLOCK, 0) ? clock_slow(region) : clock_ticks();
+	return __builtin_expect(options & OPTION_COARSE_CLOCK, 0) ? clock_slow(recorder, options) : clock_ticks();
+}
+
+static inline uint64_t clock_now(const struct recorder *recorder)
+{
+	return clock_of(recorder, __atomic_load_n(&recorder->region->options, __ATOMIC_RELAXED));
 }
 
 /* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */

@@ -100,7 +100,7 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 				continue;
 			process->pid = pid;
 			process->parent = recorder->parent_process;
-			process->start_ticks = clock_of(recorder->region, LOAD(&recorder->region->options));
+			process->start_ticks = clock_now(recorder);
 			STORE_RELEASE(&process->state, PROCESS_LIVE);
 			wiped->pid = pid;
 			wiped->process = i + 1;
@@ -229,7 +229,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 	slot->call_entry = slot->pending = 0;
 	STORE_RELEASE(&slot->state, SLOT_LIVE);
 	if (is_inherited && thread->stream.head)
-		stream_begin(thread, &thread->stream, clock_of(recorder->region, LOAD(&recorder->region->options)), LOST_ALLOC);
+		stream_begin(thread, &thread->stream, clock_now(recorder), LOST_ALLOC);
 	return 1;
 }
 
@@ -275,7 +275,7 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	thread->extra_count = 0;
 	heap_cache_clear(thread);
 	if (recorder->region->sample_bytes)
-		sample_begin(thread, clock_of(recorder->region, LOAD(&recorder->region->options)) ^ fs_base ^ (uint64_t)tid << 32);
+		sample_begin(thread, clock_now(recorder) ^ fs_base ^ (uint64_t)tid << 32);
 	if (thread->side)
 		thread->side->busy = 0;
 	if (!thread_take_slot(recorder, thread, tid)) {

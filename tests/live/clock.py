@@ -60,6 +60,29 @@ def check_trust():
         yield f"where the counter is not trusted the clock is {facts['clock']}, status {taken.returncode}"
 
 
+# prctl(PR_SET_TSC, PR_TSC_SIGSEGV), then many blocks; it ends at once, as an interpreter may read the clock at its end.
+FORBIDDEN = """
+import ctypes, os
+c = ctypes.CDLL(None)
+c.malloc.restype = ctypes.c_void_p
+c.free.argtypes = [ctypes.c_void_p]
+assert c.prctl(26, 2, 0, 0, 0) == 0
+for i in range(5000):
+    c.free(c.malloc(7777))
+os._exit(7)
+"""
+
+
+def check_forbidden(clock):
+    """A program that may not read the counter any more."""
+    done = subprocess.run([XHEAP, "record", "-q", "--clock", clock, "-o", TRACE, "--", "/usr/bin/python3", "-S", "-c", FORBIDDEN],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 7:
+        return f"status {done.returncode}, {done.stderr}"
+    sizes = [row["size"] for row in dump("--events") if row["action"] == "Alloc"]
+    return f"{sizes.count(7777)} of 5000 blocks" if sizes.count(7777) != 5000 else None
+
+
 def main():
     failed = 0
     wrong = subprocess.run([XHEAP, "record", "--clock", "sundial", "true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -68,6 +91,10 @@ def main():
         print(why)
     can_tsc = subprocess.run([XHEAP, "record", "-q", "--clock", "tsc", "-o", TRACE, "true"], stderr=subprocess.DEVNULL).returncode == 0
     for clock in NAMES if can_tsc else [name for name in NAMES if name != "tsc"]:
+        why = check_forbidden(clock)
+        if why:
+            failed += 1
+            print(f"--clock {clock}, the counter forbidden: {why}")
         for seconds in (0.001, 0.3):
             why = check(clock, seconds)
             if why:
