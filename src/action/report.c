@@ -288,6 +288,15 @@ static const struct trace_fold *last_fold(const struct trace_dictionary *diction
 	return last;
 }
 
+/* Sums of threads of which it is not known any more which one called. */
+static uint32_t joined_sums(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->sum_count; i++)
+		count += !!(dictionary->sums[i].flags & TRACE_SUM_THREADS);
+	return count;
+}
+
 void report_json_folded(struct json *json, const struct trace_dictionary *dictionary)
 {
 	const struct trace_fold *fold = last_fold(dictionary);
@@ -298,6 +307,7 @@ void report_json_folded(struct json *json, const struct trace_dictionary *dictio
 	json_time(json, "until_us", fold->until_ns);
 	json_time(json, "interval_us", fold->interval_ns);
 	json_count(json, "sums", dictionary->sum_count);
+	json_count(json, "sums_of_several_threads", joined_sums(dictionary));
 	json_end_object(json);
 }
 
@@ -308,6 +318,9 @@ void report_text_folded(FILE *out, const struct trace_dictionary *dictionary)
 		fprintf(out, "  folded: %s events up to %s; blocks that had ended by then are in %s sums by stack, thread and interval of %s\n",
 			text_count(dictionary->folded_count).data, text_duration(fold->until_ns).data, text_count(dictionary->sum_count).data,
 			text_duration(fold->interval_ns).data);
+	if (fold && joined_sums(dictionary))
+		fprintf(out, "  %s of these sums are of several threads that are done: they count as one thread of their process\n",
+			text_count(joined_sums(dictionary)).data);
 }
 
 /* Whether the processes ran already when the recording began. */

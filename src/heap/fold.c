@@ -27,7 +27,7 @@
 #include "heap/scan.h"
 #include "trace/writer.h"
 
-enum { INTERVALS_MAX = 256, SUMS_MAX = 1 << 18, BLOCK_EVENTS = 1 << 16, SAMPLES_MAX = 1 << 12, GAPS_MAX = 1 << 12 };
+enum { INTERVALS_MAX = 256, SUMS_MAX = 1 << 18, THREADS_MAX = 1 << 10, BLOCK_EVENTS = 1 << 16, SAMPLES_MAX = 1 << 12, GAPS_MAX = 1 << 12 };
 #define INTERVAL_FIRST_NS INT64_C(1000000000)
 
 /* What blocks of a sum have in common. */
@@ -60,7 +60,7 @@ struct folding {
 	bool is_new_peak;
 	struct map ids;              /* of sums, by the hash of their keys */
 	struct making *makings;
-	uint32_t making_count;
+	uint32_t making_count, making_limit; /* beyond making_limit they are made fewer */
 	size_t making_capacity;
 	struct map carried;          /* blocks that live on, by block_key() */
 	struct lane *lanes;          /* by thread */
@@ -175,8 +175,8 @@ static void row_fold(struct folding *folding, const struct heap_allocation *row)
 	sum_add(folding, &sum, &(struct trace_lifetime){lifetime_class(lifetime_ns), 1});
 }
 
-/* Half as many intervals. */
-static void intervals_join(struct folding *folding)
+/* Put all of them in again, as their keys are now. */
+static void sums_join(struct folding *folding)
 {
 	struct making *makings = folding->makings;
 	uint32_t count = folding->making_count;
@@ -185,12 +185,69 @@ static void intervals_join(struct folding *folding)
 	folding->makings = NULL;
 	folding->making_count = 0;
 	folding->making_capacity = 0;
-	folding->fold.interval_ns *= 2;
 	for (uint32_t i = 0; i < count; i++) {
 		sum_add(folding, &makings[i].sum, makings[i].lifetimes);
 		free(makings[i].lifetimes);
 	}
 	free(makings);
+}
+
+/* Half as many intervals. */
+static void intervals_join(struct folding *folding)
+{
+	folding->fold.interval_ns *= 2;
+	sums_join(folding);
+}
+
+/* Whether a sum is of one thread, which makes no calls any more that are still to be folded. */
+static bool is_of_ended_thread(const struct folding *folding, const struct trace_sum *sum)
+{
+	return !(sum->flags & TRACE_SUM_THREADS) && folding->dictionary->threads[sum->thread].end_ns <= folding->until_ns;
+}
+
+static bool are_many_threads(const struct folding *folding)
+{
+	struct map seen = {0};
+	bool added;
+	for (uint32_t i = 0; i < folding->making_count; i++)
+		if (is_of_ended_thread(folding, &folding->makings[i].sum))
+			map_add(&seen, folding->makings[i].sum.thread, &added);
+	bool are_many = seen.count > THREADS_MAX;
+	map_fini(&seen);
+	return are_many;
+}
+
+/* Threads of a process that have ended become one, under the name of the first that was met. */
+static void threads_join(struct folding *folding)
+{
+	struct map first = {0};
+	for (int is_rest = 0; is_rest <= 1; is_rest++) {
+		for (uint32_t i = 0; i < folding->making_count; i++) {
+			struct trace_sum *sum = &folding->makings[i].sum;
+			bool added = false, is_joined = sum->flags & TRACE_SUM_THREADS;
+			if (is_rest ? !is_of_ended_thread(folding, sum) : !is_joined)
+				continue;
+			uint32_t *thread = map_add(&first, folding->dictionary->threads[sum->thread].process, &added);
+			*thread = added ? sum->thread : *thread;
+			sum->thread = *thread;
+			sum->flags |= TRACE_SUM_THREADS;
+		}
+	}
+	map_fini(&first);
+	sums_join(folding);
+}
+
+/* A program that begins threads for ever must not have ever more sums. */
+static void sums_limit(struct folding *folding)
+{
+	if (folding->making_count <= folding->making_limit)
+		return;
+	if (are_many_threads(folding))
+		threads_join(folding);
+	while (folding->making_count > SUMS_MAX && interval_of(folding, folding->until_ns))
+		intervals_join(folding);
+	/* Where stacks alone are more, that is not tried again for each of them. */
+	folding->making_limit = folding->making_count > SUMS_MAX / 2 ? folding->making_count * 2 : SUMS_MAX;
 }
 
 /* ---- the model ---- */
@@ -217,8 +274,7 @@ static void rows_divide(struct folding *folding)
 			else
 				row_fold(folding, row);
 		}
-		while (folding->making_count > SUMS_MAX && interval_of(folding, folding->until_ns))
-			intervals_join(folding);
+		sums_limit(folding);
 	}
 	heap_scan_end(&scan);
 }
@@ -231,6 +287,7 @@ static void fold_begin(struct folding *folding)
 	*fold = (struct trace_fold){.interval_ns = INTERVAL_FIRST_NS};
 	if (folding->dictionary->fold_count)
 		*fold = folding->dictionary->folds[0];
+	folding->making_limit = SUMS_MAX;
 	fold->until_ns = folding->until_ns;
 	fold->unknown_frees = table->unknown_frees;
 	fold->order_conflicts = table->order_conflicts;

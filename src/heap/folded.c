@@ -63,8 +63,9 @@ static const struct doubt doubts[] = {
 	{"-innermost: which blocks others lay in", "it without -innermost"},
 	{"-range: when each block began and ended", "a range from 0 or from behind that time, up to its end or behind it"},
 	{"-by: the size, lifetime or time of each block", "-by process, thread or heap"},
+	{"-threads, -by thread: which of many threads that have ended called", "-pids, -by process, or a -range behind that time"},
 };
-enum { DOUBT_FREE_FRAMES, DOUBT_SIZE, DOUBT_LIFETIME, DOUBT_WINDOW, DOUBT_INNERMOST, DOUBT_RANGE, DOUBT_BY, DOUBT_NONE };
+enum { DOUBT_FREE_FRAMES, DOUBT_SIZE, DOUBT_LIFETIME, DOUBT_WINDOW, DOUBT_INNERMOST, DOUBT_RANGE, DOUBT_BY, DOUBT_THREAD, DOUBT_NONE };
 
 /* Whether they pass the filter; of what is not known *doubt tells what. */
 static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site, unsigned *doubt)
@@ -73,14 +74,15 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
 	enum verdict lifetime = bounds_verdict(filter->lifetime_ns, sum->lifetime_min_ns, sum->lifetime_max_ns);
 	bool is_one_class = filter->class == HEAP_CLASS_NONE || class_of_all(sum, filter->window, &class);
-	if ((filter->thread && !filter->thread[sum->thread]) || (filter->site && !filter->site[site]) ||
+	bool is_any_thread = sum->flags & TRACE_SUM_THREADS && filter->tid_count;
+	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) || (filter->site && !filter->site[site]) ||
 	    (filter->heap && !filter->heap[sum->heap < filter->heap_none ? sum->heap : filter->heap_none]) ||
 	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags || size == NONE_PASS || lifetime == NONE_PASS ||
 	    (is_one_class && class != filter->class) || (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_AROUND);
 	*doubt = filter->free_site ? DOUBT_FREE_FRAMES : size == NOT_KNOWN ? DOUBT_SIZE : lifetime == NOT_KNOWN ? DOUBT_LIFETIME
-		 : !is_one_class ? DOUBT_WINDOW : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? DOUBT_INNERMOST : DOUBT_NONE;
+		 : !is_one_class ? DOUBT_WINDOW : is_any_thread ? DOUBT_THREAD : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? DOUBT_INNERMOST : DOUBT_NONE;
 	return *doubt == DOUBT_NONE ? ALL_PASS : NOT_KNOWN;
 }
 
@@ -92,7 +94,8 @@ static enum verdict window_verdict(const struct heap_window *window, const struc
 	bool is_by_class = window->by == HEAP_BY_CLASS, is_one_class = !is_by_class || class_of_all(sum, window->range, &class);
 	bool is_later = sum->end_first_ns > window->range.to_ns, is_one_end = is_later || sum->end_last_ns <= window->range.to_ns;
 	*doubt = begun == NOT_KNOWN || (begun == ALL_PASS && !(sum->flags & TRACE_SUM_OPEN) && !is_one_end) ? DOUBT_RANGE
-		 : !is_one_class || !heap_window_is_one_part(window, sum) ? DOUBT_BY : DOUBT_NONE;
+		 : !is_one_class ? DOUBT_BY : heap_window_is_one_part(window, sum) ? DOUBT_NONE
+		 : window->by == HEAP_BY_THREAD ? DOUBT_THREAD : DOUBT_BY;
 	if (begun == NONE_PASS && is_one_class && class == HEAP_CLASS_NONE)
 		return NONE_PASS;
 	part->is_total = begun == ALL_PASS;

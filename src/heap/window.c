@@ -126,6 +126,7 @@ bool heap_window_is_one_part(const struct heap_window *window, const struct trac
 	case HEAP_BY_SIZE: return size_class(sum->size_min) == size_class(sum->size_max);
 	case HEAP_BY_LIFETIME: return lifetime_decade((int64_t)sum->lifetime_min_ns) == lifetime_decade((int64_t)sum->lifetime_max_ns);
 	case HEAP_BY_TIME: return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
+	case HEAP_BY_THREAD: return !(sum->flags & TRACE_SUM_THREADS);
 	default: return true;
 	}
 }
