@@ -2,8 +2,10 @@
 /* xheap --fold: what a logger starts, so that neither its memory nor its life depends on it. Not for users, and in no list. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -37,6 +39,8 @@ static int fold_run(int argc, char **argv)
 	char joined[WRITER_PATH_MAX];
 	if (argc < 5)
 		return CLI_FAILED;
+	/* Nobody names what is made for a logger that is gone; who recovers its pieces is not to meet a writer there. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int64_t until_ns = strtoll(argv[2], NULL, 10);
 	unsigned given = (unsigned)argc - 4, count = (unsigned)strtoul(argv[3], NULL, 10);
 	if (!count || count > given)
