@@ -118,7 +118,7 @@ _xheap_session() {
 		--stackwalk | --on-full) _xheap_record "$2" "$3" ;;
 		*) _xheap_reply "-p --pid --add-pid --remove-pid --stackwalk --on-full --wait-limit --help" "$2" ;;
 		esac ;;
-	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--format --help" "$2" ;;
+	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--threads --format --help" "$2" ;;
 	top) _xheap_reply "-s -interval -count --help" "$2" ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
 	esac

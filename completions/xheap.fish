@@ -40,6 +40,7 @@ complete -c xheap -n '__fish_seen_subcommand_from update query flush stop launch
 complete -c xheap -n '__fish_seen_subcommand_from start update' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Processes'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l add-pid -x -a '(__fish_complete_pids)' -d 'Record these, too'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l remove-pid -x -a '(__fish_complete_pids)' -d 'Let go of these'
+complete -c xheap -n '__fish_seen_subcommand_from query' -l threads -d 'Each thread that lives, too'
 complete -c xheap -n '__fish_seen_subcommand_from query sessions' -l format -x -a 'text json' -d 'Form of the output'
 complete -c xheap -n __fish_use_subcommand -a report -d 'The first answer: the peak, who allocates most'
 complete -c xheap -n __fish_use_subcommand -a symbols -d 'Put the names of a trace\'s code into it'

@@ -341,7 +341,7 @@ static struct state *state_new(const char *name, const struct controller_state *
 static int say_query(struct talk *talk, struct diag *diag)
 {
 	struct controller_state state;
-	int error = controller_query(talk->socket, &state, &talk->ear, diag);
+	int error = controller_query(talk->socket, false, &state, &talk->ear, diag);
 	if (error)
 		controller_state_fini(&state);
 	else
@@ -432,7 +432,7 @@ static int say_update(struct talk *talk, struct diag *diag)
 	if (error)
 		return error;
 	talk->what = &own;
-	error = controller_query(talk->socket, &state, &talk->ear, diag);
+	error = controller_query(talk->socket, false, &state, &talk->ear, diag);
 	error = error ? error : settle(talk, &update, &state, diag);
 	controller_state_fini(&state);
 	return error ? error : controller_update(talk->socket, &update, &talk->ear, diag);

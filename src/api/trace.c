@@ -325,7 +325,7 @@ static int flush_talk(int socket, char *path, size_t size, struct diag *diag)
 	int error = controller_ask(socket, &(struct control_message){.kind = CONTROL_FLUSH}, NULL, diag);
 	if (error)
 		return error;
-	error = controller_query(socket, &state, NULL, diag);
+	error = controller_query(socket, false, &state, NULL, diag);
 	snprintf(path, size, "%s", state.path);
 	controller_state_fini(&state);
 	return error;

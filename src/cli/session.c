@@ -47,10 +47,10 @@ static int ask(int socket, const struct control_message *message)
 	return controller_ask(socket, message, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-static int query(int socket, struct controller_state *state)
+static int query(int socket, bool with_threads, struct controller_state *state)
 {
 	struct diag diag = {""};
-	return controller_query(socket, state, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	return controller_query(socket, with_threads, state, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 /* ---- start ---- */
@@ -232,7 +232,7 @@ static int update_run(int count, char **arguments)
 	if (socket < 0)
 		return CLI_FAILED;
 	struct controller_state state;
-	if (query(socket, &state) != CLI_OK)
+	if (query(socket, false, &state) != CLI_OK)
 		return CLI_FAILED;
 	/* What is not said stays. */
 	struct session_options *options = &update->record.session;
@@ -256,23 +256,48 @@ static int update_run(int count, char **arguments)
 
 /* ---- query and sessions ---- */
 
-static void json_target(struct json *json, const struct control_message *target)
+static void json_threads(struct json *json, const struct controller_state *state, size_t target)
 {
+	json_begin_array(json, "thread_rows");
+	for (size_t i = 0; i < state->thread_count; i++) {
+		const struct control_thread *thread = &state->threads[i].thread;
+		if (state->threads[i].target != target)
+			continue;
+		json_begin_object(json, NULL);
+		json_count(json, "tid", thread->tid);
+		json_text(json, "name", state->threads[i].name);
+		json_count(json, "events", thread->events);
+		json_count(json, "events_per_second", thread->rate);
+		json_count(json, "truncated_stacks", thread->truncated);
+		json_count(json, "waits", thread->waits);
+		json_time(json, "wait_us", (int64_t)thread->wait_ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void json_target(struct json *json, const struct controller_state *state, size_t number, bool with_threads)
+{
+	const struct control_message *target = &state->targets[number];
 	json_begin_object(json, NULL);
 	json_count(json, "pid", (uint64_t)target->pid);
 	json_text(json, "command", target->text);
 	json_count(json, "processes", target->target.processes);
 	json_count(json, "threads", target->target.threads);
 	json_count(json, "events", target->target.events);
+	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
 	json_count(json, "truncated_stacks", target->target.truncated);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
 	json_count(json, "resident_bytes", target->target.resident_bytes);
+	json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	if (with_threads)
+		json_threads(json, state, number);
 	json_end_object(json);
 }
 
-static void json_state(struct json *json, const char *name, const struct controller_state *state)
+static void json_state(struct json *json, const char *name, const struct controller_state *state, bool with_threads)
 {
 	const struct control_state *session = &state->session;
 	json_begin_object(json, NULL);
@@ -299,6 +324,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "waits", session->waits);
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
+		json_count(json, "logger_bytes", session->logger_bytes);
 		json_count(json, "buffer_size", session->buffer_size);
 		json_count(json, "min_buffers", session->buffer_min);
 		json_count(json, "max_buffers", session->buffer_max);
@@ -310,7 +336,7 @@ static void json_state(struct json *json, const char *name, const struct control
 			json_text(json, "error", state->reason);
 		json_begin_array(json, "targets");
 		for (size_t i = 0; i < state->target_count; i++)
-			json_target(json, &state->targets[i]);
+			json_target(json, state, i, with_threads);
 		json_end_array(json);
 	}
 	json_end_object(json);
@@ -336,6 +362,31 @@ static void text_file(const struct controller_state *state)
 	putchar('\n');
 }
 
+static void text_threads(const struct controller_state *state)
+{
+	struct grid grid = {.row_count = 0};
+	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">waits", ">waited", "name"};
+	puts("");
+	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	for (size_t i = 0; i < state->thread_count; i++) {
+		const struct control_thread *thread = &state->threads[i].thread;
+		char pid[16], tid[16];
+		snprintf(pid, sizeof(pid), "%d", (int)state->targets[state->threads[i].target].pid);
+		snprintf(tid, sizeof(tid), "%" PRIu32, thread->tid);
+		grid_row(&grid);
+		grid_cell(&grid, pid);
+		grid_cell(&grid, tid);
+		grid_cell(&grid, text_count(thread->events).data);
+		grid_cell(&grid, text_count(thread->rate).data);
+		grid_cell(&grid, text_count(thread->truncated).data);
+		grid_cell(&grid, text_count(thread->waits).data);
+		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
+		grid_cell(&grid, state->threads[i].name);
+	}
+	grid_print(&grid, stdout, 2);
+	grid_fini(&grid);
+}
+
 static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
@@ -349,8 +400,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	       text_count(session->buffers_written).data);
 	printf("  when full  %s; %s waits, %s in all\n", session->options & OPTION_WAIT ? "wait" : "drop", text_count(session->waits).data,
 	       text_duration((int64_t)session->wait_ns).data);
-	printf("  logger  pid %d, %s of CPU; clock %s\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data,
-	       session_clock_name((enum region_clock)session->clock));
+	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data,
+	       text_bytes(session->logger_bytes).data, session_clock_name((enum region_clock)session->clock));
 	if (state->error)
 		printf("  ended recording: %s\n", state->reason);
 	if (!state->target_count) {
@@ -359,7 +410,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	puts("");
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">lost", ">waits", ">resident", "command"};
+	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">waits", ">CPU", ">resident",
+					     "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->target_count; i++) {
 		const struct control_target *target = &state->targets[i].target;
@@ -370,21 +422,30 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->processes).data);
 		grid_cell(&grid, text_count(target->threads).data);
 		grid_cell(&grid, text_count(target->events).data);
+		grid_cell(&grid, text_count(target->rate).data);
 		grid_cell(&grid, text_count(target->lost).data);
+		grid_cell(&grid, text_count(target->truncated).data);
 		grid_cell(&grid, text_count(target->waits).data);
+		grid_cell(&grid, text_duration((int64_t)target->cpu_ns).data);
 		grid_cell(&grid, text_bytes(target->resident_bytes).data);
 		grid_cell(&grid, state->targets[i].text);
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);
+	if (state->thread_count)
+		text_threads(state);
 }
 
-/* Options of query and sessions: --format. CLI_OK, or CLI_FAILED after a message. */
-static int take_format(int count, char **arguments, int first, const char *command, bool *is_json)
+/* Options of query and sessions: --format, and where with_threads is given --threads. CLI_OK, or CLI_FAILED after a message. */
+static int take_format(int count, char **arguments, int first, const char *command, bool *is_json, bool *with_threads)
 {
 	*is_json = false;
 	for (int i = first; i < count; i++) {
 		const char *word = arguments[i] + strspn(arguments[i], "-");
+		if (with_threads && arguments[i][0] == '-' && !strcasecmp(word, "threads")) {
+			*with_threads = true;
+			continue;
+		}
 		if (arguments[i][0] != '-' || strcasecmp(word, "format") != 0)
 			return cli_fail("%s: %s: not expected here; see xheap help %s", command, arguments[i], command);
 		if (++i == count || (strcasecmp(arguments[i], "json") != 0 && strcasecmp(arguments[i], "text") != 0))
@@ -396,20 +457,20 @@ static int take_format(int count, char **arguments, int first, const char *comma
 
 static int query_run(int count, char **arguments)
 {
-	bool is_json;
+	bool is_json, with_threads = false;
 	int status = take_name(count, arguments, "query");
 	if (status == CLI_OK)
-		status = take_format(count, arguments, 2, "query", &is_json);
+		status = take_format(count, arguments, 2, "query", &is_json, &with_threads);
 	if (status != CLI_OK)
 		return status;
 	struct controller_state state;
 	int socket = connect_to(arguments[1]);
 	if (socket < 0)
 		return CLI_FAILED;
-	status = query(socket, &state);
+	status = query(socket, with_threads, &state);
 	if (status == CLI_OK && is_json) {
 		struct json json = {.out = stdout, .line_depth = 2};
-		json_state(&json, arguments[1], &state);
+		json_state(&json, arguments[1], &state, with_threads);
 		json_end(&json);
 	} else if (status == CLI_OK) {
 		text_state(arguments[1], &state);
@@ -431,7 +492,7 @@ static void listing_add(void *cookie, const char *name)
 	int socket = session_connect(name, &(struct diag){""});
 	if (socket < 0)
 		return;
-	controller_query(socket, &listed->state, &ear, &(struct diag){""});
+	controller_query(socket, false, &listed->state, &ear, &(struct diag){""});
 	close(socket);
 }
 
@@ -439,7 +500,7 @@ static int sessions_run(int count, char **arguments)
 {
 	struct listing listing = {NULL, 0, 0};
 	bool is_json;
-	int status = take_format(count, arguments, 1, "sessions", &is_json);
+	int status = take_format(count, arguments, 1, "sessions", &is_json, NULL);
 	if (status != CLI_OK)
 		return status;
 	session_each(listing_add, &listing);
@@ -453,7 +514,7 @@ static int sessions_run(int count, char **arguments)
 		const char *name = listing.items[i].name;
 		struct controller_state *state = &listing.items[i].state;
 		if (is_json)
-			json_state(&json, name, state);
+			json_state(&json, name, state, false);
 		else if (state->is_alive)
 			printf("%s: %zu target%s, %s events, %s lost, %s\n", name, state->target_count, state->target_count == 1 ? "" : "s",
 			       text_count(state->session.events).data, text_count(state->session.lost).data,
@@ -488,7 +549,7 @@ static char *flush(const char *name, bool is_look, struct control_state *session
 	if (status == CLI_OK && answer.value)
 		status = cli_fail("%s", answer.text[0] ? answer.text : strerror((int)-answer.value));
 	if (status == CLI_OK)
-		status = query(socket, &state);
+		status = query(socket, false, &state);
 	if (socket >= 0)
 		close(socket);
 	*session = state.session;
@@ -521,7 +582,7 @@ static int stop_run(int count, char **arguments)
 	struct controller_state state;
 	int status = only_a_name(count, arguments, "stop");
 	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
-	if (record->control < 0 || query(record->control, &state) != CLI_OK)
+	if (record->control < 0 || query(record->control, false, &state) != CLI_OK)
 		return CLI_FAILED;
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
 	record->output = record->trace_path;
@@ -546,7 +607,7 @@ static int launch_run(int count, char **arguments)
 	if (status == CLI_OK && first >= count)
 		status = cli_fail("launch: no command: xheap launch NAME [--] COMMAND [ARG...]");
 	record->control = status == CLI_OK ? connect_to(arguments[1]) : -1;
-	if (record->control < 0 || query(record->control, &state) != CLI_OK)
+	if (record->control < 0 || query(record->control, false, &state) != CLI_OK)
 		return CLI_FAILED;
 	record->logger_pid = state.logger_pid;
 	controller_state_fini(&state);
@@ -574,8 +635,10 @@ const struct command command_update = {
 		"  --stackwalk KINDS, --on-full wait|drop, --wait-limit TIME   as for xheap record; for all that run, too\n"
 		"What is not said stays. All of it is done, or nothing.\n" SESSION_EXAMPLE};
 const struct command command_query = {
-	.name = "query", .usage = "NAME [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
-	.help = "Events, losses, buffers, waits; and for each process its events, threads, waits and memory.\n" SESSION_EXAMPLE};
+	.name = "query", .usage = "NAME [--threads] [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
+	.help = "Events, losses, buffers, waits, what the logger costs; and for each process its events, events a second lately, threads,\n"
+		"truncated stacks, waits, CPU time and memory.\n\n"
+		"--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
 const struct command command_sessions = {
 	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,
 	.help = "Those of this user.\n" SESSION_EXAMPLE};

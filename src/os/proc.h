@@ -46,6 +46,9 @@ char proc_state(pid_t pid);
 /** Bytes of pid's memory that are resident; 0 when it is gone. */
 uint64_t proc_resident_bytes(pid_t pid);
 
+/** Processor time that pid's threads have used, in clock ticks of sysconf(_SC_CLK_TCK); 0 when it is gone. */
+uint64_t proc_cpu_ticks(pid_t pid);
+
 /** Whether pid has ended and only waits for its parent. */
 bool proc_has_ended(pid_t pid);
 

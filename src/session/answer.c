@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
 
@@ -123,22 +124,41 @@ static uint32_t threads_live(const struct region *region)
 	return count;
 }
 
-static void tell_target(struct logger *logger, int socket, struct target *target)
+struct telling { struct logger *logger; int socket; };
+
+static void tell_thread(void *cookie, const struct drain_thread *thread)
+{
+	const struct telling *telling = cookie;
+	struct control_message message = {.kind = CONTROL_THREAD, .thread = {.events = thread->events, .rate = thread->rate, .truncated = thread->truncated,
+		.waits = thread->waits, .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks), .tid = thread->tid}};
+	snprintf(message.text, sizeof(message.text), "%s", thread->name);
+	control_send(telling->socket, &message);
+}
+
+static void tell_target(struct logger *logger, int socket, struct target *target, bool with_threads)
 {
 	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
 	struct drain_totals totals;
+	uint64_t now_ns = moment_now_ns(), cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region)};
-	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && target->member[i].pid)
-			message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
+		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
+		.rate = drain_region_rate(target->drain, now_ns)};
+	for (uint32_t i = 0; i < target->member_count; i++) {
+		if (target->member[i].state != 1 || !target->member[i].pid)
+			continue;
+		message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
+		cpu_ticks += proc_cpu_ticks(target->member[i].pid);
+	}
+	message.target.cpu_ns = cpu_ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 	proc_command(message.pid, message.text, sizeof(message.text));
 	control_send(socket, &message);
+	if (with_threads)
+		drain_each_thread(target->drain, now_ns, tell_thread, &(struct telling){logger, socket});
 }
 
-static void handle_query(struct logger *logger, int socket)
+static void handle_query(struct logger *logger, int socket, bool with_threads)
 {
 	const struct session_options *options = logger->options;
 	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
@@ -151,7 +171,7 @@ static void handle_query(struct logger *logger, int socket)
 	message.state = (struct control_state){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
-		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .max_file_bytes = options->max_file_bytes,
+		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
 		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
 		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .dropped = store_dropped_events(logger->store),
@@ -167,7 +187,7 @@ static void handle_query(struct logger *logger, int socket)
 	control_send(socket, &message);
 	for (struct target *target = logger->targets; target; target = target->next)
 		if (target->alive)
-			tell_target(logger, socket, target);
+			tell_target(logger, socket, target, with_threads);
 	done(socket, logger->error, logger->error ? logger->diag.text : "");
 }
 
@@ -201,7 +221,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 	case CONTROL_DETACH: handle_detach(logger, socket, message->pid, message->value); break;
 	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
 	case CONTROL_FLUSH: handle_flush(logger, socket, message->value); break;
-	case CONTROL_QUERY: handle_query(logger, socket); break;
+	case CONTROL_QUERY: handle_query(logger, socket, message->value == 1); break;
 	case CONTROL_READY: logger->is_command_over = true; break;
 	case CONTROL_STOP: logger->is_stopping = true; break;
 	case CONTROL_EXEC_FAILED:

@@ -17,9 +17,11 @@ enum control_kind {
 	CONTROL_DETACH,       /**< to it: let go of pid, if value is 1 only tell whether it is recorded; answered by CONTROL_DONE */
 	CONTROL_OPTIONS,      /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
 	CONTROL_FLUSH,        /**< to it: write what there is, if value is 1 only for a look; answered by CONTROL_DONE, text is where it can be read */
-	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image, CONTROL_DONE */
+	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image (and with value 1 a CONTROL_THREAD for each of
+	                           its threads that live), CONTROL_DONE */
 	CONTROL_STATE,        /**< from it: state; text is the trace's path */
 	CONTROL_TARGET,       /**< from it: target; text is the command line */
+	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
 	CONTROL_NOTE,         /**< from it: text for the user */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
@@ -33,7 +35,7 @@ struct control_summary {
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, max_file_bytes, dropped;
+	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
@@ -47,9 +49,16 @@ struct control_state {
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, truncated, waits, wait_ns, resident_bytes;
+	uint64_t events, lost, truncated, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t rate;                /**< events a second lately */
 	uint32_t processes, threads;
 	int64_t attached_realtime_ns;
+};
+
+/** A thread of the target that was told last. */
+struct control_thread {
+	uint64_t events, rate, truncated, waits, wait_ns;
+	uint32_t tid;
 };
 
 struct control_message {
@@ -60,6 +69,7 @@ struct control_message {
 		struct control_summary summary;
 		struct control_state state;
 		struct control_target target;
+		struct control_thread thread;
 	};
 	char text[1024];
 };

@@ -90,6 +90,25 @@ static int state_add_target(struct controller_state *state, const struct control
 	return 0;
 }
 
+static int state_add_thread(struct controller_state *state, const struct control_message *thread, struct diag *diag)
+{
+	enum { FIRST = 16, THREADS_MAX = 1 << 20 };
+	if (!state->target_count)
+		return 0;
+	if (state->thread_count == state->thread_capacity) {
+		size_t capacity = state->thread_capacity ? state->thread_capacity * 2 : FIRST;
+		struct controller_thread *threads = capacity <= THREADS_MAX ? realloc(state->threads, capacity * sizeof(*threads)) : NULL;
+		if (!threads)
+			return diag_fail(diag, ENOMEM, "no memory for %zu threads of the session", state->thread_count);
+		state->threads = threads;
+		state->thread_capacity = capacity;
+	}
+	struct controller_thread *added = &state->threads[state->thread_count++];
+	*added = (struct controller_thread){.target = state->target_count - 1, .thread = thread->thread};
+	snprintf(added->name, sizeof(added->name), "%.31s", thread->text);
+	return 0;
+}
+
 static int state_take(struct controller_state *state, const struct control_message *message, struct diag *diag)
 {
 	switch (message->kind) {
@@ -101,6 +120,8 @@ static int state_take(struct controller_state *state, const struct control_messa
 		return 0;
 	case CONTROL_TARGET:
 		return state_add_target(state, message, diag);
+	case CONTROL_THREAD:
+		return state_add_thread(state, message, diag);
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
@@ -110,9 +131,9 @@ static int state_take(struct controller_state *state, const struct control_messa
 	}
 }
 
-int controller_query(int socket, struct controller_state *state, const struct controller_ear *ear, struct diag *diag)
+int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear, struct diag *diag)
 {
-	struct control_message message = {.kind = CONTROL_QUERY};
+	struct control_message message = {.kind = CONTROL_QUERY, .value = with_threads};
 	*state = (struct controller_state){.is_alive = false};
 	int error = send_message(socket, &message, diag);
 	while (!error && message.kind != CONTROL_DONE) {
@@ -126,6 +147,7 @@ int controller_query(int socket, struct controller_state *state, const struct co
 void controller_state_fini(struct controller_state *state)
 {
 	free(state->targets);
+	free(state->threads);
 	*state = (struct controller_state){.is_alive = false};
 }
 

@@ -27,6 +27,12 @@ struct controller_ear {
 };
 
 /** What a session is, and does. */
+struct controller_thread {
+	size_t target;               /**< place in the targets */
+	struct control_thread thread;
+	char name[32];
+};
+
 struct controller_state {
 	bool is_alive;
 	pid_t logger_pid;
@@ -34,6 +40,8 @@ struct controller_state {
 	char path[sizeof(((struct control_message *)0)->text)]; /**< of its trace */
 	struct control_message *targets; /**< CONTROL_TARGET, one for each executed image */
 	size_t target_count, target_capacity;
+	struct controller_thread *threads; /**< those that live, target by target, if they were asked for */
+	size_t thread_count, thread_capacity;
 	int error;                   /**< why recording ended, else 0 */
 	char reason[256];
 };
@@ -50,7 +58,7 @@ struct controller_update {
 int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear, struct diag *diag);
 
 /** Ask for the state; controller_state_fini() it in any case. */
-int controller_query(int socket, struct controller_state *state, const struct controller_ear *ear, struct diag *diag);
+int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear, struct diag *diag);
 void controller_state_fini(struct controller_state *state);
 
 /** Attach to all of these processes; the first refusal is the error. Those that could be had are recorded then all the same. */

@@ -28,6 +28,7 @@
 enum {
 	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
 	BLOCK_EVENTS_MAX = 65536,
+	PACE_NS = 2000000000,         /* longer than what a flush brings */
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
 	GAP_TRIES = 100,
@@ -44,6 +45,9 @@ struct owner {
 	bool is_open;
 	uint32_t id, serial, tid, process;
 	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
+	uint64_t events, truncated;   /* of its own, whether written or not */
+	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
+	struct pace pace;
 	char name[NAME_BYTES];
 };
 
@@ -79,6 +83,8 @@ struct drain_region {
 	uint32_t pid;
 	bool names_are_ours;          /* thread ids mean the same to us as to the target */
 	uint64_t earliest;
+	uint64_t event_count;         /* taken, whether written or not */
+	struct pace pace;
 	uint32_t slot_count;          /* of the two arrays */
 	struct stream *stream[2];     /* by slot; [1] are the sides; they move when there are more slots */
 	struct gap *gap;
@@ -198,7 +204,9 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 	struct owner *owner = &stream->owner;
 	bool is_side = stream->key & SIDE;
 	struct trace_thread row;
-	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks};
+	const struct region_slot *slot = region_slot(region->region, stream->key & ~SIDE);
+	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
+				.wait_ticks_before = slot->wait_ticks};
 	owner->id = known_thread(region, owner, stream->key);
 	if (owner->id == TRACE_NONE) {
 		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
@@ -392,6 +400,13 @@ static void point_note(struct drain_region *region, struct stream *stream, uint3
 		region->translate.process[process_index].last_ticks = ticks;
 }
 
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated)
+{
+	region->event_count += (uint64_t)events;
+	stream->owner.events += (uint64_t)events;
+	stream->owner.truncated += (uint64_t)truncated;
+}
+
 /* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
 static bool stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
@@ -408,7 +423,10 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		if (!is_known)
 			events = stream->events;
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
+		uint64_t truncated = decode->truncated_count;
 		enum decode_result result = decode_run(decode, events, limit);
+		if (!is_known)
+			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated));
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
 		/* Those were counted before. */
@@ -532,9 +550,12 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
-	uint32_t later = 0;
+	uint32_t later = 0, truncated = 0;
 	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++)
-		events->count--;
+		truncated += !!(events->flags[--events->count] & EVENT_TRUNCATED);
+	/* Those will be taken again. */
+	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated);
+	decode.truncated_count -= truncated;
 	if (is_decoded && events && events->count > 0) {
 		stream_write(region, stream, sequence, decode.event_count - later);
 		stream->open_index = index;
@@ -1089,6 +1110,59 @@ void drain_region_totals(const struct drain_region *region, struct drain_totals 
 {
 	*totals = region->own;
 	add_counters(region, totals);
+}
+
+static uint64_t events_a_second(const struct pace *pace, uint64_t events, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - pace->begin_ns;
+	return passed_ns ? (uint64_t)((double)(events - pace->begin_events) * 1e9 / (double)passed_ns) : 0;
+}
+
+static void pace_note(struct pace *pace, uint64_t events, uint64_t now_ns)
+{
+	if (pace->begin_ns && now_ns - pace->begin_ns < PACE_NS)
+		return;
+	pace->has_rate = pace->begin_ns != 0;
+	pace->rate = pace->has_rate ? events_a_second(pace, events, now_ns) : 0;
+	/* What came before the first look counts to what is seen until the second. */
+	pace->begin_events = pace->has_rate ? events : 0;
+	pace->begin_ns = now_ns;
+}
+
+static uint64_t pace_rate(const struct pace *pace, uint64_t events, uint64_t now_ns)
+{
+	return pace->has_rate ? pace->rate : pace->begin_ns ? events_a_second(pace, events, now_ns) : 0;
+}
+
+void drain_note_paces(struct drain *drain, uint64_t now_ns)
+{
+	for (struct drain_region *region = drain->regions; region; region = region->next) {
+		pace_note(&region->pace, region->event_count, now_ns);
+		for (uint32_t i = 0; i < region->slot_count; i++)
+			if (region->stream[0][i].owner.is_open)
+				pace_note(&region->stream[0][i].owner.pace, region->stream[0][i].owner.events, now_ns);
+	}
+}
+
+uint64_t drain_region_rate(const struct drain_region *region, uint64_t now_ns)
+{
+	return pace_rate(&region->pace, region->event_count, now_ns);
+}
+
+void drain_each_thread(const struct drain_region *region, uint64_t now_ns, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
+{
+	for (uint32_t i = 0; i < region->slot_count; i++) {
+		const struct owner *owner = &region->stream[0][i].owner, *side = &region->stream[1][i].owner;
+		const struct region_slot *slot = region_slot(region->region, i);
+		if (!owner->is_open || __atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_LIVE)
+			continue;
+		/* Of calls of signal handlers, too. */
+		bool has_side = side->is_open && side->serial == owner->serial;
+		struct drain_thread thread = {owner->process, owner->tid, owner->name, owner->events + (has_side ? side->events : 0),
+					      pace_rate(&owner->pace, owner->events, now_ns), owner->truncated + (has_side ? side->truncated : 0),
+					      slot->waits - owner->waits_before, slot->wait_ticks - owner->wait_ticks_before};
+		each(cookie, &thread);
+	}
 }
 
 void drain_totals(const struct drain *drain, struct drain_totals *totals)

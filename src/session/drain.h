@@ -33,6 +33,16 @@ struct drain_totals {
 	uint64_t in_flight;           /**< of the events, calls that never returned */
 };
 
+/** Events a second: of the last whole PACE_NS, or since the beginning while that is not over. */
+struct pace { uint64_t begin_ns, begin_events, rate; bool has_rate; };
+
+/** A thread that is recorded. */
+struct drain_thread {
+	uint32_t process, tid;        /**< trace process id */
+	const char *name;
+	uint64_t events, rate, truncated, waits, wait_ticks; /**< waits: since its first events were taken */
+};
+
 /** What an earlier logger has put into the trace, for recovery. */
 struct drain_known {
 	const struct trace_dictionary *dictionary; /**< of the trace as it was before writer_reopen(); must outlive the drain_region */
@@ -81,6 +91,15 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag);
 
 /** Sums of one region. */
 void drain_region_totals(const struct drain_region *region, struct drain_totals *totals);
+
+/** Look at the time now and then, so that rates are known. */
+void drain_note_paces(struct drain *drain, uint64_t now_ns);
+
+/** Events a second of a region. */
+uint64_t drain_region_rate(const struct drain_region *region, uint64_t now_ns);
+
+/** Call each(cookie, thread) for every thread of the region that lives. */
+void drain_each_thread(const struct drain_region *region, uint64_t now_ns, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
 
 /** Sums over all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);

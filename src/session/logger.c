@@ -702,6 +702,7 @@ static void loop(struct logger *logger)
 			logger->flushed_ns = now;
 			flush_note(logger, flush_ticks);
 		}
+		drain_note_paces(logger->drain, now);
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))
 			session_write(logger);

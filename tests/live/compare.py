@@ -134,7 +134,8 @@ def read_dump(path):
     number = lambda value: int(value, 0) if value else 0
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            if row["action"] not in ("Alloc", "ReAlloc", "Free"):
+            # What a library tells Valgrind, as GLib does of its types, the log does not have: it is no allocator's function.
+            if row["action"] not in ("Alloc", "ReAlloc", "Free") or row["function"].startswith("VALGRIND_"):
                 continue
             process = processes.setdefault(number(row["process"]), (number(row["pid"]), collections.defaultdict(list)))
             name = SAME.get(row["function"], row["function"])

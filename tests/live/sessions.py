@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
+import csv
+import io
 import json
 import os
 import re
@@ -45,6 +47,26 @@ def end(process):
 
 def query(name):
     return json.loads(xheap("query", name, "--format", "json"))
+
+
+def check_threads(name, trace):
+    """What is told of threads adds up to what is told of their process."""
+    state = json.loads(xheap("query", name, "-threads", "--format", "json"))
+    for row in state["targets"]:
+        threads, earlier = row["thread_rows"], earlier_blocks(name, trace, row["pid"])
+        expect(len(threads) == row["threads"] > 0 and all(thread["name"] for thread in threads), f"threads: {row}")
+        rest = row["events"] - sum(thread["events"] for thread in threads)
+        # The trace may have those of another time that it was attached to, too.
+        expect(0 <= rest <= earlier, f"{rest} events of no thread, {earlier} earlier blocks: {row}")
+        expect(row["events_per_second"] > 0 and row["cpu_us"] > 0 and state["logger_bytes"] > 1 << 16, f"no rate, no cost: {row}")
+    text = xheap("query", name, "--threads")
+    expect(all(str(thread["tid"]) in text for row in state["targets"] for thread in row["thread_rows"]), f"threads are not told: {text}")
+
+
+def earlier_blocks(name, trace, pid):
+    xheap("flush", name)
+    rows = csv.DictReader(io.StringIO(xheap("dump", trace, "--events", "-format", "csv")))
+    return sum(row["action"] == "Earlier" and row["pid"] == str(pid) for row in rows)
 
 
 def pids(name):
@@ -110,6 +132,7 @@ def main():
     state = query(name)
     expect(state["events"] > 100 and state["lost_events"] == 0, f"{state}")
     expect(all(row["events"] > 0 for row in state["targets"]), f"no events of a target: {state['targets']}")
+    check_threads(name, "s.xht")
     # What is flushed can be read.
     xheap("flush", name)
     flushed = info("s.xht")
