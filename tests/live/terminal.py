@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import sys
 import time
 
@@ -31,6 +32,9 @@ class Terminal:
     def __init__(self):
         self.pid, self.fd = pty.fork()
         if not self.pid:
+            # What the tests' own shell ignores, as in the background, a shell script cannot trap.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], dict(os.environ, PS1="$ ", TERM="dumb"))
         self.seen = ""
 
