@@ -496,7 +496,9 @@ void record_print_summary(const struct record *record, int logger_status)
 		kept ? (double)summary->size_bytes / (double)kept : 0.0, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
-	fprintf(stderr, "xheap: next: xheap report %s\n", shown);
+	/* Of what could not be written there may be no file. */
+	if (!summary->error || access(record->trace_path, F_OK) == 0)
+		fprintf(stderr, "xheap: next: xheap report %s\n", shown);
 }
 
 static int exit_status(int status)
