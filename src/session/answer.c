@@ -40,21 +40,56 @@ static bool is_pid_traced(const struct logger *logger, pid_t pid)
 	return false;
 }
 
-static void handle_attach(struct logger *logger, int socket, pid_t pid)
+/* Whether it was let go of and is not done with: it may have the region mapped, whose file says that it is recorded. */
+static bool is_still_leaving(const struct logger *logger, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = dup(socket), .is_attach = true};
+	for (const struct target *target = logger->targets; target; target = target->next)
+		for (uint32_t i = 0; i < target->member_count && target->is_let_go; i++)
+			if (target->member[i].pid == pid)
+				return true;
+	return false;
+}
+
+/* `control` is ours to close. */
+static void attach(struct logger *logger, int control, pid_t pid)
+{
+	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = control, .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
-	/* Who cannot be cleared of all that was mapped has it still, and the region's file would say that it is recorded. */
-	logger_remove_let_go(logger);
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
-		control_send(socket, &message);
-		close(request.control);
+		control_send(control, &message);
+		close(control);
 	} else if (!holder_start(logger->holder, &request)) {
 		message.value = -EAGAIN;
 		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
-		control_send(socket, &message);
-		close(request.control);
+		control_send(control, &message);
+		close(control);
+	}
+}
+
+static void handle_attach(struct logger *logger, int socket, pid_t pid)
+{
+	struct late_attach *late;
+	int control = dup(socket);
+	logger_remove_let_go(logger);
+	if (!is_still_leaving(logger, pid) || !(late = malloc(sizeof(*late)))) {
+		attach(logger, control, pid);
+		return;
+	}
+	*late = (struct late_attach){logger->late, control, pid};
+	logger->late = late;
+}
+
+void logger_attach_late(struct logger *logger)
+{
+	for (struct late_attach **link = &logger->late, *late; (late = *link);) {
+		if (is_still_leaving(logger, late->pid)) {
+			link = &late->next;
+			continue;
+		}
+		*link = late->next;
+		attach(logger, late->control, late->pid);
+		free(late);
 	}
 }
 

@@ -696,6 +696,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(target))
 				target_remove(logger, target);
 		}
+		logger_attach_late(logger);
 		if (flush) {
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);

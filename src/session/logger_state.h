@@ -55,6 +55,9 @@ struct target {
 /** Wait statuses that the command told us. */
 struct told { pid_t pid; int status; struct told *next; };
 
+/** A process that is to be attached to once it is rid of what it had when it was let go of. */
+struct late_attach { struct late_attach *next; int control; pid_t pid; };
+
 /** Who tells us what to do. */
 struct controller {
 	int socket;
@@ -76,6 +79,7 @@ struct logger {
 	struct drain *drain;
 	struct target *targets;
 	struct told *told;
+	struct late_attach *late;
 	struct session_clock clock;
 	bool is_clock_set;            /* in the trace */
 	bool is_appended;             /* to what was recorded before */
@@ -106,6 +110,9 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 
 /** Let go of a process; controllers are told how that went. Where it cannot be: 0 after a note, or, if `diag` is given, a negative errno, and it goes on. */
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
+
+/** Attach to processes that had to wait for that, where they need not any more. */
+void logger_attach_late(struct logger *logger);
 
 /** Be done with targets that were let go of. */
 void logger_remove_let_go(struct logger *logger);
