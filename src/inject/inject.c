@@ -642,10 +642,19 @@ static int64_t map_private(struct remote *remote, uint64_t hint, uint64_t bytes,
 	return remote_call(remote, SYS_mmap, hint, bytes, (uint64_t)protection, (uint64_t)flags, (uint64_t)-1, 0);
 }
 
+/* Other threads may run and map meanwhile: what has been taken since the maps were read is looked for anew. */
 static int island_add(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
 {
+	enum { TRIES = 16 };
 	uint64_t gap = find_gap(maps, count, near, bytes);
 	int64_t at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
+	for (int try = 1; try < TRIES && at == -EEXIST; try++) {
+		struct proc_map *now = NULL;
+		int now_count = proc_read_maps(inject->pid, &now);
+		gap = now_count > 0 ? find_gap(now, now_count, near, bytes) : 0;
+		at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
+		free(now);
+	}
 	if (mapping_failed(at))
 		return (int)at;
 	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
