@@ -71,7 +71,9 @@ class Errors:
             off = sum(error for error, _, _ in rounds) / math.sqrt(sum(variance for _, variance, _ in rounds))
             expect(abs(off) < 4.5, f"{name} {key}: estimates are off by {off:.2f} standard errors of {len(rounds)} rounds")
             spread = sum(error * error for error, _, _ in rounds) / sum(variance for _, variance, _ in rounds)
-            expect(0.3 < spread < 3, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
+            # What is told leaves out that lots are whole numbers: up to twice as much, for blocks about as large as a lot. And so few rounds scatter.
+            most = 2 * (1 + 4.5 * math.sqrt(2 / len(rounds)))
+            expect(0.3 < spread < most, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
 
 
 def known(directory):
