@@ -71,9 +71,11 @@ class Errors:
             off = sum(error for error, _, _ in rounds) / math.sqrt(sum(variance for _, variance, _ in rounds))
             expect(abs(off) < 4.5, f"{name} {key}: estimates are off by {off:.2f} standard errors of {len(rounds)} rounds")
             spread = sum(error * error for error, _, _ in rounds) / sum(variance for _, variance, _ in rounds)
-            # What is told leaves out that lots are whole numbers: up to twice as much, for blocks about as large as a lot. And so few rounds scatter.
-            most = 2 * (1 + 4.5 * math.sqrt(2 / len(rounds)))
-            expect(0.3 < spread < most, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
+            # Bounds of a mean of squares by Wilson and Hilferty, at 4.5 standard deviations; few rounds scatter. What is told leaves out that lots
+            # are whole numbers: up to twice as much, for blocks about as large as a lot.
+            part = 2 / (9 * len(rounds))
+            least, most = max(0, 1 - part - 4.5 * math.sqrt(part)) ** 3, 2 * (1 - part + 4.5 * math.sqrt(part)) ** 3
+            expect(least < spread < most, f"{name} {key}: the square of the errors is {spread:.2f} times what is told")
 
 
 def known(directory):
