@@ -247,7 +247,7 @@ static void sums_limit(struct folding *folding)
 	while (folding->making_count > SUMS_MAX && interval_of(folding, folding->until_ns))
 		intervals_join(folding);
 	/* Where stacks alone are more, that is not tried again for each of them. */
-	folding->making_limit = folding->making_count > SUMS_MAX / 2 ? folding->making_count * 2 : SUMS_MAX;
+	folding->making_limit = folding->making_count > SUMS_MAX ? folding->making_count * 2 : SUMS_MAX;
 }
 
 /* ---- the model ---- */

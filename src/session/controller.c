@@ -75,34 +75,36 @@ int controller_ask(int socket, const struct control_message *message, const stru
 
 /* ---- the state ---- */
 
+/* Room for one more of `count` rows of `size` bytes: the rows, maybe elsewhere, or NULL. A logger that tells more than a million is not believed. */
+static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
+{
+	enum { FIRST = 16, ROWS_MAX = 1 << 20 };
+	if (count < *capacity)
+		return rows;
+	size_t larger = *capacity ? *capacity * 2 : FIRST;
+	void *grown = larger <= ROWS_MAX ? realloc(rows, larger * size) : NULL;
+	*capacity = grown ? larger : *capacity;
+	return grown;
+}
+
 static int state_add_target(struct controller_state *state, const struct control_message *target, struct diag *diag)
 {
-	enum { FIRST = 16, TARGETS_MAX = 1 << 20 };
-	if (state->target_count == state->target_capacity) {
-		size_t capacity = state->target_capacity ? state->target_capacity * 2 : FIRST;
-		struct control_message *targets = capacity <= TARGETS_MAX ? realloc(state->targets, capacity * sizeof(*targets)) : NULL;
-		if (!targets)
-			return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->target_count);
-		state->targets = targets;
-		state->target_capacity = capacity;
-	}
+	struct control_message *targets = rows_grow(state->targets, state->target_count, &state->target_capacity, sizeof(*targets));
+	if (!targets)
+		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->target_count);
+	state->targets = targets;
 	state->targets[state->target_count++] = *target;
 	return 0;
 }
 
 static int state_add_thread(struct controller_state *state, const struct control_message *thread, struct diag *diag)
 {
-	enum { FIRST = 16, THREADS_MAX = 1 << 20 };
 	if (!state->target_count)
 		return 0;
-	if (state->thread_count == state->thread_capacity) {
-		size_t capacity = state->thread_capacity ? state->thread_capacity * 2 : FIRST;
-		struct controller_thread *threads = capacity <= THREADS_MAX ? realloc(state->threads, capacity * sizeof(*threads)) : NULL;
-		if (!threads)
-			return diag_fail(diag, ENOMEM, "no memory for %zu threads of the session", state->thread_count);
-		state->threads = threads;
-		state->thread_capacity = capacity;
-	}
+	struct controller_thread *threads = rows_grow(state->threads, state->thread_count, &state->thread_capacity, sizeof(*threads));
+	if (!threads)
+		return diag_fail(diag, ENOMEM, "no memory for %zu threads of the session", state->thread_count);
+	state->threads = threads;
 	struct controller_thread *added = &state->threads[state->thread_count++];
 	*added = (struct controller_thread){.target = state->target_count - 1, .thread = thread->thread};
 	snprintf(added->name, sizeof(added->name), "%.31s", thread->text);

@@ -114,6 +114,7 @@ struct drain {
 	uint32_t spare_count, spare_capacity;
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
+	uint64_t paced_ns;            /* when paces were looked at */
 };
 
 static uint64_t ticks_now(const struct region *region)
@@ -1136,6 +1137,10 @@ static uint64_t pace_rate(const struct pace *pace, uint64_t events, uint64_t now
 
 void drain_note_paces(struct drain *drain, uint64_t now_ns)
 {
+	/* The logger comes by each millisecond; there may be ten thousand threads. */
+	if (now_ns - drain->paced_ns < PACE_NS / 8)
+		return;
+	drain->paced_ns = now_ns;
 	for (struct drain_region *region = drain->regions; region; region = region->next) {
 		pace_note(&region->pace, region->event_count, now_ns);
 		for (uint32_t i = 0; i < region->slot_count; i++)
