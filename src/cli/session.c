@@ -636,8 +636,9 @@ const struct command command_update = {
 		"What is not said stays. All of it is done, or nothing.\n" SESSION_EXAMPLE};
 const struct command command_query = {
 	.name = "query", .usage = "NAME [--threads] [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
-	.help = "Events, losses, buffers, waits, what the logger costs; and for each process its events, events a second lately, threads,\n"
-		"truncated stacks, waits, CPU time and memory.\n\n"
+	.help = "Events, losses, buffers, waits, what the logger costs; and for each process its events, events a second, threads,\n"
+		"truncated stacks, waits, CPU time and memory. Events a second are of the last seconds, or since the last flush or query\n"
+		"where --flush-timer is longer.\n\n"
 		"--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
 const struct command command_sessions = {
 	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,

@@ -174,12 +174,12 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 {
 	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
 	struct drain_totals totals;
-	uint64_t now_ns = moment_now_ns(), cpu_ticks = 0;
+	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
 		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
-		.rate = drain_region_rate(target->drain, now_ns)};
+		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms)};
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		if (target->member[i].state != 1 || !target->member[i].pid)
 			continue;
@@ -190,7 +190,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	proc_command(message.pid, message.text, sizeof(message.text));
 	control_send(socket, &message);
 	if (with_threads)
-		drain_each_thread(target->drain, now_ns, tell_thread, &(struct telling){logger, socket});
+		drain_each_thread(target->drain, logger->clock.ticks_per_ms, tell_thread, &(struct telling){logger, socket});
 }
 
 static void handle_query(struct logger *logger, int socket, bool with_threads)

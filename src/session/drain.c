@@ -23,12 +23,12 @@
 
 #include "os/proc.h"
 #include "session/decode.h"
+#include "session/pace.h"
 #include "session/translate.h"
 
 enum {
 	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
 	BLOCK_EVENTS_MAX = 65536,
-	PACE_NS = 2000000000,         /* longer than what a flush brings */
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
 	GAP_TRIES = 100,
@@ -114,7 +114,6 @@ struct drain {
 	uint32_t spare_count, spare_capacity;
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
-	uint64_t paced_ns;            /* when paces were looked at */
 };
 
 static uint64_t ticks_now(const struct region *region)
@@ -208,6 +207,7 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 	const struct region_slot *slot = region_slot(region->region, stream->key & ~SIDE);
 	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
 				.wait_ticks_before = slot->wait_ticks};
+	pace_begin(&owner->pace, ticks);
 	owner->id = known_thread(region, owner, stream->key);
 	if (owner->id == TRACE_NONE) {
 		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
@@ -1019,6 +1019,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
 	slots_follow(added);
+	pace_begin(&added->pace, ticks_now(region));
 	added->next = drain->regions;
 	drain->regions = added;
 	return added;
@@ -1113,59 +1114,47 @@ void drain_region_totals(const struct drain_region *region, struct drain_totals 
 	add_counters(region, totals);
 }
 
-static uint64_t events_a_second(const struct pace *pace, uint64_t events, uint64_t now_ns)
+/* The thread's side, if it has one: calls of signal handlers. */
+static const struct owner *owner_side(const struct drain_region *region, uint32_t slot)
 {
-	uint64_t passed_ns = now_ns - pace->begin_ns;
-	return passed_ns ? (uint64_t)((double)(events - pace->begin_events) * 1e9 / (double)passed_ns) : 0;
+	const struct owner *owner = &region->stream[0][slot].owner, *side = &region->stream[1][slot].owner;
+	return side->is_open && side->serial == owner->serial ? side : NULL;
 }
 
-static void pace_note(struct pace *pace, uint64_t events, uint64_t now_ns)
+static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 {
-	if (pace->begin_ns && now_ns - pace->begin_ns < PACE_NS)
-		return;
-	pace->has_rate = pace->begin_ns != 0;
-	pace->rate = pace->has_rate ? events_a_second(pace, events, now_ns) : 0;
-	/* What came before the first look counts to what is seen until the second. */
-	pace->begin_events = pace->has_rate ? events : 0;
-	pace->begin_ns = now_ns;
+	const struct owner *side = owner_side(region, slot);
+	return region->stream[0][slot].owner.events + (side ? side->events : 0);
 }
 
-static uint64_t pace_rate(const struct pace *pace, uint64_t events, uint64_t now_ns)
+void drain_note_paces(struct drain *drain, uint64_t ticks_per_ms)
 {
-	return pace->has_rate ? pace->rate : pace->begin_ns ? events_a_second(pace, events, now_ns) : 0;
-}
-
-void drain_note_paces(struct drain *drain, uint64_t now_ns)
-{
-	/* The logger comes by each millisecond; there may be ten thousand threads. */
-	if (now_ns - drain->paced_ns < PACE_NS / 8)
-		return;
-	drain->paced_ns = now_ns;
 	for (struct drain_region *region = drain->regions; region; region = region->next) {
-		pace_note(&region->pace, region->event_count, now_ns);
+		uint64_t now = ticks_now(region->region);
+		pace_note(&region->pace, region->event_count, now, ticks_per_ms);
 		for (uint32_t i = 0; i < region->slot_count; i++)
 			if (region->stream[0][i].owner.is_open)
-				pace_note(&region->stream[0][i].owner.pace, region->stream[0][i].owner.events, now_ns);
+				pace_note(&region->stream[0][i].owner.pace, thread_events(region, i), now, ticks_per_ms);
 	}
 }
 
-uint64_t drain_region_rate(const struct drain_region *region, uint64_t now_ns)
+uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms)
 {
-	return pace_rate(&region->pace, region->event_count, now_ns);
+	return pace_rate(&region->pace, region->event_count, ticks_now(region->region), ticks_per_ms);
 }
 
-void drain_each_thread(const struct drain_region *region, uint64_t now_ns, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
+void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
 {
+	uint64_t now = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
-		const struct owner *owner = &region->stream[0][i].owner, *side = &region->stream[1][i].owner;
+		const struct owner *owner = &region->stream[0][i].owner, *side = owner_side(region, i);
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (!owner->is_open || __atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_LIVE)
 			continue;
-		/* Of calls of signal handlers, too. */
-		bool has_side = side->is_open && side->serial == owner->serial;
-		struct drain_thread thread = {owner->process, owner->tid, owner->name, owner->events + (has_side ? side->events : 0),
-					      pace_rate(&owner->pace, owner->events, now_ns), owner->truncated + (has_side ? side->truncated : 0),
-					      slot->waits - owner->waits_before, slot->wait_ticks - owner->wait_ticks_before};
+		uint64_t events = thread_events(region, i);
+		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, pace_rate(&owner->pace, events, now, ticks_per_ms),
+					      owner->truncated + (side ? side->truncated : 0), slot->waits - owner->waits_before,
+					      slot->wait_ticks - owner->wait_ticks_before};
 		each(cookie, &thread);
 	}
 }

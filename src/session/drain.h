@@ -33,9 +33,6 @@ struct drain_totals {
 	uint64_t in_flight;           /**< of the events, calls that never returned */
 };
 
-/** Events a second: of the last whole PACE_NS, or since the beginning while that is not over. */
-struct pace { uint64_t begin_ns, begin_events, rate; bool has_rate; };
-
 /** A thread that is recorded. */
 struct drain_thread {
 	uint32_t process, tid;        /**< trace process id */
@@ -92,14 +89,14 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag);
 /** Sums of one region. */
 void drain_region_totals(const struct drain_region *region, struct drain_totals *totals);
 
-/** Look at the time now and then, so that rates are known. */
-void drain_note_paces(struct drain *drain, uint64_t now_ns);
+/** All regions were polled with `flush`: rates (pace.h) are counted from here. */
+void drain_note_paces(struct drain *drain, uint64_t ticks_per_ms);
 
-/** Events a second of a region. */
-uint64_t drain_region_rate(const struct drain_region *region, uint64_t now_ns);
+/** Events a second of a region that has just been polled so. */
+uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms);
 
-/** Call each(cookie, thread) for every thread of the region that lives. */
-void drain_each_thread(const struct drain_region *region, uint64_t now_ns, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
+/** Call each(cookie, thread) for every thread of it that lives. */
+void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
 
 /** Sums over all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);

@@ -701,9 +701,9 @@ static void loop(struct logger *logger)
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
+			drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
 			flush_note(logger, flush_ticks);
 		}
-		drain_note_paces(logger->drain, now);
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))
 			session_write(logger);
@@ -876,6 +876,7 @@ int logger_drain_all(struct logger *logger, struct diag *diag)
 	logger_settle_clock(logger, true);
 	for (struct target *target = logger->targets; target; target = target->next)
 		drain_poll(target->drain, true, &error, diag);
+	drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
 	return error ? error : writer_flush(logger->writer, diag);
 }
 
