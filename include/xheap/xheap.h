@@ -31,7 +31,7 @@ extern "C" {
 #endif
 
 /** Grows with what is added here. */
-#define XHEAP_API_VERSION 1
+#define XHEAP_API_VERSION 2
 
 /** No id, no count. */
 #define XHEAP_NONE UINT32_MAX
@@ -127,7 +127,18 @@ typedef struct xheap_target {
 	uint64_t waits, wait_ns; /**< for want of buffers */
 	uint64_t resident_bytes;
 	const char *command;     /**< command line */
+	uint64_t cpu_ns;         /**< of its own; version 2 of the API and later, as what follows */
+	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
 } xheap_target;
+
+/** A thread of a target that lives. */
+typedef struct xheap_target_thread {
+	uint32_t target;         /**< place in the state's targets */
+	int32_t tid;
+	uint64_t events, truncated_stacks, events_per_second;
+	uint64_t waits, wait_ns; /**< for want of buffers, since its first events were taken */
+	const char *name;        /**< "" when unknown */
+} xheap_target_thread;
 
 typedef struct xheap_session_state {
 	const char *name;
@@ -148,13 +159,22 @@ typedef struct xheap_session_state {
 	const char *file_mode;   /**< as --file-mode of `xheap start` has it */
 	uint64_t dropped_events; /**< of the past, which are not kept */
 	const char *clock;       /**< what times are taken from: "tsc" or "monotonic_raw" */
+	uint64_t logger_bytes;   /**< of memory; version 2 of the API and later, as what follows */
+	uint64_t folded_bytes;   /**< of a long run: what is folded, */
+	int64_t folded_until_ns; /**< and up to when */
+	uint32_t write_count;    /**< times that memory was written out */
+	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */
 int xheap_session_query(xheap_session *session, xheap_session_state **state, xheap_error *error);
 
-/** Target i of the state, NULL when there is none. */
+/** The same with each thread that lives, target by target. */
+int xheap_session_query_threads(xheap_session *session, xheap_session_state **state, xheap_error *error);
+
+/** Target i, thread i of the state, NULL when there is none. */
 const xheap_target *xheap_session_state_get_target(const xheap_session_state *state, uint32_t i);
+const xheap_target_thread *xheap_session_state_get_thread(const xheap_session_state *state, uint32_t i);
 void xheap_session_state_free(xheap_session_state *state);
 
 /** What of an update counts; bits. */

@@ -309,8 +309,22 @@ struct state {
 	xheap_session_state shown;
 	char *name;
 	struct controller_state held;
+	xheap_target_thread *threads;
 	xheap_target targets[];
 };
+
+static xheap_target_thread *threads_new(const struct controller_state *from)
+{
+	xheap_target_thread *threads = memory_zeroed(from->thread_count, sizeof(*threads));
+	for (size_t i = 0; i < from->thread_count; i++) {
+		const struct controller_thread *row = &from->threads[i];
+		const struct control_thread *thread = &row->thread;
+		threads[i] = (xheap_target_thread){
+			.target = (uint32_t)row->target, .tid = (int32_t)thread->tid, .events = thread->events, .truncated_stacks = thread->truncated,
+			.events_per_second = thread->rate, .waits = thread->waits, .wait_ns = thread->wait_ns, .name = row->name};
+	}
+	return threads;
+}
 
 static struct state *state_new(const char *name, const struct controller_state *from)
 {
@@ -327,13 +341,17 @@ static struct state *state_new(const char *name, const struct controller_state *
 		.max_buffers = session->buffer_max, .buffers = session->buffers_now, .free_buffers = session->buffers_free,
 		.stacks = stacks_of(session->options), .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
 		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
-		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock)};
+		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock),
+		.logger_bytes = session->logger_bytes, .folded_bytes = session->folded_bytes, .folded_until_ns = session->folded_until_ns,
+		.write_count = session->write_count, .thread_count = (uint32_t)from->thread_count};
+	state->threads = threads_new(from);
 	for (size_t i = 0; i < from->target_count; i++) {
 		const struct control_target *target = &from->targets[i].target;
 		state->targets[i] = (xheap_target){
 			.pid = from->targets[i].pid, .processes = target->processes, .threads = target->threads, .events = target->events,
 			.lost_events = target->lost, .truncated_stacks = target->truncated, .waits = target->waits, .wait_ns = target->wait_ns,
-			.resident_bytes = target->resident_bytes, .command = from->targets[i].text};
+			.resident_bytes = target->resident_bytes, .command = from->targets[i].text, .cpu_ns = target->cpu_ns,
+			.events_per_second = target->rate};
 	}
 	return state;
 }
@@ -341,7 +359,7 @@ static struct state *state_new(const char *name, const struct controller_state *
 static int say_query(struct talk *talk, struct diag *diag)
 {
 	struct controller_state state;
-	int error = controller_query(talk->socket, false, &state, &talk->ear, diag);
+	int error = controller_query(talk->socket, *(const bool *)talk->what, &state, &talk->ear, diag);
 	if (error)
 		controller_state_fini(&state);
 	else
@@ -349,17 +367,32 @@ static int say_query(struct talk *talk, struct diag *diag)
 	return error;
 }
 
-API int xheap_session_query(xheap_session *session, xheap_session_state **state, xheap_error *error)
+static int query(xheap_session *session, bool with_threads, xheap_session_state **state, xheap_error *error)
 {
 	struct state *made = NULL;
-	int status = talk(session, error, say_query, NULL, &made);
+	int status = talk(session, error, say_query, &with_threads, &made);
 	*state = made ? &made->shown : NULL;
 	return status;
+}
+
+API int xheap_session_query(xheap_session *session, xheap_session_state **state, xheap_error *error)
+{
+	return query(session, false, state, error);
+}
+
+API int xheap_session_query_threads(xheap_session *session, xheap_session_state **state, xheap_error *error)
+{
+	return query(session, true, state, error);
 }
 
 API const xheap_target *xheap_session_state_get_target(const xheap_session_state *state, uint32_t i)
 {
 	return i < state->target_count ? &((const struct state *)state)->targets[i] : NULL;
+}
+
+API const xheap_target_thread *xheap_session_state_get_thread(const xheap_session_state *state, uint32_t i)
+{
+	return i < state->thread_count ? &((const struct state *)state)->threads[i] : NULL;
 }
 
 API void xheap_session_state_free(xheap_session_state *state)
@@ -369,6 +402,7 @@ API void xheap_session_state_free(xheap_session_state *state)
 		return;
 	controller_state_fini(&held->held);
 	free(held->name);
+	free(held->threads);
 	free(held);
 }
 

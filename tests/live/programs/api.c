@@ -617,9 +617,39 @@ static uint32_t targets_of(xheap_session *session)
 		return XHEAP_NONE;
 	uint32_t count = state->target_count;
 	EXPECT(!count || (xheap_session_state_get_target(state, 0)->pid > 0 && xheap_session_state_get_target(state, 0)->command[0]));
-	EXPECT(!xheap_session_state_get_target(state, count));
+	EXPECT(!xheap_session_state_get_target(state, count) && !state->thread_count && !xheap_session_state_get_thread(state, 0));
 	xheap_session_state_free(state);
 	return count;
+}
+
+/* What threads are told with adds up to what their targets are. */
+static void look_at_threads(xheap_session *session)
+{
+	xheap_session_state *state;
+	xheap_error error;
+	if (as_printed(xheap_session_query_threads(session, &state, &error), &error) != XHEAP_OK) {
+		failed++;
+		return;
+	}
+	EXPECT(state->target_count && state->thread_count && state->logger_bytes > 1 << 16 && !state->write_count && !state->folded_bytes);
+	for (uint32_t i = 0, at = 0; i < state->target_count; i++) {
+		const xheap_target *target = xheap_session_state_get_target(state, i);
+		const xheap_target_thread *thread;
+		uint64_t events = 0, waits = 0, truncated = 0, rate = 0;
+		uint32_t threads = 0;
+		for (; (thread = xheap_session_state_get_thread(state, at)) && thread->target == i; at++, threads++) {
+			events += thread->events;
+			rate += thread->events_per_second;
+			waits += thread->waits;
+			truncated += thread->truncated_stacks;
+			EXPECT(thread->tid > 0 && thread->name[0] && thread->wait_ns <= target->wait_ns);
+		}
+		EXPECT(threads == target->threads && events && events <= target->events && waits <= target->waits && truncated <= target->truncated_stacks);
+		EXPECT(rate > 0 && target->events_per_second > 0 && target->cpu_ns > 0 && target->resident_bytes > 0);
+		EXPECT(i + 1 < state->target_count || at == state->thread_count);
+	}
+	EXPECT(!xheap_session_state_get_thread(state, state->thread_count));
+	xheap_session_state_free(state);
 }
 
 struct sought { const char *name; int count; };
@@ -756,6 +786,7 @@ static int run_sessions(const char *path, char **words)
 	for (int patience = 100; patience && (events = events_now(name)) < 2000; patience--)
 		usleep(100000);
 	EXPECT(events >= 2000);
+	look_at_threads(session);
 	change_session(session, program, &one);
 	launch_in(other, program);
 	EXPECT(xheap_session_flush(session, &error) == XHEAP_OK && events_now(name) > events);
