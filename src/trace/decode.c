@@ -13,8 +13,9 @@ struct columns_decoder {
 	struct reading streams[STREAM_COUNT];
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
-	uint32_t *descriptor_of, *node;
 	struct columns columns;
+	uint32_t *rests;              /* events some of whose seldom columns are not 0 */
+	uint32_t rest_count;
 	uint32_t capacity;
 	ZSTD_DCtx *zstd;
 };
@@ -43,12 +44,11 @@ static void columns_fini(struct columns_decoder *decoder)
 #undef X
 	free(decoder->descriptors);
 	free(decoder->columns.uses);
-	free(decoder->descriptor_of);
-	free(decoder->node);
+	free(decoder->rests);
 	decoder->descriptors = NULL;
-	decoder->descriptor_of = decoder->node = NULL;
+	decoder->rests = NULL;
 	decoder->columns = (struct columns){0};
-	decoder->capacity = 0;
+	decoder->capacity = decoder->rest_count = 0;
 }
 
 void columns_decoder_free(struct columns_decoder *decoder)
@@ -69,14 +69,13 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 		return true;
 	columns_fini(decoder);
 	bool is_there = true;
-#define X(column) is_there &= (decoder->columns.column = malloc(count * sizeof(*decoder->columns.column))) != NULL;
+#define X(column) is_there &= (decoder->columns.column = calloc(count, sizeof(*decoder->columns.column))) != NULL;
 	COLUMNS(X)
 #undef X
 	decoder->descriptors = malloc(count * sizeof(*decoder->descriptors));
 	decoder->columns.uses = malloc(count * sizeof(*decoder->columns.uses));
-	decoder->descriptor_of = malloc(count * sizeof(*decoder->descriptor_of));
-	decoder->node = malloc(count * sizeof(*decoder->node));
-	if (!is_there || !decoder->descriptors || !decoder->columns.uses || !decoder->descriptor_of || !decoder->node) {
+	decoder->rests = malloc(count * sizeof(*decoder->rests));
+	if (!is_there || !decoder->descriptors || !decoder->columns.uses || !decoder->rests) {
 		columns_fini(decoder);
 		return false;
 	}
@@ -155,13 +154,33 @@ static const char *read_descriptors(struct columns_decoder *decoder, uint32_t co
 
 /* ---- events ---- */
 
-static void read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there)
+/* The seldom columns are 0 but where a rest says otherwise. */
+static void clear_rests(struct columns_decoder *decoder)
+{
+	struct columns *columns = &decoder->columns;
+	for (uint32_t k = 0; k < decoder->rest_count; k++) {
+		uint32_t i = decoder->rests[k];
+		columns->previous[i] = columns->argument[i] = columns->argument2[i] = 0;
+		columns->result[i] = 0;
+	}
+	decoder->rest_count = 0;
+}
+
+/* Whether the event has something in its seldom columns, some of which are as those of the last one with its stack. */
+static bool read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there, const struct model_stack *known)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *rest = &decoder->streams[STREAM_REST];
 	const uint8_t *which = is_there ? reading_bytes(rest, 1) : NULL;
+	decoder->rests[decoder->rest_count++] = i;
+	if (known->has_rest) {
+		uint32_t j = known->last & UINT16_MAX;
+		columns->argument[i] = columns->argument[j];
+		columns->argument2[i] = columns->argument2[j];
+		columns->result[i] = columns->result[j];
+	}
 	if (!which)
-		return;
+		return known->has_rest;
 	if (*which & REST_PREVIOUS)
 		columns->previous[i] = columns->address[i] + (uint64_t)unzigzag(reading_number(rest));
 	if (*which & REST_ARGUMENT)
@@ -170,6 +189,7 @@ static void read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there
 		columns->argument2[i] = reading_number(rest);
 	if (*which & REST_RESULT)
 		columns->result[i] = (int32_t)unzigzag(reading_number(rest));
+	return columns->argument[i] || columns->argument2[i] || columns->result[i];
 }
 
 static uint64_t read_distance(struct reading *stream)
@@ -207,12 +227,11 @@ static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how,
 }
 
 /* `end` as the encoder has it. */
-static void read_time(struct columns_decoder *decoder, uint32_t i, uint64_t *end, uint32_t cut_bits)
+static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node, bool is_free, uint64_t *end, uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
-	bool is_free = columns->kind[i] == EVENT_FREE;
-	uint32_t lane = stream_lane(decoder->node[i]);
+	uint32_t lane = stream_lane(node);
 	uint64_t duration = reading_number(&streams[STREAM_DURATION + lane]);
 	uint64_t time = i ? *end + (uint64_t)unzigzag(reading_number(&streams[STREAM_GAP + lane])) + stream_before(is_free, duration)
 			  : reading_number(&streams[STREAM_TIME]);
@@ -221,30 +240,40 @@ static void read_time(struct columns_decoder *decoder, uint32_t i, uint64_t *end
 	*end = time + stream_after(is_free, duration);
 }
 
-static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *expected, const struct columns_scope *scope)
+/* What goes from one event to the next. */
+struct progress {
+	uint32_t expected;            /* the next one's stack */
+	uint64_t end;                 /* as the encoder has it */
+};
+
+static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_free, uint8_t how, const struct model_class *class)
+{
+	return is_free ? read_freed(decoder, i, how) : read_place(decoder, i, how, class);
+}
+
+static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct progress *progress, uint32_t cut_bits, const struct columns_scope *scope)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
 	uint8_t control = streams[STREAM_CONTROL].at[i];
-	uint32_t node = control & CONTROL_STACK ? reading_number32(&streams[STREAM_STACK]) : *expected;
+	uint32_t node = control & CONTROL_STACK ? reading_number32(&streams[STREAM_STACK]) : progress->expected;
 	if (node >= scope->node_count)
 		return false;
-	decoder->node[i] = node;
-	uint32_t j = model_last(&decoder->model, node, i);
-	*expected = j == MODEL_NONE ? 0 : decoder->node[j + 1];
-	uint32_t descriptor = control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR])
-			      : j == MODEL_NONE ? UINT32_MAX : decoder->descriptor_of[j];
+	struct model_stack *stack = model_stack(&decoder->model, node);
+	const struct model_stack *known = model_stack_known(&decoder->model, stack);
+	progress->expected = known->next;
+	uint32_t descriptor = control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR]) : known->descriptor;
 	if (descriptor >= decoder->descriptor_count)
 		return false;
-	decoder->descriptor_of[i] = descriptor;
 	columns->uses[descriptor]++;
 	const struct columns_descriptor *described = &decoder->descriptors[descriptor];
+	bool is_free = described->kind == EVENT_FREE;
 	columns->stack[i] = scope->nodes[node];
 	columns->kind[i] = described->kind;
 	columns->flags[i] = described->flags;
 	columns->entry[i] = described->entry;
 	columns->heap[i] = described->heap;
-	uint64_t size = control & CONTROL_SIZE ? reading_number(&streams[STREAM_SIZE]) : j == MODEL_NONE ? 0 : columns->size[j];
+	uint64_t size = control & CONTROL_SIZE ? reading_number(&streams[STREAM_SIZE]) : known->size;
 	uint64_t *usable = model_usable(&decoder->model, size);
 	if (control & CONTROL_USABLE)
 		*usable = size + (uint64_t)unzigzag(reading_number(&streams[STREAM_USABLE]));
@@ -253,17 +282,15 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, uint32_t *
 	struct model_columns looked_at = {columns->address, columns->usable, columns->previous};
 	struct model_class *class = model_class(&decoder->model, *usable);
 	uint8_t how = control / CONTROL_PLACE & CONTROL_PLACE_MASK;
-	if (!(described->kind == EVENT_FREE ? read_freed(decoder, i, how) : read_place(decoder, i, how, class)))
+	if (!read_address(decoder, i, is_free, how, class))
 		return false;
-	columns->previous[i] = 0;
-	columns->argument[i] = j == MODEL_NONE ? 0 : columns->argument[j];
-	columns->argument2[i] = j == MODEL_NONE ? 0 : columns->argument2[j];
-	columns->result[i] = j == MODEL_NONE ? 0 : columns->result[j];
-	read_rest(decoder, i, control & CONTROL_REST);
-	if (described->kind == EVENT_FREE)
+	bool has_rest = control & CONTROL_REST || known->has_rest ? read_rest(decoder, i, control & CONTROL_REST, known) : false;
+	*stack = (struct model_stack){decoder->model.epoch << 16 | i, stack->next, descriptor, has_rest, size};
+	if (is_free)
 		model_free(&decoder->model, &looked_at, columns->address[i]);
 	else
 		model_allocate(&decoder->model, &looked_at, i, class, how);
+	read_time(decoder, i, node, is_free, &progress->end, cut_bits);
 	return true;
 }
 
@@ -285,13 +312,11 @@ const char *columns_decode(struct columns_decoder *decoder, const uint8_t *paylo
 	const uint8_t *cut_bits = reading_bytes(&decoder->streams[STREAM_TIME], 1);
 	if (count && (!cut_bits || *cut_bits >= 64))
 		return "times of an impossible resolution";
-	uint32_t expected = 0;
-	uint64_t end = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (!decode_event(decoder, i, &expected, scope))
+	struct progress progress = {0};
+	clear_rests(decoder);
+	for (uint32_t i = 0; i < count; i++)
+		if (!decode_event(decoder, i, &progress, *cut_bits, scope))
 			return "an event that refers to what is not there";
-		read_time(decoder, i, &end, *cut_bits);
-	}
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (decoder->streams[i].has_failed)
 			return "a column that ends too early";

@@ -22,7 +22,6 @@ struct columns_encoder {
 	struct bytes streams[STREAM_COUNT];
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
-	uint32_t *descriptor_of;       /* for each event */
 	uint32_t cells[1 << DESCRIPTOR_CELL_BITS]; /* descriptors found lately, by hash */
 	struct bytes packed;
 	ZSTD_CCtx *zstd, *zstd_times;  /* zstd_times: of gaps and durations */
@@ -46,10 +45,9 @@ struct columns_encoder *columns_encoder_new(int compression)
 		return NULL;
 	encoder->compression = compression;
 	encoder->descriptors = malloc(FORMAT_EVENTS_MAX * sizeof(*encoder->descriptors));
-	encoder->descriptor_of = malloc(FORMAT_EVENTS_MAX * sizeof(*encoder->descriptor_of));
 	encoder->zstd = compressor_new(compression);
 	encoder->zstd_times = compressor_new(compression);
-	if (!encoder->descriptors || !encoder->descriptor_of || !encoder->zstd || !encoder->zstd_times) {
+	if (!encoder->descriptors || !encoder->zstd || !encoder->zstd_times) {
 		columns_encoder_free(encoder);
 		return NULL;
 	}
@@ -67,7 +65,6 @@ void columns_encoder_free(struct columns_encoder *encoder)
 	bytes_fini(&encoder->packed);
 	model_fini(&encoder->model);
 	free(encoder->descriptors);
-	free(encoder->descriptor_of);
 	ZSTD_freeCCtx(encoder->zstd);
 	ZSTD_freeCCtx(encoder->zstd_times);
 	free(encoder);
@@ -99,11 +96,12 @@ static void add_rest(struct columns_encoder *encoder, const struct writer_events
 		bytes_number_in_room(rest, zigzag(events->result[i]));
 }
 
-/* Which of the seldom columns of event i are not those of event j, the last one with its stack. */
-static uint8_t rest_of(const struct writer_events *events, uint32_t i, uint32_t j)
+/* Which of the seldom columns of event i are not those of the last one with its stack. */
+static uint8_t rest_of(const struct writer_events *events, uint32_t i, const struct model_stack *known)
 {
-	uint64_t argument = j == MODEL_NONE ? 0 : events->argument[j], argument2 = j == MODEL_NONE ? 0 : events->argument2[j];
-	int32_t result = j == MODEL_NONE ? 0 : events->result[j];
+	uint32_t j = known->last & UINT16_MAX;
+	uint64_t argument = known->has_rest ? events->argument[j] : 0, argument2 = known->has_rest ? events->argument2[j] : 0;
+	int32_t result = known->has_rest ? events->result[j] : 0;
 	return (uint8_t)((events->previous[i] ? REST_PREVIOUS : 0) | (events->argument[i] != argument ? REST_ARGUMENT : 0) |
 			 (events->argument2[i] != argument2 ? REST_ARGUMENT2 : 0) | (events->result[i] != result ? REST_RESULT : 0));
 }
@@ -178,24 +176,24 @@ static void encode_time(struct columns_encoder *encoder, const struct writer_eve
 	*end = time + stream_after(is_free, duration);
 }
 
-static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t i,
-			 uint32_t *expected)
+static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i, uint32_t *expected)
 {
 	struct bytes *streams = encoder->streams;
-	uint32_t node = nodes[i], j = model_last(&encoder->model, node, i);
+	struct model_stack *stack = model_stack(&encoder->model, node);
+	const struct model_stack *known = model_stack_known(&encoder->model, stack);
 	uint8_t control = 0;
 	if (node != *expected) {
 		control |= CONTROL_STACK;
 		bytes_number_in_room(&streams[STREAM_STACK], node);
 	}
-	*expected = j == MODEL_NONE ? 0 : nodes[j + 1];
-	uint32_t descriptor = encoder->descriptor_of[i] = descriptor_number(encoder, events, i);
-	if (j == MODEL_NONE || descriptor != encoder->descriptor_of[j]) {
+	*expected = known->next;
+	uint32_t descriptor = descriptor_number(encoder, events, i);
+	if (descriptor != known->descriptor) {
 		control |= CONTROL_DESCRIPTOR;
 		bytes_number_in_room(&streams[STREAM_DESCRIPTOR], descriptor);
 	}
 	uint64_t size = events->size[i], *usable = model_usable(&encoder->model, size);
-	if (size != (j == MODEL_NONE ? 0 : events->size[j])) {
+	if (size != known->size) {
 		control |= CONTROL_SIZE;
 		bytes_number_in_room(&streams[STREAM_SIZE], size);
 	}
@@ -205,11 +203,13 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 		*usable = events->usable[i];
 	}
 	control |= (uint8_t)(encode_address(encoder, events, i) * CONTROL_PLACE);
-	uint8_t rest = rest_of(events, i, j);
+	uint8_t rest = rest_of(events, i, known);
 	if (rest) {
 		control |= CONTROL_REST;
 		add_rest(encoder, events, i, rest);
 	}
+	bool has_rest = events->argument[i] || events->argument2[i] || events->result[i];
+	*stack = (struct model_stack){encoder->model.epoch << 16 | i, stack->next, descriptor, has_rest, size};
 	streams[STREAM_CONTROL].data[streams[STREAM_CONTROL].size++] = control;
 }
 
@@ -230,7 +230,7 @@ int columns_encode(struct columns_encoder *encoder, const struct writer_events *
 	uint32_t expected = 0;
 	bytes_add(&encoder->streams[STREAM_TIME], &cut_byte, 1);
 	for (uint32_t i = 0; i < events->count; i++) {
-		encode_event(encoder, events, nodes, i, &expected);
+		encode_event(encoder, events, nodes[i], i, &expected);
 		encode_time(encoder, events, nodes[i], i, &end, cut_bits);
 	}
 	return 0;

@@ -14,6 +14,15 @@
 
 enum { MODEL_NONE = UINT32_MAX, MODEL_USABLE_BITS = 11, MODEL_BIRTH_BITS = 15, MODEL_EVENTS_MAX = 1 << 16, MODEL_ALIGNMENT = 16 };
 
+/** What events with one stack had last. */
+struct model_stack {
+	uint32_t last;             /* epoch << 16 | index of the last event with it */
+	uint32_t next;             /* the stack of the event behind that one */
+	uint32_t descriptor;
+	uint32_t has_rest;         /* some of the last one's seldom columns is not 0 */
+	uint64_t size;
+};
+
 /** Blocks of a usable size. */
 struct model_class {
 	uint64_t end;              /* of the last one; 0: none yet */
@@ -21,9 +30,10 @@ struct model_class {
 };
 
 struct model {
-	uint32_t *last;            /* for each node: epoch << 16 | index of the last event with it */
+	struct model_stack *stacks; /* for each node */
 	uint32_t node_capacity;
 	uint32_t epoch;
+	uint32_t before;           /* the stack of the event before */
 	uint64_t usable[1 << MODEL_USABLE_BITS]; /* for each class of sizes: usable bytes of the last block of it */
 	struct model_class classes[1 << MODEL_USABLE_BITS];
 	uint32_t birth[1 << MODEL_BIRTH_BITS];   /* by address: epoch << 16 | index of the event that allocated it */
@@ -49,37 +59,44 @@ static inline bool model_begin(struct model *model, uint32_t node_count)
 	bool is_larger = node_count > model->node_capacity;
 	if (is_larger) {
 		uint32_t capacity = node_count + node_count / 2 + 64;
-		free(model->last);
-		model->last = malloc(capacity * sizeof(*model->last));
-		model->node_capacity = model->last ? capacity : 0;
-		if (!model->last)
+		free(model->stacks);
+		model->stacks = malloc(capacity * sizeof(*model->stacks));
+		model->node_capacity = model->stacks ? capacity : 0;
+		if (!model->stacks)
 			return false;
 	}
 	if (is_larger || model->epoch == UINT16_MAX) {
-		memset(model->last, 0, model->node_capacity * sizeof(*model->last));
+		memset(model->stacks, 0, model->node_capacity * sizeof(*model->stacks));
 		memset(model->birth, 0, sizeof(model->birth));
 		model->epoch = 0;
 	}
 	model->epoch++;
 	memset(model->usable, 0, sizeof(model->usable));
 	memset(model->classes, 0, sizeof(model->classes));
-	model->birth_count = model->last_order = 0;
+	model->birth_count = model->last_order = model->before = 0;
 	model->fresh = model->fresh_end = model->freed = 0;
 	return true;
 }
 
 static inline void model_fini(struct model *model)
 {
-	free(model->last);
-	model->last = NULL;
+	free(model->stacks);
+	model->stacks = NULL;
 }
 
-/** The last event with this stack before event i, or MODEL_NONE; i is the last one from now on. */
-static inline uint32_t model_last(struct model *model, uint32_t node, uint32_t i)
+/** What is known of the stack of the next event: `stack` itself, or of nothing when no event of this block had it. */
+static inline const struct model_stack *model_stack_known(const struct model *model, const struct model_stack *stack)
 {
-	uint32_t last = model->last[node];
-	model->last[node] = model->epoch << 16 | i;
-	return last >> 16 == model->epoch ? last & UINT16_MAX : MODEL_NONE;
+	static const struct model_stack nothing = {.descriptor = MODEL_NONE};
+	return stack->last >> 16 == model->epoch ? stack : &nothing;
+}
+
+/** The next event has this stack, which is a node: what the model has of it. */
+static inline struct model_stack *model_stack(struct model *model, uint32_t node)
+{
+	model->stacks[model->before].next = node;
+	model->before = node;
+	return &model->stacks[node];
 }
 
 /** Where the usable bytes of the last block of this size are: allocators have one for every 8 bytes or more. */

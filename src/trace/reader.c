@@ -8,6 +8,8 @@
 
 #include "trace/load.h"
 
+_Static_assert((int)TRACE_BLOCK_EVENTS_MAX == (int)FORMAT_EVENTS_MAX, "what is promised of a block");
+
 struct trace {
 	struct load load;
 	struct trace_dictionary dictionary;
@@ -184,8 +186,6 @@ struct trace_cursor {
 	const struct trace *trace;
 	struct columns_decoder *decoder;
 	struct bytes payload;
-	int64_t *time_ns, *duration_ns;
-	uint32_t capacity;
 };
 
 struct trace_cursor *trace_cursor_new(const struct trace *trace)
@@ -208,24 +208,9 @@ void trace_cursor_free(struct trace_cursor *cursor)
 		return;
 	columns_decoder_free(cursor->decoder);
 	bytes_fini(&cursor->payload);
-	free(cursor->time_ns);
-	free(cursor->duration_ns);
 	free(cursor);
 }
 
-static bool times_reserve(struct trace_cursor *cursor, uint32_t count)
-{
-	if (count <= cursor->capacity)
-		return true;
-	free(cursor->time_ns);
-	free(cursor->duration_ns);
-	cursor->time_ns = malloc(count * sizeof(*cursor->time_ns));
-	cursor->duration_ns = malloc(count * sizeof(*cursor->duration_ns));
-	cursor->capacity = cursor->time_ns && cursor->duration_ns ? count : 0;
-	return cursor->capacity != 0;
-}
-
-/* Ticks as nanoseconds; false when a point lies outside of what the block's head says. */
 /* Ticks as nanoseconds where nothing can overflow. */
 static int64_t plain_ns(const struct format_segment *segment, uint64_t ticks)
 {
@@ -239,8 +224,10 @@ static bool is_plain(const struct format_segment *segment, const struct load_blo
 	return block->head.first_ticks >= segment->start_ticks && last < INT64_MAX && load_ns(segment, last) < INT64_MAX / 2;
 }
 
+/* Ticks become nanoseconds where they are; false when a point lies outside of what the block's head says. */
 static bool convert_times(struct trace_cursor *cursor, const struct load_block *block, const struct columns *columns)
 {
+	int64_t *time_to = (int64_t *)columns->time, *duration_to = (int64_t *)columns->duration;
 	const struct format_segment *segment = &cursor->trace->load.segments[block->segment].head;
 	bool is_inside = true, can_be_plain = is_plain(segment, block);
 	uint64_t longest = can_be_plain ? block->head.last_ticks - segment->start_ticks : 0;
@@ -251,14 +238,14 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 		bool is_here = first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
 		is_inside &= is_here;
 		if (can_be_plain && is_here && !has_two && duration <= longest) {
-			cursor->time_ns[i] = plain_ns(segment, last - segment->start_ticks);
-			cursor->duration_ns[i] = plain_ns(segment, duration);
+			time_to[i] = plain_ns(segment, last - segment->start_ticks);
+			duration_to[i] = plain_ns(segment, duration);
 			continue;
 		}
 		int64_t time_ns = load_ns(segment, last);
-		cursor->time_ns[i] = time_ns;
+		time_to[i] = time_ns;
 		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
-		cursor->duration_ns[i] = has_two ? (int64_t)((uint64_t)time_ns - (uint64_t)load_ns(segment, first))
+		duration_to[i] = has_two ? (int64_t)((uint64_t)time_ns - (uint64_t)load_ns(segment, first))
 						 : load_ns(segment, segment->start_ticks + duration);
 	}
 	return is_inside;
@@ -306,8 +293,6 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 	int error = read_payload(cursor, own, diag);
 	if (error)
 		return error;
-	if (!times_reserve(cursor, own->count))
-		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
 	errno = 0;
 	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
 	if (!what && !counts_agree(own, &columns))
@@ -323,7 +308,7 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 #define X(column) block->column = columns.column;
 	X(kind) X(flags) X(entry) X(heap) X(stack) X(address) X(previous) X(size) X(usable) X(argument) X(argument2) X(result)
 #undef X
-	block->time_ns = cursor->time_ns;
-	block->duration_ns = cursor->duration_ns;
+	block->time_ns = (const int64_t *)columns.time;
+	block->duration_ns = (const int64_t *)columns.duration;
 	return 0;
 }

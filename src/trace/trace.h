@@ -18,6 +18,9 @@
 /** An id that names nothing. */
 #define TRACE_NONE UINT32_MAX
 
+/** Events of a block, at most. */
+enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
+
 /** How a process or its image ended. */
 enum trace_end { TRACE_END_OPEN, TRACE_END_EXIT, TRACE_END_SIGNAL, TRACE_END_EXEC, TRACE_END_UNKNOWN, TRACE_END_DETACHED };
 
