@@ -35,20 +35,6 @@ void live_remove(struct live *live, struct live_cell *cell)
 	live->count--;
 }
 
-void live_reserve(struct live *live, uint32_t count)
-{
-	uint32_t bits = live->cells ? live->bits : LIVE_FIRST_BITS;
-	while (live_room(bits) < count)
-		bits++;
-	if (live->cells && bits == live->bits) {
-		memset(live->cells, 0, sizeof(*live->cells) << bits);
-		live->count = 0;
-		return;
-	}
-	live_fini(live);
-	*live = (struct live){memory_zeroed((size_t)1 << bits, sizeof(*live->cells)), 0, bits};
-}
-
 void live_fini(struct live *live)
 {
 	free(live->cells);

@@ -21,9 +21,6 @@ struct live {
 /** Make room for more. */
 void live_rehash(struct live *live);
 
-/** Empty, with room for `count`. */
-void live_reserve(struct live *live, uint32_t count);
-
 /** How many fit. */
 static inline uint32_t live_room(uint32_t bits)
 {
@@ -52,23 +49,17 @@ static inline struct live_cell *live_find(const struct live *live, uint64_t addr
 	return cell->address ? cell : NULL;
 }
 
-/** As live_add(), with room for it. */
-static inline struct live_cell *live_put(struct live *live, uint64_t address)
+/** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
+static inline struct live_cell *live_add(struct live *live, uint64_t address)
 {
+	if (!live->cells || live->count >= live_room(live->bits))
+		live_rehash(live);
 	struct live_cell *cell = live_probe(live, address);
 	if (!cell->address) {
 		*cell = (struct live_cell){address, UINT32_MAX, UINT32_MAX};
 		live->count++;
 	}
 	return cell;
-}
-
-/** The cell of the address (not 0); a new one has `current` and `other` UINT32_MAX. */
-static inline struct live_cell *live_add(struct live *live, uint64_t address)
-{
-	if (!live->cells || live->count >= live_room(live->bits))
-		live_rehash(live);
-	return live_put(live, address);
 }
 
 /** The cell will be asked for soon. */

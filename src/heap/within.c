@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each address that the block speaks of has a cell: the row that lives there now, or none. At the address's first point the cell is new: an
+ * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache: the row that lives there now, or none. At the address's first point the cell is new: an
  * End is of what began before, and has to be found elsewhere; a Begin means that nothing may live there before. From then on Begins and Ends
  * have to take turns. Where they do not, or where something takes more than that, the block is not plain.
  */
@@ -14,15 +14,47 @@
 
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
-enum { AHEAD = 12 /* points whose cells are fetched early */ };
-/* In a cell's `other`. */
-#define SEEN 0
+enum { AHEAD = 12 /* points whose cells are fetched early */, CELL_ROW_BITS = 17, CELL_FIRST_BITS = 6 };
+#define CELL_NOBODY (UINT64_C(1) << 16)      /* in place of a row: nobody lives there now */
+#define CELL_ROW_MASK ((UINT64_C(1) << CELL_ROW_BITS) - 1)
+#define CELL_ADDRESS_MAX ((UINT64_C(1) << (64 - CELL_ROW_BITS)) - 1)
+_Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block fits into a cell");
+
+/* ---- cells: an address, and the row that lives there; 0: empty ---- */
+
+/* Empty, with room for `count`: as small as that allows. */
+static void cells_reserve(struct within *within, uint32_t count)
+{
+	within->cell_bits = CELL_FIRST_BITS;
+	while ((1u << within->cell_bits) / 8 * 5 < count)
+		within->cell_bits++;
+	size_t needed = (size_t)1 << within->cell_bits;
+	if (needed > within->cell_capacity) {
+		within->cells = memory_resize(within->cells, needed, sizeof(*within->cells));
+		within->cell_capacity = needed;
+	}
+	memset(within->cells, 0, needed * sizeof(*within->cells));
+}
+
+static uint32_t cell_place(uint32_t bits, uint64_t address)
+{
+	return (uint32_t)((address >> 4 ^ address << 60) * 0x9e3779b97f4a7c15u >> (64 - bits));
+}
+
+/* That of the address, or an empty one. */
+static uint64_t *cell_probe(uint64_t *cells, uint32_t bits, uint64_t address)
+{
+	uint32_t mask = (1u << bits) - 1, place = cell_place(bits, address);
+	while (cells[place] && cells[place] >> CELL_ROW_BITS != address)
+		place = (place + 1) & mask;
+	return &cells[place];
+}
 
 static void within_reserve(struct within *within, uint32_t count)
 {
 	within->open_count = within->taken_count = within->site_count = 0;
 	within->open_bytes = 0;
-	live_reserve(&within->live, count);
+	cells_reserve(within, count);
 	if (!within->notes)
 		within->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*within->notes));
 	memset(within->notes, 0xff, sizeof(*within->notes) << WITHIN_NOTE_BITS);
@@ -72,21 +104,22 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 static void points_pair(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count)
 {
 	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of, *ended = within->ended;
-	uint64_t *fresh = within->fresh;
+	uint64_t *fresh = within->fresh, *cells = within->cells;
+	uint32_t bits = within->cell_bits;
 	struct within_end *ends = within->ends;
 	bool is_plain = true;
 	for (uint32_t i = 0; i < count; i++) {
-		live_expect(&within->live, places[i + AHEAD < count ? i + AHEAD : i].address);
+		__builtin_prefetch(&cells[cell_place(bits, places[i + AHEAD < count ? i + AHEAD : i].address)], 1);
 		if (places[i].kind == HEAP_POINT_NONE) {
 			is_plain &= block->kind[places[i].row] != EVENT_DESTROY;
 			continue;
 		}
-		uint64_t address = places[i].address;
-		struct live_cell *cell = live_put(&within->live, address);
-		uint32_t row = cell->current;
-		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, has_row = row != HEAP_NONE, is_first = cell->other != SEEN;
+		uint64_t address = places[i].address & CELL_ADDRESS_MAX;
+		uint64_t *cell = cell_probe(cells, bits, address);
+		uint32_t row = (uint32_t)(*cell & CELL_ROW_MASK);
+		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, is_first = !*cell, has_row = !is_first & (row != CELL_NOBODY);
 		bool is_first_end = !is_begin & is_first, is_end_of_row = !is_begin & has_row;
-		is_plain &= is_begin != (has_row | is_first_end);
+		is_plain &= (is_begin != (has_row | is_first_end)) & (address == places[i].address);
 		begin_of[row_count] = i;
 		end_of[choose(is_end_of_row, row, row_count)] = choose(is_begin, HEAP_NONE, i);
 		ended[i] = choose(has_row, row, WITHIN_END + end_count);
@@ -95,8 +128,7 @@ static void points_pair(struct within *within, const struct trace_block *block, 
 		ends[end_count].address = address;
 		ends[end_count].place = i;
 		end_count += is_first_end;
-		cell->current = choose(is_begin, row_count, HEAP_NONE);
-		cell->other = SEEN;
+		*cell = address << CELL_ROW_BITS | choose(is_begin, row_count, CELL_NOBODY);
 		row_count += is_begin;
 	}
 	within->is_plain = is_plain;
@@ -206,7 +238,7 @@ void within_make(struct within *within, const struct trace_block *block, const s
 
 void within_fini(struct within *within)
 {
-	live_fini(&within->live);
+	free(within->cells);
 	free(within->rows);
 	free(within->details);
 	free(within->begin_of);

@@ -6,7 +6,6 @@
 #ifndef XHEAP_HEAP_WITHIN_H
 #define XHEAP_HEAP_WITHIN_H
 
-#include "heap/live.h"
 #include "heap/stream.h"
 #include "heap/table.h"
 
@@ -66,7 +65,9 @@ struct within {
 	/* While it is made. */
 	uint32_t *begin_of, *end_of; /* by row: its points; HEAP_NONE of a row that lives on */
 	uint32_t *ended;             /* by point that is an End: as within_taken.from */
-	struct live live;
+	uint64_t *cells;             /* by address */
+	size_t cell_capacity;
+	uint32_t cell_bits;
 	struct within_note *notes;
 	size_t capacity;
 };
