@@ -155,18 +155,17 @@ static void drop_if_all_pass(uint8_t **passes, uint32_t count)
 	*passes = NULL;
 }
 
-/* Whether everything passes that is counted at all. */
-static bool asks_for_nothing(const struct heap_filter *filter)
+/* Whether everything passes that is counted at all and comes from a site that does. */
+static bool asks_for_sites(const struct heap_filter *filter)
 {
-	return !filter->site && !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
-	       filter->class == HEAP_CLASS_NONE && !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX &&
-	       !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
+	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed && filter->class == HEAP_CLASS_NONE &&
+	       !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX && !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
 }
 
 /* What of nested blocks is wanted. */
 static void filter_settle(struct heap_filter *filter, const struct heap_table *table)
 {
-	bool is_all = asks_for_nothing(filter);
+	bool is_of_sites = asks_for_sites(filter), is_all = is_of_sites && !filter->site;
 	filter->unwanted_flags = 0;
 	filter->has_overhead = table->nested_count && filter->nesting == HEAP_NESTING_INNERMOST && is_all && !filter->is_partial;
 	if (filter->nesting == HEAP_NESTING_OUTERMOST && !filter->heap_count)
@@ -174,7 +173,8 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	else if (filter->nesting == HEAP_NESTING_INNERMOST && !filter->has_overhead)
 		filter->unwanted_flags = HEAP_AROUND;
 	filter->is_whole = is_all && filter->unwanted_flags == HEAP_NESTED;
-	filter->is_plain = is_all && (!filter->unwanted_flags || !table->nested_count);
+	filter->is_of_sites = is_of_sites && (!filter->unwanted_flags || !table->nested_count);
+	filter->is_plain = is_all && filter->is_of_sites;
 	filter->selection = NULL;
 	if (filter->is_plain)
 		return;

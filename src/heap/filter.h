@@ -50,6 +50,7 @@ struct heap_filter {
 	uint8_t unwanted_flags;      /**< enum heap_allocation_flag: allocations with one of them do not pass */
 	bool has_overhead;           /**< what remains of blocks with others in them is counted */
 	bool is_plain;               /* everything passes */
+	bool is_of_sites;            /**< where it was allocated tells whether an allocation passes, and nothing else */
 	bool is_whole;               /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
@@ -81,11 +82,19 @@ enum heap_class heap_class_of(const struct heap_allocation *allocation, struct h
 enum heap_class heap_class_find(const char *name);
 const char *heap_class_name(enum heap_class class);
 
-/** heap_filter_passes() without the short way. */
+/** heap_filter_passes() without the short ways. */
 bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation);
+
+/** Whether allocations of the site may pass. */
+static inline bool heap_filter_passes_site(const struct heap_filter *filter, uint32_t site)
+{
+	return !filter->site || filter->site[site];
+}
 
 static inline bool heap_filter_passes(const struct heap_filter *filter, const struct heap_allocation *allocation)
 {
+	if (filter->is_of_sites)
+		return heap_filter_passes_site(filter, allocation->site);
 	return filter->is_plain || heap_filter_passes_slowly(filter, allocation);
 }
 

@@ -419,17 +419,19 @@ static void part_fini(struct part *part)
 	free(part->last_thread);
 }
 
-/* What the table knows without a pass. */
-static void window_add_sums(struct heap_window *window, const struct heap_sums *sums)
+/* What the table knows without a pass: of the sites that pass, all. */
+static void window_add_sums(struct heap_window *window, const struct heap_sums *sums, const struct heap_filter *filter)
 {
 	for (uint32_t i = 0; i < window->cell_count; i++) {
+		if (!heap_filter_passes_site(filter, i))
+			continue;
 		heap_numbers_add(&window->numbers[i], &sums->numbers[i]);
 		heap_numbers_add(&window->totals, &sums->numbers[i]);
 	}
 	window->uses = memory_resize(window->uses, sums->use_count, sizeof(*window->uses));
-	if (sums->use_count)
-		memcpy(window->uses, sums->uses, sums->use_count * sizeof(*window->uses));
-	window->use_count = sums->use_count;
+	for (size_t i = 0; i < sums->use_count; i++)
+		if (heap_filter_passes_site(filter, sums->uses[i].cell))
+			window->uses[window->use_count++] = sums->uses[i];
 }
 
 static bool is_split_by_heap(const struct heap_window *window)
@@ -548,7 +550,7 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 		part_fini(&parts[i]);
 	}
 	if (is_summed)
-		window_add_sums(&parts[0].window, &table->sums);
+		window_add_sums(&parts[0].window, &table->sums, filter);
 	else
 		heap_uses_sort(parts[0].window.uses, parts[0].window.use_count);
 	part_add_folded(&parts[0]);
@@ -562,12 +564,12 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 		      enum heap_by by, bool is_by_heap)
 {
 	int64_t peak_from_ns;
-	bool is_peak_folded, is_everything = filter->is_plain && !range.from_ns && range.to_ns == table->duration_ns;
+	bool is_peak_folded, is_all_time = !range.from_ns && range.to_ns == table->duration_ns;
 	struct heap_peak peak = heap_folded_peak(table, filter, range, &peak_from_ns, &is_peak_folded);
 	uint32_t overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE;
 	window_sum(window, &(struct heap_window){.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
 						 .overhead_site = overhead_site, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded},
-		   table, filter, is_everything && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
+		   table, filter, is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
 }
 
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
