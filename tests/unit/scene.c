@@ -21,6 +21,11 @@ static const struct { const char *name; uint8_t kind; } functions[] = {
 #undef X
 };
 
+static void entry_add(struct scene *scene, uint32_t function)
+{
+	scene->entries[function] = writer_add_entry(scene->writer, &(struct trace_entry){scene->library, (uint8_t)function, functions[function].name});
+}
+
 void scene_open(struct scene *scene, const char *path)
 {
 	static const uint8_t build_id[] = {0xab, 0xcd, 0xef, 0x01};
@@ -32,8 +37,9 @@ void scene_open(struct scene *scene, const char *path)
 	writer_add_option(scene->writer, "stackwalk", "all");
 	scene->image = writer_add_image(scene->writer, &(struct trace_image){"/bin/app", build_id, sizeof(build_id)});
 	scene->library = writer_add_image(scene->writer, &(struct trace_image){"/lib/libc.so.6", NULL, 0});
-	for (int i = 0; i < FUNCTION_COUNT; i++)
-		scene->entries[i] = writer_add_entry(scene->writer, &(struct trace_entry){scene->library, (uint8_t)i, functions[i].name});
+	/* Where a program tells of heaps of its own, it is matched in another way: those functions are there when they are called. */
+	for (uint32_t i = 0; i < FUNCTION_FIRST_ANNOTATION; i++)
+		entry_add(scene, i);
 }
 
 uint32_t scene_process(struct scene *scene, uint32_t pid, uint32_t forked_from, int64_t start_ns)
@@ -86,6 +92,8 @@ static struct writer_events *event_add(struct scene *scene, uint32_t thread, uin
 	check(writer_events_reserve(events, 1));
 	uint32_t i = events->count++;
 	uint32_t function = scene->function < FUNCTION_COUNT ? scene->function : kind < sizeof(by_kind) ? by_kind[kind] : FUNCTION_FREE;
+	if (function >= FUNCTION_FIRST_ANNOTATION)
+		entry_add(scene, function);
 	events->kind[i] = kind;
 	events->flags[i] = scene->flags | (scene->stack ? 0 : EVENT_NO_STACK);
 	events->entry[i] = (uint16_t)scene->entries[function];
