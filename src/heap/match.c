@@ -36,8 +36,9 @@
  *   something, what is left is done at once: the sequence of its points could only come to the same. Else, and in all that is
  *   longer than Begin and End, it is gone through point by point.
  */
-#include "heap/table.h"
+#include "heap/match.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +75,8 @@ struct copy {
 struct stray {
 	int64_t time_ns;
 	uint64_t address;
-	const struct live *live;
 	uint32_t process, thread;
+	uint32_t annotated;           /* TRACE_NONE, or the place in matching->annotated of the address's blocks */
 	uint32_t site;
 	uint64_t earlier_bytes;       /* it can be the end of an earlier block of so many; 0: it cannot */
 	int64_t before_ns;            /* when the address's end before it was over, also of an earlier block; INT64_MIN: there was none */
@@ -94,6 +95,8 @@ struct matching_process {
 	size_t measured_count, measured_capacity;
 	int64_t reading_ns;           /* when the reading of its heaps began; INT64_MIN: not known */
 	uint64_t left_count, left_bytes; /* of what it inherited */
+	bool has_ended;               /* and what was live in it, too */
+	bool is_end_known;            /* that it is over, by the look before */
 	const struct trace_gap **gaps; /* those that lost frees */
 	uint32_t gap_count;
 };
@@ -121,8 +124,14 @@ struct history {
 	int64_t birth_ns;
 };
 
+/* Rows of the trace that there is room for. */
+struct known { uint32_t processes, threads, nodes, heaps; };
+
 struct matching {
 	struct heap_table *table;
+	struct heap_build how;
+	struct known known;
+	int64_t passed_ns;            /* the last point that was matched; INT64_MIN: none was */
 	size_t most;                  /* rows that can come */
 	struct heap_allocation *ring;
 	struct heap_details *ring_details;
@@ -132,7 +141,7 @@ struct matching {
 	struct packing *packing;
 	struct history *history;      /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
-	uint32_t *last_made;          /* per thread: what its last event allocated, or HEAP_NONE; then the same of annotated heaps' events */
+	uint32_t (*last_made)[2];     /* per thread: what its last event allocated, or HEAP_NONE; and the same of annotated heaps' events */
 	uint32_t *last_taken;         /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site that was asked for last */
@@ -149,9 +158,10 @@ struct matching {
 	struct moment *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
-	int64_t until_ns;             /* points behind are none */
+	int64_t from_ns, until_ns;    /* points up to the first have been matched; those behind the other are none yet */
 	const struct trace_gap **gaps;
 	struct level level;
+	uint64_t done, told;          /* points gone through, and when that was said last */
 	bool *is_annotation;          /* by entry: blocks are those of an annotated heap; NULL when no entry is */
 	struct live *annotated;       /* by heap, and then by process: of heaps that are not known */
 	uint32_t *inherited;          /* by heap: its parent's, TRACE_NONE: none, INHERITED_UNKNOWN: not looked for */
@@ -441,6 +451,13 @@ static void strays_expire(struct matching *matching, int64_t time_ns)
 	matching->stray_first = matching->stray_count = 0;
 }
 
+/* TRACE_NONE, or which of the tables of annotated heaps' blocks the point is about. */
+static uint32_t annotated_of(const struct matching *matching, const struct point *point)
+{
+	bool is_plain = point->live == &matching->processes[point->process].live;
+	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
+}
+
 /* What the end of a block says that it had, and what is known of the one before it at its address: only while earlier blocks are being found. */
 struct measure { uint64_t bytes; int64_t before_ns; };
 
@@ -449,7 +466,7 @@ static void stray_add(struct matching *matching, const struct point *point, unsi
 	strays_expire(matching, point->time_ns);
 	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
 	matching->strays[matching->stray_count++] = (struct stray){
-		.time_ns = point->time_ns, .address = point->address, .live = point->live, .process = point->process, .thread = point->thread,
+		.time_ns = point->time_ns, .address = point->address, .process = point->process, .thread = point->thread, .annotated = annotated_of(matching, point),
 		.site = site_of(matching, point->block, point->row), .earlier_bytes = measure.bytes, .before_ns = measure.before_ns,
 		.heap = point->block->heap[point->row], .end = (uint8_t)end};
 }
@@ -459,11 +476,12 @@ static struct stray *stray_take(struct matching *matching, const struct point *p
 {
 	if (matching->stray_first == matching->stray_count)
 		return NULL;
+	uint32_t annotated = annotated_of(matching, point);
 	strays_expire(matching, point->time_ns);
 	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
 		struct stray *stray = &matching->strays[i];
-		if (stray->time_ns == INT64_MIN || is_earlier(stray) || stray->address != point->address || stray->live != point->live ||
-		    stray->thread == point->thread)
+		if (stray->time_ns == INT64_MIN || is_earlier(stray) || stray->address != point->address || stray->process != point->process ||
+		    stray->annotated != annotated || stray->thread == point->thread)
 			continue;
 		*taken = *stray;
 		stray->time_ns = INT64_MIN;
@@ -678,7 +696,7 @@ static void nested_end(struct matching *matching, const struct point *point, uin
 static uint32_t *last_made(struct matching *matching, const struct point *point)
 {
 	bool is_annotated = point->live != &matching->processes[point->process].live;
-	return &matching->last_made[point->thread + (is_annotated ? matching->table->dictionary->thread_count : 0)];
+	return &matching->last_made[point->thread][is_annotated];
 }
 
 /* What comes with each call of a pool that threads share. */
@@ -907,6 +925,7 @@ static void matching_advance(struct matching *matching, int64_t time_ns)
 			matching->next_start++;
 		} else if (has_end) {
 			process_end(matching, end->process, false);
+			matching->processes[end->process].has_ended = true;
 			matching->next_end++;
 		} else {
 			break;
@@ -1000,7 +1019,7 @@ static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct within *within = run->within;
 	struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
-	if (!within || !within->is_plain || process->keeps_history || matching->is_annotation)
+	if (!within || !within->is_plain || process->keeps_history || matching->is_annotation || run->places[run->count - 1].time_ns > matching->until_ns)
 		return false;
 	if (run->places[0].time_ns >= matching->next_moment_ns)
 		matching_advance(matching, run->places[0].time_ns);
@@ -1019,7 +1038,7 @@ static void plain_end(struct matching *matching, struct within *within, uint32_t
 			live_expect(live, end[AHEAD].address);
 		plain_expect(matching, within, i);
 		struct heap_allocation *row = live_row(matching, end->id);
-		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_made[thread])
+		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_made[thread][0])
 			row->flags |= HEAP_TEMPORARY;
 		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
 		within->sum_bytes -= row->size_bytes;
@@ -1101,7 +1120,7 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	plain_begin(matching, within, first, thread);
 	plain_level(&matching->level, within, run);
 	matching->last_taken[thread] = HEAP_NONE;
-	matching->last_made[thread] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
+	matching->last_made[thread][0] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
 	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
 	table->count += within->count;
 	matching->written = table->count;
@@ -1133,14 +1152,19 @@ static void points_expect(const struct matching *matching, const struct live *li
 static void matching_run(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	uint32_t i = 0, first = 0;
 	if (run_is_plain(matching, run)) {
 		matching_plain(matching, run);
-		return;
+		i = run->count;
 	}
-	for (uint32_t i = 0; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
+	while (first < run->count && run->places[first].time_ns <= matching->from_ns)
+		first++;
+	for (i = i > first ? i : first; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
 		matching_point(matching, run->block, &run->places[i]);
 	}
+	if (i > first)
+		matching->passed_ns = run->places[i - 1].time_ns;
 }
 
 /* ---- setting up ---- */
@@ -1158,10 +1182,41 @@ static bool gap_lost_frees(const struct trace_gap *gap)
 	return gap->count[EVENT_FREE] || gap->count[EVENT_REALLOC] || gap->count[EVENT_DESTROY];
 }
 
+/* Room for more rows; all bytes of those that were not known are `fill`. */
+static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
+{
+	char *larger = memory_resize(rows, count, size);
+	memset(larger + known * size, fill, (count - known) * size);
+	return larger;
+}
+
+/* Of what the trace had at the look before, nothing is gone. */
+static void matching_extend(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	const struct trace_dictionary *dictionary = table->dictionary;
+	struct known known = matching->known, now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1, dictionary->heap_count};
+	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes && now.heaps >= known.heaps);
+#define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
+	EXTEND(table->processes, processes, 0);
+	EXTEND(matching->processes, processes, 0);
+	EXTEND(matching->last_made, threads, 0xff);
+	EXTEND(matching->last_taken, threads, 0xff);
+	EXTEND(matching->site_notes, nodes, 0xff);
+	EXTEND(table->inside, heaps, 0xff);
+#undef EXTEND
+	for (uint32_t i = known.processes; i < now.processes; i++)
+		matching->processes[i].reading_ns = INT64_MIN;
+	matching->known = now;
+}
+
 static void matching_read_gaps(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	free(matching->gaps);
 	matching->gaps = memory_zeroed(dictionary->gap_count, sizeof(*matching->gaps));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		matching->processes[i].gap_count = 0;
 	for (uint32_t i = 0; i < dictionary->gap_count; i++)
 		if (gap_lost_frees(&dictionary->gaps[i]) && dictionary->gaps[i].process < dictionary->process_count)
 			matching->processes[dictionary->gaps[i].process].gap_count++;
@@ -1184,54 +1239,86 @@ static void matching_read_gaps(struct matching *matching)
 }
 
 /* A process cannot end before its last point: what the file says is corrected by what its blocks say. */
-static void matching_read_ends(struct matching *matching)
+static void ends_read(const struct matching *matching, int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	struct heap_process *processes = matching->table->processes;
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		processes[i].end_ns = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
+		ends_ns[i] = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
 	for (uint32_t i = 0; i < trace_block_count(matching->table->trace); i++) {
 		struct trace_block head;
 		trace_block_head(matching->table->trace, i, &head);
-		struct heap_process *process = &processes[dictionary->threads[head.thread].process];
-		if (head.last_ns > process->end_ns)
-			process->end_ns = head.last_ns;
-		matching->most += head.count;
+		int64_t *end_ns = &ends_ns[dictionary->threads[head.thread].process];
+		if (head.last_ns > *end_ns)
+			*end_ns = head.last_ns;
 	}
+}
+
+/* Whether what was known of ends is so, and what was not known lies behind what was matched. */
+static bool ends_hold(const struct matching *matching, const int64_t *ends_ns)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		bool is_open = dictionary->processes[i].end == TRACE_END_OPEN;
+		bool is_as_known = matching->processes[i].is_end_known != is_open && (is_open || ends_ns[i] == matching->table->processes[i].end_ns);
+		bool is_to_come = !matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed_ns);
+		if (!is_as_known && !is_to_come)
+			return false;
+	}
+	return true;
+}
+
+static int matching_read_ends(struct matching *matching, struct diag *diag)
+{
+	uint32_t count = matching->table->dictionary->process_count;
+	int64_t *ends_ns = memory_zeroed(count, sizeof(*ends_ns));
+	ends_read(matching, ends_ns);
+	bool do_hold = matching->passed_ns == INT64_MIN || ends_hold(matching, ends_ns);
+	for (uint32_t i = 0; i < count; i++) {
+		matching->table->processes[i].end_ns = ends_ns[i];
+		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
+	}
+	free(ends_ns);
+	return do_hold ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
 }
 
 static void matching_read_processes(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	uint32_t count = dictionary->process_count;
+	free(matching->starts);
+	free(matching->ends);
 	matching->starts = memory_zeroed((size_t)count + 1, sizeof(*matching->starts));
 	matching->ends = memory_zeroed((size_t)count + 1, sizeof(*matching->ends));
+	matching->start_count = matching->end_count = matching->next_start = matching->next_end = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct trace_process *process = &dictionary->processes[i];
 		bool is_forked = process->forked_from < count && process->forked_from != i;
 		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
-		matching->processes[i].reading_ns = INT64_MIN;
 		if (is_forked) {
 			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
 			matching->starts[matching->start_count++] = (struct moment){process->start_ns, i};
 		}
-		if (process->end != TRACE_END_OPEN)
+		if (process->end != TRACE_END_OPEN && !matching->processes[i].has_ended)
 			matching->ends[matching->end_count++] = (struct moment){matching->table->processes[i].end_ns, i};
 	}
 	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), moment_compare);
 	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
+	matching->next_moment_ns = INT64_MIN;
+}
+
+static bool has_annotations(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION)
+			return true;
+	return false;
 }
 
 static void matching_read_annotations(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	size_t heaps = dictionary->heap_count;
-	bool has_annotations = false;
-	matching->table->inside = memory_resize(NULL, heaps, sizeof(*matching->table->inside));
-	memset(matching->table->inside, 0xff, heaps * sizeof(*matching->table->inside));
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		has_annotations |= dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
-	if (!has_annotations)
+	if (!has_annotations(dictionary))
 		return;
 	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
@@ -1256,43 +1343,121 @@ static struct history *history_reserve(size_t count)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int matching_init(struct matching *matching, const struct trace *trace, const struct heap_build *how, struct diag *diag)
+struct matching *matching_new(const struct heap_build *how)
 {
-	struct heap_table *table = memory_zeroed(1, sizeof(*table));
-	matching->table = table;
+	struct matching *matching = memory_zeroed(1, sizeof(*matching));
+	struct heap_table *table = matching->table = memory_zeroed(1, sizeof(*table));
+	matching->how = *how;
 	groups_begin(&table->groups, how->fd, how->reserved_bytes);
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
-	table->trace = trace;
-	table->dictionary = trace_dictionary(trace);
-	matching->until_ns = how->until_ns ? *how->until_ns : INT64_MAX;
-	table->duration_ns = how->until_ns ? *how->until_ns : table->dictionary->duration_ns;
-	table->sample_bytes = heap_sample_bytes(table->dictionary);
-	table->processes = memory_zeroed(table->dictionary->process_count, sizeof(*table->processes));
-	matching->processes = memory_zeroed(table->dictionary->process_count, sizeof(*matching->processes));
-	matching->last_made = memory_resize(NULL, 2 * (size_t)table->dictionary->thread_count, sizeof(*matching->last_made));
-	memset(matching->last_made, 0xff, 2 * (size_t)table->dictionary->thread_count * sizeof(*matching->last_made));
-	matching->last_taken = memory_resize(NULL, table->dictionary->thread_count, sizeof(*matching->last_taken));
-	memset(matching->last_taken, 0xff, table->dictionary->thread_count * sizeof(*matching->last_taken));
-	matching->site_notes = memory_resize(NULL, (size_t)table->dictionary->node_count + 1, sizeof(*matching->site_notes));
-	memset(matching->site_notes, 0xff, ((size_t)table->dictionary->node_count + 1) * sizeof(*matching->site_notes));
-	matching_read_gaps(matching);
-	matching_read_ends(matching);
-	matching_read_processes(matching);
-	matching_read_annotations(matching);
-	matching->next_moment_ns = INT64_MIN;
-	if (matching->most >= COPY_BIT - 1)
-		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
+	matching->passed_ns = INT64_MIN;
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
 	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
-	matching->survivors = survivors_new(&table->groups, matching->most);
+	matching->survivors = survivors_new(&table->groups);
+	matching->packing = packing_new(&table->groups);
+	return matching;
+}
+
+/* ---- looks at the trace ---- */
+
+static int matching_reserve(struct matching *matching, struct diag *diag)
+{
+	const struct heap_table *table = matching->table;
+	if (table->dictionary->event_count >= COPY_BIT - 1)
+		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
+	matching->most = (size_t)(table->dictionary->event_count - table->dictionary->folded_count);
+	survivors_reserve(matching->survivors, matching->most);
 	matching->history = matching->start_count ? history_reserve(matching->most) : NULL;
 	if (matching->start_count && !matching->history)
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
-	/* What a sample says takes all of the table to tell. */
-	bool is_by_points = table->sample_bytes || how->until_ns;
-	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, INT64_MIN, matching->until_ns);
-	matching->packing = packing_new(&table->groups, matching->stream);
 	return 0;
+}
+
+/* What rows would have had to be remembered for from the beginning, and what is told of a time long after it. */
+static int matching_check_growth(const struct matching *matching, struct diag *diag)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	bool has_losses = false;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		has_losses |= gap_lost_frees(&dictionary->gaps[i]);
+	const struct { bool is_there; const char *what; } reasons[] = {
+		{matching->start_count > 0, "a process was forked"},
+		{has_annotations(dictionary), "a program tells of heaps of its own"},
+		{has_losses, "events were lost"},
+		{matching->table->sample_bytes > 0, "it is a sample"},
+		{dictionary->fold_count > 0, "some of it is in sums"},
+	};
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].is_there)
+			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
+	return 0;
+}
+
+static int matching_read(struct matching *matching, const struct trace *trace, bool is_growing, struct diag *diag)
+{
+	struct heap_table *table = matching->table;
+	table->trace = trace;
+	table->dictionary = trace_dictionary(trace);
+	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
+	table->sample_bytes = heap_sample_bytes(table->dictionary);
+	matching_extend(matching);
+	matching_read_gaps(matching);
+	int error = matching_read_ends(matching, diag);
+	if (error)
+		return error;
+	matching_read_processes(matching);
+	if (is_growing && (error = matching_check_growth(matching, diag)))
+		return error;
+	matching_read_annotations(matching);
+	return matching_reserve(matching, diag);
+}
+
+static int matching_all(struct matching *matching, struct diag *diag)
+{
+	const struct heap_build *how = &matching->how;
+	struct heap_run run;
+	int status;
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns) {
+		matching_run(matching, &run);
+		matching->done += run.count;
+		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
+			continue;
+		how->progress(how->cookie, matching->done, matching->most);
+		matching->told = matching->done;
+	}
+	return status < 0 ? status : 0;
+}
+
+static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part, struct diag *diag)
+{
+	bool is_growing = is_part || matching->passed_ns != INT64_MIN;
+	int error = matching_read(matching, trace, is_growing, diag);
+	if (error)
+		return error;
+	/* What a sample says takes all of the table to tell. */
+	bool is_by_points = matching->table->sample_bytes || matching->how.until_ns;
+	matching->from_ns = matching->passed_ns;
+	matching->until_ns = until_ns;
+	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
+					   is_growing && matching->from_ns < INT64_MAX ? matching->from_ns + 1 : INT64_MIN, until_ns);
+	if (is_part)
+		matching->until_ns = heap_stream_cut(matching->stream, until_ns);
+	packing_follow(matching->packing, matching->stream);
+	error = matching_all(matching, diag);
+	packing_follow(matching->packing, NULL);
+	heap_stream_free(matching->stream);
+	matching->stream = NULL;
+	return error;
+}
+
+int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
+{
+	return matching_go_on(matching, trace, until_ns, true, diag);
+}
+
+int64_t matching_passed_ns(const struct matching *matching)
+{
+	return matching->passed_ns;
 }
 
 /* ---- finishing ---- */
@@ -1356,19 +1521,19 @@ static void matching_finish(struct matching *matching)
 	}
 }
 
-static void matching_fini(struct matching *matching)
+void matching_free(struct matching *matching)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+	if (!matching)
+		return;
+	packing_free(matching->packing);
+	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		live_fini(&matching->processes[i].live);
 		nest_fini(&matching->processes[i].nest);
 		map_fini(&matching->processes[i].measured);
 		free(matching->processes[i].measured_ns);
 	}
-	packing_free(matching->packing);
-	heap_stream_free(matching->stream);
 	survivors_free(matching->survivors);
-	for (uint32_t i = 0; matching->annotated && i < dictionary->heap_count + dictionary->process_count; i++)
+	for (uint32_t i = 0; matching->annotated && i < matching->known.heaps + matching->known.processes; i++)
 		live_fini(&matching->annotated[i]);
 	free(matching->annotated);
 	free(matching->inherited);
@@ -1391,41 +1556,28 @@ static void matching_fini(struct matching *matching)
 	free(matching->starts);
 	free(matching->ends);
 	free(matching->gaps);
+	heap_table_free(matching->table);
+	free(matching);
 }
 
-static int matching_all(struct matching *matching, const struct heap_build *how, struct diag *diag)
+int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag)
 {
-	struct heap_run run;
-	uint64_t done = 0, told = 0;
-	int status;
-	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns) {
-		matching_run(matching, &run);
-		done += run.count;
-		if (!how->progress || done - told < PROGRESS_POINTS)
-			continue;
-		how->progress(how->cookie, done, matching->most);
-		told = done;
-	}
-	return status < 0 ? status : 0;
+	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false, diag);
+	if (error)
+		return error;
+	matching_finish(matching);
+	*out = matching->table;
+	matching->table = NULL;
+	return 0;
 }
 
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
 {
 	const struct heap_build nameless = {.fd = -1};
-	struct matching matching = {0};
-	how = how ? how : &nameless;
-	int error = matching_init(&matching, trace, how, diag);
-	if (!error)
-		error = matching_all(&matching, how, diag);
-	if (!error)
-		matching_finish(&matching);
-	matching_fini(&matching);
-	if (error) {
-		heap_table_free(matching.table);
-		return error;
-	}
-	*out = matching.table;
-	return 0;
+	struct matching *matching = matching_new(how ? how : &nameless);
+	int error = matching_end(matching, trace, out, diag);
+	matching_free(matching);
+	return error;
 }
 
 void heap_table_free(struct heap_table *table)

@@ -36,11 +36,10 @@ struct packing {
 	uint32_t first_task, task_count; /* those under way, a ring */
 };
 
-struct packing *packing_new(struct heap_groups *groups, struct heap_stream *stream)
+struct packing *packing_new(struct heap_groups *groups)
 {
 	struct packing *packing = memory_zeroed(1, sizeof(*packing));
 	packing->groups = groups;
-	packing->stream = stream;
 	return packing;
 }
 
@@ -112,6 +111,12 @@ static void tasks_collect(struct packing *packing)
 {
 	while (packing->task_count)
 		task_collect(packing);
+}
+
+void packing_follow(struct packing *packing, struct heap_stream *stream)
+{
+	tasks_collect(packing);
+	packing->stream = stream;
 }
 
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count)

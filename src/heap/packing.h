@@ -7,8 +7,10 @@
 
 struct packing;
 
-/** To be freed before the stream. */
-struct packing *packing_new(struct heap_groups *groups, struct heap_stream *stream);
+struct packing *packing_new(struct heap_groups *groups);
+
+/** Whose crew packs, from now on; NULL: nobody does, and nothing of the one before is needed any more. */
+void packing_follow(struct packing *packing, struct heap_stream *stream);
 
 /** Add rows, which may change then. */
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count);

@@ -61,12 +61,13 @@ struct reader {
 struct heap_stream {
 	const struct trace *trace;
 	enum heap_order order;
+	int64_t from_ns;
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
 	uint32_t *blocks;
 	uint64_t skipped;
-	bool *is_alone;               /* by block: no other thread has points between its first and its last one; or NULL */
+	bool *is_alone;               /* by block: it is all in the range, and no other thread has points between its first and its last one; or NULL */
 	struct within **withins;      /* that nobody uses */
 	size_t within_count, within_capacity;
 	struct reader *free_readers;
@@ -209,9 +210,34 @@ static void stream_find_alone(struct heap_stream *stream)
 	for (uint32_t i = count; i-- > 0;) {
 		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
 			next = &bounds[i + 1];
-		stream->is_alone[bounds[i].block] &= !next || next->first_ns > bounds[i].last_ns;
+		stream->is_alone[bounds[i].block] &= (!next || next->first_ns > bounds[i].last_ns) && bounds[i].first_ns >= stream->from_ns;
 	}
 	free(bounds);
+}
+
+/* As heap_stream_cut(), as far as this lane has something to say. */
+static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lane, int64_t until_ns)
+{
+	int64_t before_ns = INT64_MIN;
+	for (uint32_t i = 0; i < lane->block_count; i++) {
+		struct trace_block head;
+		trace_block_head(stream->trace, lane->blocks[i], &head);
+		int64_t last_ns = stream->is_alone && stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
+		if (head.first_ns <= until_ns && last_ns > until_ns)
+			until_ns = head.first_ns > INT64_MIN ? head.first_ns - 1 : INT64_MIN;
+		before_ns = head.last_ns > before_ns ? head.last_ns : before_ns;
+	}
+	return until_ns;
+}
+
+int64_t heap_stream_cut(const struct heap_stream *stream, int64_t until_ns)
+{
+	for (int64_t before_ns = INT64_MAX; before_ns != until_ns;) {
+		before_ns = until_ns;
+		for (uint32_t i = 0; i < stream->lane_count; i++)
+			until_ns = lane_cut(stream, &stream->lanes[i], until_ns);
+	}
+	return until_ns;
 }
 
 static struct within *within_take(struct heap_stream *stream)
@@ -431,6 +457,7 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
 	stream->trace = trace;
 	stream->order = order;
+	stream->from_ns = from_ns;
 	stream_make_lanes(stream, from_ns, to_ns);
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		stream->heap[i] = &stream->lanes[i];

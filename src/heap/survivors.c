@@ -2,6 +2,7 @@
 #include "heap/survivors.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -22,13 +23,21 @@ struct survivors {
 	uint32_t complete;           /* groups that get no more */
 };
 
-struct survivors *survivors_new(struct heap_groups *groups, size_t row_count)
+struct survivors *survivors_new(struct heap_groups *groups)
 {
 	struct survivors *survivors = memory_zeroed(1, sizeof(*survivors));
 	survivors->groups = groups;
-	survivors->group_count = row_count / PACK_ROWS + 1;
-	survivors->own = memory_zeroed(survivors->group_count, sizeof(*survivors->own));
 	return survivors;
+}
+
+void survivors_reserve(struct survivors *survivors, size_t row_count)
+{
+	size_t group_count = row_count / PACK_ROWS + 1;
+	if (group_count <= survivors->group_count)
+		return;
+	survivors->own = memory_resize(survivors->own, group_count, sizeof(*survivors->own));
+	memset(&survivors->own[survivors->group_count], 0, (group_count - survivors->group_count) * sizeof(*survivors->own));
+	survivors->group_count = group_count;
 }
 
 /* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others since it was packed. */

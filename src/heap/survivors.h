@@ -13,8 +13,10 @@ struct survivor {
 
 struct survivors;
 
-/** For a table of at most so many rows. */
-struct survivors *survivors_new(struct heap_groups *groups, size_t row_count);
+struct survivors *survivors_new(struct heap_groups *groups);
+
+/** Make room for a table of so many rows. */
+void survivors_reserve(struct survivors *survivors, size_t row_count);
 
 /** Add row `id`, a greater one each time. Rows up to it that were not added did not survive. */
 void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation);

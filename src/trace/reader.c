@@ -161,6 +161,65 @@ void trace_close(struct trace *trace)
 	free(trace);
 }
 
+/* Whether `count` rows are there again; `is_same` compares two. */
+static bool rows_continue(const void *rows, uint32_t count, const void *later, uint32_t later_count, size_t size, bool (*is_same)(const void *, const void *))
+{
+	const char *row = rows, *later_row = later;
+	bool do_continue = count <= later_count;
+	for (uint32_t i = 0; i < count && do_continue; i++)
+		do_continue = is_same(row + i * size, later_row + i * size);
+	return do_continue;
+}
+
+static bool process_is_same(const void *a, const void *b)
+{
+	const struct trace_process *row = a, *later = b;
+	return row->pid == later->pid && row->exec_generation == later->exec_generation && row->forked_from == later->forked_from;
+}
+
+static bool thread_is_same(const void *a, const void *b)
+{
+	const struct trace_thread *row = a, *later = b;
+	return row->process == later->process && row->tid == later->tid;
+}
+
+static bool entry_is_same(const void *a, const void *b)
+{
+	const struct trace_entry *row = a, *later = b;
+	return row->image == later->image && row->function == later->function;
+}
+
+static bool heap_is_same(const void *a, const void *b)
+{
+	const struct trace_heap *row = a, *later = b;
+	return row->process == later->process && row->handle == later->handle;
+}
+
+static bool node_is_same(const void *a, const void *b)
+{
+	const struct trace_node *row = a, *later = b;
+	return row->parent == later->parent && row->frame == later->frame;
+}
+
+static bool block_is_same(const void *a, const void *b)
+{
+	const struct load_block *block = a, *later = b;
+	return block->offset == later->offset && block->count == later->count && block->head.process == later->head.process &&
+	       block->head.thread == later->head.thread && block->payload_checksum == later->payload_checksum;
+}
+
+bool trace_continues(const struct trace *trace, const struct trace *later)
+{
+	const struct load *load = &trace->load, *more = &later->load;
+#define CONTINUES(from, to, rows, row) \
+	rows_continue((from)->rows, (from)->row##_count, (to)->rows, (to)->row##_count, sizeof(*(from)->rows), row##_is_same)
+	return !memcmp(load->trace_id, more->trace_id, sizeof(load->trace_id)) && CONTINUES(&trace->dictionary, &later->dictionary, processes, process) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, threads, thread) && CONTINUES(&trace->dictionary, &later->dictionary, entries, entry) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, heaps, heap) && CONTINUES(&trace->dictionary, &later->dictionary, nodes, node) &&
+	       CONTINUES(load, more, blocks, block);
+#undef CONTINUES
+}
+
 const struct trace_dictionary *trace_dictionary(const struct trace *trace)
 {
 	return &trace->dictionary;

@@ -250,6 +250,10 @@ int trace_open(struct trace **out, const char *path, struct diag *diag);
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag);
 void trace_close(struct trace *trace);
 
+/** Whether `later` is the same file when more was written: all that `trace` has of it that others refer to by place, and its event blocks, are at the
+ *  same places. Rows may tell more (how a process ended). */
+bool trace_continues(const struct trace *trace, const struct trace *later);
+
 /** Valid until trace_close(). */
 const struct trace_dictionary *trace_dictionary(const struct trace *trace);
 
