@@ -291,6 +291,7 @@ static void fold_begin(struct folding *folding)
 	fold->until_ns = folding->until_ns;
 	fold->unknown_frees = table->unknown_frees;
 	fold->order_conflicts = table->order_conflicts;
+	fold->peak_bytes += folding->dictionary->fold_count ? heap_folded_late_bytes(table) : 0;
 	folding->is_new_peak = table->peak.bytes > fold->peak_bytes;
 	if (folding->is_new_peak) {
 		fold->peak_bytes = table->peak.bytes;

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "heap/peak.h"
+#include "heap/sample.h"
+#include "heap/scan.h"
 
 /* Of several numbers that are known by the least and the greatest. */
 enum verdict { NONE_PASS, ALL_PASS, NOT_KNOWN };
@@ -161,6 +163,28 @@ int heap_folded_check(const struct heap_table *table, const struct heap_filter *
 	return 0;
 }
 
+/* Those that were found have a thread of their own, which is of that moment; others are known by their ends. */
+static bool was_found_later(const struct heap_table *table, const struct heap_allocation *row)
+{
+	const struct trace_thread *thread = &table->dictionary->threads[row->thread];
+	return row->flags & HEAP_EARLIER && !(row->flags & HEAP_NESTED) &&
+	       (thread->tid != TRACE_TID_NONE || thread->start_ns > heap_folded_until_ns(table));
+}
+
+uint64_t heap_folded_late_bytes(const struct heap_table *table)
+{
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MIN, INT64_MAX, false, false, NULL};
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	uint64_t bytes = 0;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan)))
+		for heap_rows_each (rows, i)
+			bytes += was_found_later(table, &rows->allocations[i]) ? heap_weigh(table, &rows->allocations[i]).bytes : 0;
+	heap_scan_end(&scan);
+	return bytes;
+}
+
 static bool asks_for_everything(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
 {
 	return (filter->is_plain || filter->is_whole) && !range.from_ns && range.to_ns == table->duration_ns;
@@ -178,9 +202,10 @@ struct heap_peak heap_folded_peak(const struct heap_table *table, const struct h
 	bool is_everything = asks_for_everything(table, filter, range) && dictionary->fold_count <= 1;
 	struct heap_peak peak = {range.from_ns, 0};
 	*from_ns = range.from_ns;
-	*is_folded = is_everything && dictionary->fold_count && dictionary->folds[0].peak_bytes >= table->peak.bytes;
+	uint64_t folded_bytes = is_everything && dictionary->fold_count ? dictionary->folds[0].peak_bytes + heap_folded_late_bytes(table) : 0;
+	*is_folded = is_everything && dictionary->fold_count && folded_bytes >= table->peak.bytes;
 	if (*is_folded)
-		return (struct heap_peak){dictionary->folds[0].peak_at_ns, dictionary->folds[0].peak_bytes};
+		return (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes};
 	if (is_everything)
 		return table->peak;
 	/* What of each stack was live then is not known any more. */

@@ -28,6 +28,12 @@ int64_t heap_folded_until_ns(const struct heap_table *table);
 /** 0, or -ENOTSUP with the reason in diag: what the sums do not tell, and what may be asked. The filter was prepared with the table. */
 int heap_folded_check(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag);
 
+/**
+ * Bytes of blocks from before that were found behind the folded time, by a later attach: they were live all of that time, and the peak that was
+ * kept of it has to have them. Of one fold.
+ */
+uint64_t heap_folded_late_bytes(const struct heap_table *table);
+
 /** Whether the peak of the question is known for all of its range. */
 bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range);
 

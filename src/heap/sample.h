@@ -9,7 +9,7 @@
 
 #include "heap/table.h"
 
-/** Whole numbers: fractions are rounded by lot, up as often as they say, which the block's own time decides; so sums are unbiased too, and
+/** Whole numbers: fractions are rounded by lot, up as often as they say, which the block's own time and size decide; so sums are unbiased too, and
  *  a block has the same weight whenever it is asked for. */
 struct heap_weight {
 	uint64_t count, bytes;
