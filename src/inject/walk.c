@@ -514,6 +514,12 @@ void walk_skip(struct walk *walk, const char *why)
 	walk_missing_add(walk, why);
 }
 
+void walk_drop(struct walk *walk, const char *why)
+{
+	walk->count = walk->bytes = 0;
+	snprintf(walk->missing, sizeof(walk->missing), "%s", why);
+}
+
 void walk_fini(struct walk *walk)
 {
 	free(walk->threads);

@@ -51,6 +51,9 @@ void walk_run(struct walk *walk, const struct region *region);
 
 /** Do not. */
 void walk_skip(struct walk *walk, const char *why);
+
+/** What was found is not to be believed. */
+void walk_drop(struct walk *walk, const char *why);
 void walk_fini(struct walk *walk);
 
 #endif

@@ -459,3 +459,15 @@ bool holder_is_busy(struct holder *holder)
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
 }
+
+bool holder_is_attaching(struct holder *holder)
+{
+	bool is_attaching = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		is_attaching |= hold->request.is_attach;
+	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+		is_attaching |= queued->result.kind == HOLD_WALKED;
+	pthread_mutex_unlock(&holder->lock);
+	return is_attaching;
+}

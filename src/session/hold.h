@@ -61,4 +61,7 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
 
+/** Whether a process is being attached to: until what it had before is known, and was taken. */
+bool holder_is_attaching(struct holder *holder);
+
 #endif

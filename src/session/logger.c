@@ -516,6 +516,9 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		target = target->next;
 	if (target) {
 		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		/* What it does now is in no event, so what was found may be from later, or given back. */
+		if (target->is_unread)
+			walk_drop(&result->walk, "it was let go of before its heaps were read");
 		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
@@ -657,21 +660,12 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
-/* Whether blocks from before an attach are being looked for. What ends meanwhile is needed whole to tell which there were. */
-static bool is_measuring(const struct logger *logger)
-{
-	for (const struct target *target = logger->targets; target; target = target->next)
-		if (target->region.header->options & OPTION_MEASURE)
-			return true;
-	return false;
-}
-
-/* What had happened by these ticks is written. */
+/* What had happened by these ticks is written; 0: that is not known of all. */
 static void flush_note(struct logger *logger, uint64_t ticks)
 {
 	uint64_t start = logger->clock.writer.start_ticks;
 	struct diag diag = {""};
-	int64_t until_ns = is_measuring(logger) ? 0 : (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
+	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
 		logger_note(logger, diag.text);
 }
@@ -683,7 +677,9 @@ static void loop(struct logger *logger)
 	for (;;) {
 		uint64_t now = moment_now_ns();
 		bool flush = store_wants_flush(logger->store) || now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
-		uint64_t flush_ticks = inject_ticks();
+		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from before are looked for is needed
+		 * whole, to tell which there were. */
+		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? inject_ticks() : 0;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
@@ -852,6 +848,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	logger_note(logger, text);
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
 	target->is_let_go = target->alive == 0;
+	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
 		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
 	return 0;

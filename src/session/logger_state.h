@@ -46,6 +46,7 @@ struct target {
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
+	bool is_unread;               /* it was let go of while its heaps were read */
 	struct member member[REGION_PROCESS_MAX];
 	uint32_t member_count;
 	uint32_t doorbell_seen;
