@@ -23,7 +23,7 @@
 #include "session/clock.h"
 #include "trace/merge.h"
 
-enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19 };
+enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19, FOLD_NICE_FOR_EVER = 5 };
 #define PIECE_NAME "piece."
 #define FOLD_BYTES_MAX (UINT64_C(256) << 20)
 #define LOOK_NAME "look.xht"
@@ -51,7 +51,7 @@ struct write_out {
 /* A long run: what is folded, and the folding under way, which a thread waits for. */
 struct keep {
 	bool has_folded, is_begun, wants_flush;
-	uint32_t is_done;
+	uint32_t is_done, is_urgent;
 	uint32_t folded_number;        /* pieces below it are in what is folded */
 	uint64_t folded_bytes;
 	int64_t flushed_ns, until_ns;  /* events up to then are written; and are folded */
@@ -157,7 +157,23 @@ static void folded_path(const struct store *store, uint32_t number, char *path, 
 	snprintf(path, size, "%s/" FOLDED_NAME "%" PRIu32, store->directory, number);
 }
 
-/* The command does it: neither its memory nor its end are ours. It is to have what nobody else wants of the processors. */
+/* Most users may not take back what they said of a process's priority. */
+static bool may_hurry(void)
+{
+	struct rlimit limit;
+	return geteuid() == 0 || (getrlimit(RLIMIT_NICE, &limit) == 0 && (int64_t)limit.rlim_cur >= 20 - getpriority(PRIO_PROCESS, 0));
+}
+
+/* Recording waits for it: what nobody else wants of the processors is not enough any more. */
+static void fold_hurry(struct keep *keep)
+{
+	__atomic_store_n(&keep->is_urgent, 1, __ATOMIC_SEQ_CST);
+	pid_t pid = __atomic_load_n(&keep->pid, __ATOMIC_SEQ_CST);
+	if (pid)
+		setpriority(PRIO_PGRP, (id_t)pid, getpriority(PRIO_PROCESS, 0));
+}
+
+/* The command does it: neither its memory nor its end are ours. It is to have what nobody else wants of the processors, until that is waited for. */
 static int fold_spawn(const char *const *words, struct keep *keep, int *output)
 {
 	posix_spawn_file_actions_t actions;
@@ -172,7 +188,8 @@ static int fold_spawn(const char *const *words, struct keep *keep, int *output)
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	/* A group of its own, since a priority is a thread's. */
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, (char *const *)words, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
@@ -181,8 +198,10 @@ static int fold_spawn(const char *const *words, struct keep *keep, int *output)
 		close(ends[0]);
 		return -error;
 	}
-	setpriority(PRIO_PROCESS, (id_t)pid, FOLD_NICE);
-	__atomic_store_n(&keep->pid, pid, __ATOMIC_RELEASE);
+	setpriority(PRIO_PGRP, (id_t)pid, may_hurry() ? FOLD_NICE : FOLD_NICE_FOR_EVER);
+	__atomic_store_n(&keep->pid, pid, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&keep->is_urgent, __ATOMIC_SEQ_CST))
+		fold_hurry(keep);
 	*output = ends[0];
 	return 0;
 }
@@ -277,7 +296,7 @@ static void fold_begin(struct store *store)
 {
 	struct keep *keep = store->keep;
 	keep->count = fold_count(store);
-	keep->is_done = keep->error = 0;
+	keep->is_done = keep->is_urgent = keep->error = 0;
 	keep->pid = 0;
 	keep->diag.text[0] = 0;
 	if (!fold_words(store)) {
@@ -323,6 +342,8 @@ static void fold_settle(struct store *store, bool is_waiting)
 	struct keep *keep = store->keep;
 	if (!keep->is_begun || (!is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE)))
 		return;
+	if (is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE))
+		fold_hurry(keep);
 	if (!pthread_equal(keep->thread, pthread_self()))
 		pthread_join(keep->thread, NULL);
 	keep->is_begun = false;
