@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: MIT
 """File modes and the flight recorder, with a program that numbers its blocks: block i has 1,000,000 + i bytes. It tells how far it is,
 so that what a trace has to hold is known without xheap: the newest numbers, none missing between the first one kept and the last."""
-import csv
 import importlib.util
-import json
 import os
 import pathlib
 import shutil
@@ -13,7 +11,10 @@ import subprocess
 import sys
 import time
 
-XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
+from live import XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+
+SOURCE = pathlib.Path(os.environ["SOURCE"])
+NAME = f"modes{os.getpid()}"
 MIB = 1 << 20
 FIRST, IDLE_FIRST = 1000000, 900000
 PROGRAM = """
@@ -44,38 +45,8 @@ while i < end:
 if "abort" in sys.argv:
     os.abort()
 """
-failed = 0
-
-
-def complain(text):
-    global failed
-    print(text)
-    failed += 1
-
-
-def expect(condition, text):
-    if not condition:
-        complain(text)
-
-
-def xheap(*words, status=0):
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
-    if run.returncode != status:
-        complain(f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
-    return run.stdout + run.stderr
-
-
-def read(*words):
-    """JSON; notes about the session go to standard error."""
-    return json.loads(subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=100, check=True).stdout)
-
-
-def info(trace):
-    return read("info", trace, "-format", "json")
-
-
 def query(name):
-    return read("query", name, "--format", "json")
+    return told("query", name)
 
 
 class Program:
@@ -99,10 +70,7 @@ class Program:
         return int.from_bytes(pathlib.Path(self.path).read_bytes(), "little")
 
     def wait_for(self, number):
-        end = time.monotonic() + 30
-        while self.done() < number and time.monotonic() < end:
-            time.sleep(0.01)
-        expect(self.done() >= number, f"the program does not go on: {self.done()} of {number}")
+        wait_for(f"block {number} of the program", lambda: self.done() >= number, 30, 0.01)
 
     def go_on(self, number):
         self.wait_for(self.done() + number)
@@ -115,7 +83,7 @@ class Program:
         """A thread gives out some blocks of other sizes, and does nothing from then on."""
         mark = pathlib.Path(self.path + ".idle")
         mark.touch()
-        wait_until("no thread begins", lambda: not mark.exists())
+        wait_for("thread that begins", lambda: not mark.exists())
 
     def end(self, number=signal.SIGKILL):
         self.process.send_signal(number)
@@ -123,14 +91,12 @@ class Program:
 
 
 def numbers(trace):
-    rows = csv.DictReader(xheap("dump", trace, "-events", "-format", "csv").splitlines())
-    return [int(row["size"]) - FIRST for row in rows if row["action"] == "Alloc" and row["size"] and int(row["size"]) >= FIRST
+    return [int(row["size"]) - FIRST for row in dump(trace) if row["action"] == "Alloc" and row["size"] and int(row["size"]) >= FIRST
             and int(row["size"]) < FIRST * 30]
 
 
 def idle_count(trace):
-    rows = csv.DictReader(xheap("dump", trace, "-events", "-format", "csv").splitlines())
-    return sum(row["action"] == "Alloc" and IDLE_FIRST <= int(row["size"] or 0) < FIRST for row in rows)
+    return sum(row["action"] == "Alloc" and IDLE_FIRST <= int(row["size"] or 0) < FIRST for row in dump(trace))
 
 
 def check(trace, last, limit=None, first=None, may_lose=False):
@@ -152,37 +118,30 @@ def check(trace, last, limit=None, first=None, may_lose=False):
     return found[0] if found else -1
 
 
-def wait_until(what, condition):
-    end = time.monotonic() + 20
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    expect(condition(), what)
-
-
-def flight(name):
+def flight():
     program = Program().start()
-    xheap("start", name, "-o", "f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
+    xheap("start", NAME, "-o", "f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
     expect(not os.path.exists("f.xht"), "a flight recorder writes before it is told to")
     program.go_on(2000)
     before = program.done()
-    said = xheap("flush", name)
+    said = xheap("flush", NAME)
     expect("f.xht" in said, said)
     check("f.xht", before, MIB)
     # It goes on, and the past goes. Until some of it is gone:
-    wait_until("nothing is ever dropped", lambda: query(name)["dropped_events"] > 0)
+    wait_for("end of what is kept", lambda: query(NAME)["dropped_events"] > 0)
     before = program.done()
-    xheap("flush", name)
+    xheap("flush", NAME)
     first = check("f.xht", before, MIB)
-    state = query(name)
+    state = query(NAME)
     expect(state["written_out"] == 2 and state["size_bytes"] <= MIB and state["file_mode"] == "flight", f"{state}")
     # Looking is no writing out.
-    newest = read("heap", "-session", name, "-totals", "-format", "json")["totals"]["total_count"]
-    expect(newest > 100 and query(name)["written_out"] == 2, "a look at a flight recorder")
+    newest = told("heap", "-session", NAME, "-totals")["totals"]["total_count"]
+    expect(newest > 100 and query(NAME)["written_out"] == 2, "a look at a flight recorder")
     # The last events of who was killed are there.
     program.go_on(3000)
     program.end()
     last = program.done()
-    xheap("stop", name)
+    xheap("stop", NAME)
     expect(check("f.xht", last, MIB) > first, "the oldest are still there")
 
 
@@ -193,30 +152,29 @@ def flight_of_a_command():
     expect([row["signal"] for row in info("a.xht")["processes"] if row["end"] == "signal"] == [6], "how the program ended is not kept")
 
 
-def triggers(name):
+def triggers():
     program, other = Program().start(), Program().start()
-    xheap("start", name, "-o", "t.%02d.xht", "-p", f"{program.process.pid},{other.process.pid}", "--file-mode", "flight", "--max-file", "4M",
+    xheap("start", NAME, "-o", "t.%02d.xht", "-p", f"{program.process.pid},{other.process.pid}", "--file-mode", "flight", "--max-file", "4M",
           "--trigger", "rss=90M", "--trigger", "crash")
     program.go_on(1000)
     expect(not os.path.exists("t.01.xht"), "a trigger without a reason")
     program.grow(True)
-    wait_until("no trigger by rss", lambda: query(name)["written_out"] == 1)
+    wait_for("trigger by rss", lambda: query(NAME)["written_out"] == 1)
     program.go_on(500)
-    expect(query(name)["written_out"] == 1 and not os.path.exists("t.02.xht"), "a trigger again and again")
+    expect(query(NAME)["written_out"] == 1 and not os.path.exists("t.02.xht"), "a trigger again and again")
     program.grow(False)
     program.go_on(2000)
     program.grow(True)
-    wait_until("no second trigger by rss", lambda: query(name)["written_out"] == 2)
-    os.kill(query(name)["logger_pid"], signal.SIGUSR1)
-    wait_until("no trigger by signal", lambda: query(name)["written_out"] == 3)
+    wait_for("second trigger by rss", lambda: query(NAME)["written_out"] == 2)
+    os.kill(query(NAME)["logger_pid"], signal.SIGUSR1)
+    wait_for("trigger by signal", lambda: query(NAME)["written_out"] == 3)
     last = other.done()
     other.end(signal.SIGABRT)
-    wait_until("no trigger by a crash", lambda: query(name)["written_out"] == 4)
-    grown = [size for size in (int(row["size"] or 0) for row in csv.DictReader(
-        xheap("dump", "t.01.xht", "-events", "-format", "csv").splitlines())) if size > 100 * MIB]
+    wait_for("trigger by a crash", lambda: query(NAME)["written_out"] == 4)
+    grown = [size for size in (int(row["size"] or 0) for row in dump("t.01.xht")) if size > 100 * MIB]
     expect(grown, "what the memory went into is not in the trace")
     program.end(signal.SIGTERM)
-    xheap("stop", name)
+    xheap("stop", NAME)
     pids = {row["pid"] for row in info("t.04.xht")["processes"]}
     expect(other.process.pid in pids and last > 0, "who crashed is not there")
     expect(all(os.path.exists(f"t.0{i}.xht") for i in range(1, 6)), f"{sorted(os.listdir('.'))}")
@@ -225,7 +183,7 @@ def triggers(name):
         expect(facts["complete"] and facts["size_bytes"] <= 4 * MIB, f"t.0{i}.xht: {facts['complete']}, {facts['size_bytes']}")
 
 
-def memory_limit(name):
+def memory_limit():
     """Where cgroups can be made: one whose limit the program hits, which ends it if it cannot be helped."""
     group = pathlib.Path(f"/sys/fs/cgroup/memory/xheap-test-{os.getpid()}")
     limit = group / "memory.limit_in_bytes"
@@ -239,35 +197,34 @@ def memory_limit(name):
         program = Program().start()
         (group / "cgroup.procs").write_text(str(program.process.pid))
     except OSError as error:
-        print(f"no cgroup can be made: {error}")
         if program:
             program.end()
         if group.is_dir():
             group.rmdir()
-        return
-    xheap("start", name, "-o", "m.xht", "-p", program.process.pid, "--file-mode", "flight", "--trigger", "memory-limit")
+        return f"no cgroup can be made: {error}"
+    xheap("start", NAME, "-o", "m.xht", "-p", program.process.pid, "--file-mode", "flight", "--trigger", "memory-limit")
     program.go_on(1000)
-    expect(query(name)["written_out"] == 0, "a limit that was not hit")
+    expect(query(NAME)["written_out"] == 0, "a limit that was not hit")
     program.grow(True)
-    wait_until("no trigger by the cgroup's limit", lambda: query(name)["written_out"] >= 1)
+    wait_for("trigger by the cgroup's limit", lambda: query(NAME)["written_out"] >= 1)
     check("m.xht", 1)
-    xheap("stop", name)
+    xheap("stop", NAME)
     program.end()
     time.sleep(0.1)
     group.rmdir()
 
 
-def killed_loggers(name):
+def killed_loggers():
     for mode, path in (("flight", "k.xht"), ("circular", "c.xht"), ("newfile", "n.%d.xht")):
         program = Program().start()
-        xheap("start", name, "-o", path, "-p", program.process.pid, "--file-mode", mode, "--max-file", "1M")
+        xheap("start", NAME, "-o", path, "-p", program.process.pid, "--file-mode", mode, "--max-file", "1M")
         program.idle()
-        wait_until(f"{mode}: no end of the first round", lambda: query(name)["size_bytes"] > 3 * MIB if mode == "newfile"
-                   else query(name)["dropped_events"] > 0)
+        wait_for(f"{mode}: end of the first round", lambda: query(NAME)["size_bytes"] > 3 * MIB if mode == "newfile"
+                   else query(NAME)["dropped_events"] > 0)
         # What that thread did was written long ago, and is in nothing that is gone on with.
-        before = query(name)["dropped_events"]
-        wait_until(f"{mode}: no end of the next rounds", lambda: mode == "newfile" or query(name)["dropped_events"] > before + 50000)
-        logger = query(name)["logger_pid"]
+        before = query(NAME)["dropped_events"]
+        wait_for(f"{mode}: end of the next rounds", lambda: mode == "newfile" or query(NAME)["dropped_events"] > before + 50000)
+        logger = query(NAME)["logger_pid"]
         last = program.done()
         os.kill(logger, signal.SIGKILL)
         program.go_on(100)
@@ -280,24 +237,24 @@ def killed_loggers(name):
         program.end()
 
 
-def circular(name):
+def circular():
     program = Program().start()
-    xheap("start", name, "-o", "r.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "1M", "--flush-timer", "50ms")
+    xheap("start", NAME, "-o", "r.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "1M", "--flush-timer", "50ms")
     first = 0
     for _ in range(5):
         program.go_on(1500)
         expect(os.path.getsize("r.xht") <= MIB, "a circular file is larger than its limit")
         last = program.done()
-        xheap("flush", name)
+        xheap("flush", NAME)
         # It is written on while it is read; what is read late may be gone by then.
         run = subprocess.run([XHEAP, "info", "r.xht", "-format", "json"], stdout=subprocess.PIPE, text=True)
         expect(run.returncode == 0, "a circular file cannot be read while it is written")
         for _ in range(3):
-            totals = read("heap", "-session", name, "-totals", "-format", "json")["totals"]
+            totals = told("heap", "-session", NAME, "-totals")["totals"]
             expect(totals["total_count"] > 1000, f"a look at a circular file: {totals}")
     program.end()
     last = program.done()
-    xheap("stop", name)
+    xheap("stop", NAME)
     first = check("r.xht", last, MIB)
     expect(first > 0 and os.path.getsize("r.xht") > MIB * 6 // 10, "too little is kept")
     # By the document.
@@ -338,80 +295,74 @@ def append():
     expect("no trace" in pathlib.Path("text.xht").read_text(), "a file that is no trace was changed")
 
 
-def full_disk(name):
+def full_disk():
     os.mkdir("small")
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", "small"], stderr=subprocess.DEVNULL).returncode:
-        print("no small disk can be made")
-        return
+        return "no small disk can be made"
     try:
         program = Program().start()
-        xheap("start", name, "-o", "small/f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
-        wait_until("it does not fill", lambda: query(name)["size_bytes"] > 700 << 10)
-        said = xheap("flush", name, status=2)
+        xheap("start", NAME, "-o", "small/f.xht", "-p", program.process.pid, "--file-mode", "flight", "--max-file", "1M")
+        wait_for("full memory", lambda: query(NAME)["size_bytes"] > 700 << 10)
+        said = xheap("flush", NAME, status=2)
         expect("No space" in said and os.listdir("small") == [], f"{said}{os.listdir('small')}")
         subprocess.run(["mount", "-o", "remount,size=8m", "small"], check=True)
         last = program.done()
-        xheap("flush", name)
+        xheap("flush", NAME)
         check("small/f.xht", last, MIB)
-        xheap("stop", name)
+        xheap("stop", NAME)
         subprocess.run(["rm", "small/f.xht"], check=True)
         subprocess.run(["mount", "-o", "remount,size=600k", "small"], check=True)
         # A circular file makes do with what there is.
-        xheap("start", name, "-o", "small/c.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "64M")
-        wait_until("nothing is ever dropped", lambda: query(name)["dropped_events"] > 0)
+        xheap("start", NAME, "-o", "small/c.xht", "-p", program.process.pid, "--file-mode", "circular", "--max-file", "64M")
+        wait_for("end of what is kept", lambda: query(NAME)["dropped_events"] > 0)
         last = program.done()
-        xheap("stop", name)
+        xheap("stop", NAME)
         check("small/c.xht", last, 600 << 10)
         program.end()
     finally:
         subprocess.run(["umount", "small"])
 
 
-def refused(name):
+def refused():
     for words in (["--file-mode", "x"], ["--file-mode", "circular"], ["--file-mode", "newfile"], ["--file-mode", "circular", "--max-file", "512K"],
                   ["--file-mode", "newfile", "--max-file", "1M", "-o", "x.xht"], ["--trigger", "exit"], ["--file-mode", "flight", "--trigger", "rss"],
                   ["--file-mode", "flight", "--trigger", "exit=1"], ["--file-mode", "flight", "--max-file", "10000G"], ["--flush-timer", "1ms"],
                   ["--file-mode", "none", "-o", "x.xht"]):
-        said = xheap("start", name, *words, status=2)
+        said = xheap("start", NAME, *words, status=2)
         expect(said.startswith("xheap: "), f"{words}: {said}")
-    expect(not list(pathlib.Path(".").glob("x*.xht")) and name not in xheap("sessions"), "something is left of what was refused")
+    expect(not list(pathlib.Path(".").glob("x*.xht")) and NAME not in xheap("sessions"), "something is left of what was refused")
     xheap("record", "--file-mode", "none", "--", "true", status=2)
-    xheap("start", name, "--file-mode", "none", "--real-time")
+    xheap("start", NAME, "--file-mode", "none", "--real-time")
     program = Program().start()
-    xheap("update", name, "--add-pid", program.process.pid)
+    xheap("update", NAME, "--add-pid", program.process.pid)
     program.go_on(500)
-    expect("no file" in xheap("flush", name, status=2), "a session without a file was flushed")
-    expect("live" in xheap("top", name), "a session without a file cannot be looked at")
-    xheap("stop", name)
+    expect("no file" in xheap("flush", NAME, status=2), "a session without a file was flushed")
+    expect("live" in xheap("top", NAME), "a session without a file cannot be looked at")
+    xheap("stop", NAME)
     program.end()
-    expect(not list(pathlib.Path(".").glob(f"xheap.{name}*")), "a session without a file has left one")
+    expect(not list(pathlib.Path(".").glob(f"xheap.{NAME}*")), "a session without a file has left one")
 
 
-def main():
-    name = f"modes{os.getpid()}"
-    # Sessions, and what is left of a killed logger, are this test's own.
-    runtime = f"/dev/shm/xheap-modes.{os.getpid()}"
-    os.mkdir(runtime, 0o700)
-    os.environ["XDG_RUNTIME_DIR"] = runtime
-    try:
-        parts = {"flight": lambda: flight(name), "command": flight_of_a_command, "triggers": lambda: triggers(name), "limit": lambda: memory_limit(name),
-                 "killed": lambda: killed_loggers(name), "circular": lambda: circular(name), "new": new_files, "append": append,
-                 "full": lambda: full_disk(name), "refused": lambda: refused(name)}
-        for part in sys.argv[1:] or parts:
-            begun = time.monotonic()
-            parts[part]()
-            print(f"{part}: {time.monotonic() - begun:.1f} s", flush=True)
-        left = xheap("sessions")
-        expect(name not in left, f"a session is left: {left}")
-    finally:
-        for program in Program.all:
-            if program.process:
-                program.end()
-        for line in xheap("sessions").splitlines():
-            if line.startswith(name):
-                subprocess.run([XHEAP, "stop", line.split(":")[0]])
-        shutil.rmtree(runtime, ignore_errors=True)
-    return failed > 0
+def alone(test):
+    """With sessions of its own, and what is left of a killed logger; whatever becomes of it, its programs end."""
+    def run():
+        runtime = f"/dev/shm/xheap-modes.{os.getpid()}"
+        before = os.environ.get("XDG_RUNTIME_DIR")
+        os.mkdir(runtime, 0o700)
+        os.environ["XDG_RUNTIME_DIR"] = runtime
+        try:
+            said = test()
+            expect(NAME not in xheap("sessions"), "a session is left")
+            return said
+        finally:
+            for program in Program.all:
+                if program.process:
+                    program.end()
+            stop_session(NAME)
+            shutil.rmtree(runtime, ignore_errors=True)
+            os.environ.pop("XDG_RUNTIME_DIR") if before is None else os.environ.update(XDG_RUNTIME_DIR=before)
+    run.__name__ = test.__name__
+    return run
 
 
-sys.exit(main())
+sys.exit(run_tests(*map(alone, (flight, flight_of_a_command, triggers, memory_limit, killed_loggers, circular, new_files, append, full_disk, refused))))

@@ -4,8 +4,6 @@
 
 `leaking` forgets blocks by one of three functions: block n of thread t has 100,000 + 16 n + t bytes, and the function n mod 3 forgets it."""
 import collections
-import csv
-import json
 import os
 import pathlib
 import shutil
@@ -14,43 +12,33 @@ import subprocess
 import sys
 import time
 
-XHEAP, BUILD, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"]), pathlib.Path(os.environ["SOURCE"])
-IS_SOAK = bool(os.environ.get("SOAK"))
-LEAKING = BUILD / "tests/live/leaking"
+from live import BUILD, PROGRAMS, SOAK, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+
+SOURCE = pathlib.Path(os.environ["SOURCE"])
+LEAKING = os.path.join(PROGRAMS, "leaking")
 LEAK_FIRST, LEAK_STEP, THREADS = 100000, 16, 3
 FORGETS = ["forget_first", "forget_second", "forget_third"]
 MIB = 1 << 20
-failed = 0
-
-
-def complain(text):
-    global failed
-    print(text)
-    failed += 1
-
-
-def expect(condition, text):
-    if not condition:
-        complain(text)
-
-
-def xheap(*words, status=0):
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
-    if run.returncode != status:
-        complain(f"{words}: status {run.returncode}, not {status}: {run.stdout[-500:]}{run.stderr[-500:]}")
-    return run.stdout, run.stderr
-
-
-def read(*words):
-    return json.loads(xheap(*words)[0])
+COUNTS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes", "realloc_count", "temporary_count")
 
 
 def heap(trace, *words):
-    return read("heap", trace, *words, "-format", "json")
+    return told("heap", trace, *words)
 
 
 def totals(trace):
     return heap(trace, "-totals")["totals"]
+
+
+def query(name):
+    return told("query", name)
+
+
+def run(*command, **more):
+    """What the program prints, and how."""
+    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **more)
+    expect(done.returncode == 0, f"{command}: status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 # ---- folded by hand: everything is the same ----
@@ -59,6 +47,9 @@ QUESTIONS = [["-stacks", "so", "-frames", "st", "-image", "st", "-tree", "so"], 
              ["-frames", "-inclusive", "-by", "process"], ["-callers", "leaking!touch", "src", "-by", "heap"]]
 # The peak of a part in folded time is not known.
 PARTS = [["-requireFrames", "leaking!forget_first"], ["-size", "100000", "10000000"], ["-closed"], ["-lifetime", "0", "100s"], ["-pids", "PID"]]
+
+
+PEAKS = ["peak_bytes", "peak_count", "peak_bytes_error", "peak_count_error"]
 
 
 def without(answer, *keys):
@@ -72,21 +63,21 @@ def without(answer, *keys):
                 # Of several places in a function that make one row, one is told.
                 frame.pop("offset", None), frame.pop("line", None)
             if "peak" in keys:
-                row.pop("peak_bytes", None), row.pop("peak_count", None)
+                for key in PEAKS:
+                    row.pop(key, None)
             if "threads" in keys:
                 row.pop("threads", None)
     if "peak" in keys:
-        for key in ("peak_bytes", "peak_count", "peak_at_us", "peak_from_us"):
+        for key in (*PEAKS, "peak_at_us", "peak_from_us"):
             answer["totals"].pop(key, None)
     return answer
 
 
 def check_same(full, folded, questions, *keys):
     for words in questions:
-        words = [str(read("info", full, "-format", "json")["processes"][0]["pid"]) if word == "PID" else word for word in words]
+        words = [str(info(full)["processes"][0]["pid"]) if word == "PID" else word for word in words]
         one, other = without(heap(full, *words), *keys), without(heap(folded, *words), *keys)
-        if one != other:
-            complain(f"{folded}: {words}: {first_difference(one, other)}")
+        expect(one == other, f"{folded}: {words}: {first_difference(one, other)}")
 
 
 def first_difference(one, other, where=""):
@@ -101,18 +92,23 @@ def first_difference(one, other, where=""):
     return f"{where}: {str(one)[:300]} in the whole, {str(other)[:300]} in the folded"
 
 
-def fold(full, shares):
-    """The trace folded again and again, up to these shares of its time."""
-    duration_ns = read("info", full, "-format", "json")["duration_us"] * 1000
+def fold_at(full, times_ns):
+    """The trace folded again and again, up to these times."""
     before = full
-    for number, share in enumerate(shares):
+    for number, time_ns in enumerate(times_ns):
         path = f"{full}.{number}"
-        xheap("--fold", path, int(duration_ns * share), 1, before)
+        xheap("--fold", path, int(time_ns), 1, before)
         before = path
         yield path
 
 
-def check_folding():
+def fold(full, shares):
+    """Up to these shares of its time."""
+    duration_ns = info(full)["duration_us"] * 1000
+    return fold_at(full, [duration_ns * share for share in shares])
+
+
+def folding():
     xheap("record", "-q", "-o", "whole.xht", LEAKING, 40000, THREADS, 0)
     for path in fold("whole.xht", (0.3, 0.31, 0.8, 2)):
         check_same("whole.xht", path, QUESTIONS)
@@ -121,35 +117,63 @@ def check_folding():
     expect(last["folded"]["events"] > 30000 and not last["unknown_frees"] and not last["order_conflicts"], f"{path}: {last['folded']}")
     check_medians("whole.xht", path)
     check_refusals(path)
-    subprocess.run(["cc", "-std=c11", "-O2", "-D_GNU_SOURCE", "-I", SOURCE / "include", SOURCE / "tests/live/programs/annotated.c", "-o", "annotated", "-pthread"], check=True)
+    run("cc", "-std=c11", "-O2", "-D_GNU_SOURCE", "-I", SOURCE / "include", SOURCE / "tests/live/programs/annotated.c", "-o", "annotated", "-pthread")
     for program in ("forks server", "forks threads", "execs chain 40", "family glibc", "churn 4", "./annotated threads 8", "./annotated fork"):
         name = f"{pathlib.Path(program.split()[0]).name}.{program.split()[1]}.xht"
-        subprocess.run([XHEAP, "record", "-q", "-o", name, *program.split()], stdout=subprocess.DEVNULL, timeout=100, check=True,
-                       env={**os.environ, "PATH": f"{BUILD / 'tests/live'}:{os.environ['PATH']}"})
-        expect(read("info", name, "-format", "json")["event_count"] > 5, f"{name} is no test")
+        run(XHEAP, "record", "-q", "-o", name, *program.split(), env={**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"})
+        expect(info(name)["event_count"] > 5, f"{name} is no test")
         for path in fold(name, (0.4, 0.999)):
             check_same(name, path, [["-stacks", "so", "-frames", "sp"], ["-by", "process"]])
 
 
-def check_crowded():
+SAMPLED_QUESTIONS = [["-stacks", "so", "-frames", "st", "-image", "st"], ["-stacks", "sp"], ["-by", "thread"], ["-by", "process"]]
+
+
+def folding_samples():
+    """Estimates and their errors are the same, whether blocks are in sums or not."""
+    xheap("record", "-q", "-o", "sampled.xht", "--sample", "2K", LEAKING, 40000, THREADS, 0)
+    for path in fold("sampled.xht", (0.3, 0.31, 0.8, 2)):
+        check_same("sampled.xht", path, SAMPLED_QUESTIONS)
+        check_same("sampled.xht", path, PARTS, "peak")
+    expect(heap(path)["folded"]["events"] > 1000 and heap(path)["totals"]["total_bytes_error"] > 0, f"{path} is no test")
+
+
+def folding_attached():
+    """What was attached to, let go of, and attached to again, with blocks from before."""
+    with Session("switched", keep=False, pause_us=5000) as session:
+        for _ in range(2):
+            session.attach()
+            session.wait_until_read()
+            wait_for("events", lambda count=session.events(): session.events() > count + 50000)
+            session.detach()
+        session.stop()
+    # Nothing is folded while blocks from before are looked for: behind that, and in between.
+    looked = sorted({int(row["time_ns"]) for row in dump("switched.xht") if row["action"] == "Earlier"})
+    ends = [process["end_us"] * 1000 for process in info("switched.xht")["processes"]]
+    expect(len(looked) == len(ends) == 2 and heap("switched.xht")["earlier"]["count"] > 100, "switched.xht is no test")
+    for path in fold_at("switched.xht", (looked[0], (looked[0] + ends[0]) / 2, ends[0] + 1, (looked[1] + ends[1]) / 2, 2 * ends[1])):
+        check_same("switched.xht", path, [*QUESTIONS, ["-by", "process"]])
+
+
+def crowded():
     """More threads times stacks than there may be sums: those of threads that have ended become sums of all of them."""
-    xheap("record", "-q", "-o", "crowded.xht", BUILD / "tests/live/crowded", 1600, 250)
-    thread = read("info", "crowded.xht", "-format", "json")["processes"][0]["pid"]
+    xheap("record", "-q", "-o", "crowded.xht", os.path.join(PROGRAMS, "crowded"), 1600, 250)
+    thread = info("crowded.xht")["processes"][0]["pid"]
     for path in fold("crowded.xht", (0.95, 2)):
         folded = heap(path, "-totals")["folded"]
         expect(0 < folded["sums_of_several_threads"] <= folded["sums"] < 1 << 18, f"{path}: {folded}")
         check_same("crowded.xht", path, [["-stacks", "so", "-frames", "st"], ["-stacks", "sp"], ["-by", "process"], ["-by", "heap"]], "threads")
         check_same("crowded.xht", path, [["-pids", thread]], "threads", "peak")
         for words in (["-by", "thread"], ["-threads", thread]):
-            error = xheap("heap", path, *words, status=2)[1]
+            error = xheap("heap", path, *words, status=2)
             expect("many threads" in error and "-pids" in error, f"{path}: {words}: {error}")
 
 
 def check_medians(full, folded):
     one, other = heap(full, "-stacks", "-by", "thread"), heap(folded, "-stacks", "-by", "thread")
     for whole, sums in zip(one["actions"][0]["rows"], other["actions"][0]["rows"]):
-        exact, told = whole["lifetime_us"]["median"], sums["lifetime_us"]["median"]
-        expect(abs(exact - told) <= exact / 15 + 0.02, f"a median lifetime of {exact} us is told as {told}")
+        exact, estimate = whole["lifetime_us"]["median"], sums["lifetime_us"]["median"]
+        expect(abs(exact - estimate) <= exact / 15 + 0.02, f"a median lifetime of {exact} us is told as {estimate}")
 
 
 REFUSED = [(["-by", "size"], "-by"), (["-by", "time"], "-by"), (["-chains"], "-chains"), (["-requireFreeFrames", "leaking!touch"], "-requireFreeFrames"),
@@ -158,26 +182,31 @@ REFUSED = [(["-by", "size"], "-by"), (["-by", "time"], "-by"), (["-chains"], "-c
 
 
 def check_refusals(trace):
-    duration_us = read("info", trace, "-format", "json")["duration_us"]
+    duration_us = info(trace)["duration_us"]
     for words, what in REFUSED:
         words = [{"SOME": str(duration_us / 3), "MORE": str(duration_us / 2)}.get(word, word) for word in words]
-        said = xheap("heap", trace, *words, status=2)[1]
+        said = xheap("heap", trace, *words, status=2)
         expect(f"{trace}: {what}" in said and "folded" in said and said.count("\n") == 1, f"{words}: {said}")
     xheap("heap", trace, "-size", "0", "1G")
-    _, said = xheap("dump", trace, "-allocations", "-format", "csv")
+    said = xheap("dump", trace, "-allocations", "-format", "csv")
     expect("events are folded" in said, f"dump -allocations does not tell that some are folded: {said}")
 
 
 # ---- recorded so ----
 
+def is_there(row):
+    return row["end_kind"] in ("open", "exit")
+
+
 def leaks(trace):
-    """By thread, the leaked blocks that are there: number, time, function, tid."""
-    rows = csv.DictReader(xheap("dump", trace, "-allocations", "-size", LEAK_FIRST, 1 << 30, "-requireFrames", "leaking!work", "-format", "csv")[0].splitlines())
+    """By thread, the leaked blocks that are there: number, time, stack, tid."""
     found = collections.defaultdict(list)
-    for row in rows:
-        if row["end_kind"] in ("open", "exit"):
+    for row in dump(trace, "-allocations", "-size", LEAK_FIRST, 1 << 30, "-requireFrames", "leaking!work"):
+        if is_there(row):
             number, thread = divmod(int(row["size"]) - LEAK_FIRST, LEAK_STEP)
             found[thread].append((number, float(row["birth_ns"]), row["stack_id"], row["tid"]))
+    for blocks in found.values():
+        blocks.sort()
     return found
 
 
@@ -188,116 +217,237 @@ def check_leaks(trace, count=None):
         expect(sum(map(len, found.values())) == count, f"{trace}: {sum(map(len, found.values()))} leaked blocks, not {count}")
     functions = stack_functions(trace)
     for thread, blocks in found.items():
-        blocks.sort()
-        expect([number for number, *_ in blocks] == list(range(len(blocks))), f"{trace}: blocks of thread {thread} are missing")
+        expect([number for number, *_ in blocks] == list(range(blocks[0][0], blocks[0][0] + len(blocks))), f"{trace}: blocks of thread {thread} are missing")
         expect(all(one[1] < other[1] for one, other in zip(blocks, blocks[1:])), f"{trace}: thread {thread}: times are not in order")
         expect(len({tid for *_, tid in blocks}) == 1, f"{trace}: blocks of thread {thread} are told as of others")
         for number, _, stack, _ in blocks:
-            if FORGETS[number % 3] not in functions.get(stack, ""):
-                return complain(f"{trace}: block {number} of thread {thread}: stack {stack} is {functions.get(stack)}")
+            expect(FORGETS[number % 3] in functions.get(stack, ""), f"{trace}: block {number} of thread {thread}: stack {stack} is {functions.get(stack)}")
+    return found
+
+
+def check_all_leaks(trace, count=None):
+    """The same of a program that was recorded from its beginning."""
+    found = check_leaks(trace, count)
+    expect(all(blocks[0][0] == 0 for blocks in found.values()), f"{trace}: the first blocks are missing")
     return found
 
 
 def stack_functions(trace):
     """Of each stack the function that called the allocator."""
-    rows = csv.DictReader(xheap("dump", trace, "-stacks", "-format", "csv")[0].splitlines())
-    return {row["stack_id"]: row["stack"].split(";")[0] for row in rows}
+    return {row["stack_id"]: row["stack"].split(";")[0] for row in dump(trace, "-stacks")}
 
 
 def leaked(output):
     return int(output.split()[1])
 
 
-def record(trace, *words, limit=MIB):
-    run = subprocess.run([XHEAP, "record", "-q", "-o", trace, "--keep", "live", "--max-file", str(limit), "--flush-timer", "100ms", str(LEAKING),
-                          *map(str, words)], stdout=subprocess.PIPE, text=True, timeout=300, check=True)
-    return leaked(run.stdout)
+KEEPING = ["--keep", "live", "--max-file", MIB, "--flush-timer", "100ms"]
 
 
-def check_recording():
+def record(trace, *words, how=KEEPING):
+    return leaked(run(XHEAP, "record", "-q", "-o", trace, *how, LEAKING, *words))
+
+
+def recording():
     words = (250000, THREADS, 300)
     count = record("kept.xht", *words)
-    run = subprocess.run([XHEAP, "record", "-q", "-o", "all.xht", str(LEAKING), *map(str, words)], stdout=subprocess.PIPE, text=True, timeout=300, check=True)
-    expect(count == leaked(run.stdout), "leaking does not do the same twice")
+    expect(count == record("all.xht", *words, how=()), "leaking does not do the same twice")
     kept, whole = totals("kept.xht"), totals("all.xht")
-    for key in ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes", "realloc_count", "temporary_count", "open_count"):
+    for key in (*COUNTS, "open_count"):
         expect(kept[key] == whole[key], f"{key}: {kept[key]} with --keep live, {whole[key]} else")
-    facts, other = read("info", "kept.xht", "-format", "json"), read("info", "all.xht", "-format", "json")
+    facts, other = info("kept.xht"), info("all.xht")
     expect(facts["events"] == other["events"] and facts["event_count"] == other["event_count"], f"events: {facts['events']}, {other['events']}")
     expect(facts.get("folded", {}).get("events", 0) > facts["event_count"] / 4, f"only this is folded: {facts.get('folded')}")
     expect(facts["complete"] and "dropped" not in facts and not facts["lost_events"], f"kept.xht: {facts.get('dropped')}, {facts['lost_events']} lost")
     # The window, once more while something is folded, and what was in buffers.
     expect(os.path.getsize("kept.xht") < 5 * MIB and not os.path.exists("kept.xht.pieces"), f"kept.xht has {os.path.getsize('kept.xht')} bytes, or its pieces are left")
-    check_leaks("kept.xht", count)
-    check_leaks("all.xht", count)
+    check_all_leaks("kept.xht", count)
+    check_all_leaks("all.xht", count)
+    sampling(words, count, whole)
+
+
+def sampling(words, count, whole):
+    """A sample of the same: what is large is in it as it is, all else is estimated as well as that is told. Of the few small blocks that are left
+    at the end hardly one is in the sample."""
+    expect(count == record("sample.xht", *words, how=[*KEEPING, "--sample", "2K"]), "a sampled program does something else")
+    seen = heap("sample.xht")
+    expect(seen["sample_bytes"] == 2048 and seen["folded"]["events"] > 100000, f"sample.xht: {seen.get('folded')}")
+    expect(not seen["unknown_frees"] and not seen["order_conflicts"] and not seen["earlier"]["count"], f"sample.xht: {seen['unknown_frees']} unknown frees")
+    for key in ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes"):
+        estimate, error = seen["totals"][key], seen["totals"][key + "_error"]
+        expect(abs(estimate - whole[key]) <= 5 * error + 0.002 * whole[key], f"{key}: {estimate} (+- {error}) of {whole[key]}")
+    check_all_leaks("sample.xht", count)
 
 
 # ---- sessions ----
 
 class Session:
-    """A program that leaks until it is told to end, in a session of its own."""
+    """A program that leaks until it is told to end, and a session for it."""
 
-    def __init__(self, name, *options, rounds=1 << 40, limit=MIB):
-        self.name, self.trace = name, f"{name}.xht"
-        xheap("start", name, "-o", self.trace, "--keep", "live", "--max-file", limit, "--flush-timer", "100ms", *options)
-        self.process = subprocess.Popen([XHEAP, "launch", name, "--", str(LEAKING), str(rounds), str(THREADS), "200"], stdout=subprocess.PIPE, text=True)
+    def __init__(self, name, *options, keep=True, pause_us=200):
+        self.name, self.trace, self.process, self.earlier = name, f"{name}.xht", None, 0
+        self.program = [LEAKING, str(1 << 40), str(THREADS), str(pause_us)]
+        xheap("start", name, "-o", self.trace, *(KEEPING if keep else ()), *options)
 
-    def state(self):
-        return read("query", self.name, "--format", "json")
+    def __enter__(self):
+        return self
 
-    def wait_until_folded(self, bytes_before=0):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            state = self.state()
-            if state.get("folded_bytes", 0) and state.get("folded_until_us", 0) > bytes_before:
-                return state
-            time.sleep(0.1)
-        complain(f"{self.name}: nothing is folded: {state}")
-        return state
+    def __exit__(self, *_):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        stop_session(self.name)
+
+    def run(self, *before):
+        self.process = subprocess.Popen([*before, *self.program], stdout=subprocess.DEVNULL)
+
+    def launch(self):
+        self.run(XHEAP, "launch", self.name, "--")
+        return self
+
+    def attach(self):
+        if not self.process:
+            self.run()
+            time.sleep(0.2)
+        xheap("update", self.name, "--add-pid", self.process.pid)
+
+    def detach(self):
+        xheap("update", self.name, "--remove-pid", self.process.pid)
+
+    def stop(self):
+        xheap("stop", self.name)
+
+    def events(self):
+        return query(self.name)["events"]
+
+    def wait_until_read(self):
+        """Until what was there before the attach is known."""
+        def is_known():
+            xheap("flush", self.name)
+            return info(self.trace)["events"].get("earlier", 0) > self.earlier
+        wait_for("blocks from before", is_known, 60, 0.2)
+        self.earlier = info(self.trace)["events"]["earlier"]
+
+    def wait_until_folded(self, after_us=0):
+        """Until something is folded that was later than that."""
+        def state_when_folded():
+            state = query(self.name)
+            return state.get("folded_bytes", 0) and state["folded_until_us"] > after_us and state
+        return wait_for("folding", state_when_folded, 60, 0.1)
+
+    def now_us(self):
+        return told("heap", "-session", self.name, "-totals")["range"]["to_us"]
 
     def end(self):
-        for target in self.state()["targets"]:
+        for target in query(self.name)["targets"]:
             os.kill(target["pid"], signal.SIGTERM)
         self.process.wait()
 
 
-def check_session():
-    session = Session("keeping")
-    state = session.wait_until_folded()
-    expect(state["file_mode"] == "keep-live" and state["dropped_events"] == 0, f"keeping: {state}")
-    looked = heap_of_session("keeping")
-    expect(looked["folded"]["events"] > 0 and not looked["unknown_frees"], f"a look: {looked.get('folded')}, {looked['unknown_frees']} unknown frees")
-    xheap("flush", "keeping")
-    flushed = totals("keeping.xht")
-    check_leaks("keeping.xht")
-    session.wait_until_folded(state["folded_until_us"] + 1)
-    session.end()
-    xheap("stop", "keeping")
+def session():
+    with Session("keeping").launch() as keeping:
+        state = keeping.wait_until_folded()
+        expect(state["file_mode"] == "keep-live" and state["dropped_events"] == 0, f"keeping: {state}")
+        looked = told("heap", "-session", "keeping", "-totals")
+        expect(looked["folded"]["events"] > 0 and not looked["unknown_frees"], f"a look: {looked.get('folded')}, {looked['unknown_frees']} unknown frees")
+        xheap("flush", "keeping")
+        flushed = totals("keeping.xht")
+        check_all_leaks("keeping.xht")
+        keeping.wait_until_folded(state["folded_until_us"] + 1)
+        keeping.end()
+        keeping.stop()
     after = totals("keeping.xht")
     expect(after["total_count"] > flushed["total_count"] and after["outstanding_count"] >= flushed["outstanding_count"] - 64 * THREADS, "the flushed file has more than the last")
-    found = check_leaks("keeping.xht")
+    found = check_all_leaks("keeping.xht")
     expect(sum(map(len, found.values())) > 50, "few blocks were leaked")
     expect(not os.path.exists("keeping.xht.pieces"), "pieces are left of a session that ended")
 
 
-def heap_of_session(name):
-    run = subprocess.run([XHEAP, "heap", "-session", name, "-totals", "-format", "json"], stdout=subprocess.PIPE, text=True, timeout=100, check=True)
-    return json.loads(run.stdout)
+def earlier_leaks(trace):
+    """By process, so many leaked blocks were found that were there before; their sizes are usable ones."""
+    rows = [row for row in dump(trace, "-allocations", "-size", LEAK_FIRST, "max") if not row["birth_ns"] and is_there(row)]
+    return collections.Counter(row["process"] for row in rows)
 
 
-def check_killed(is_restarted):
+def leaked_counts(found):
+    """All that was leaked up to the first one of each thread, and from there on."""
+    return sum(blocks[0][0] for blocks in found.values()), sum(map(len, found.values()))
+
+
+def check_sound(trace):
+    answer = heap(trace, "-totals")
+    expect("dropped" not in answer and not answer["order_conflicts"] and not answer["unknown_frees"] and not answer["lost_events"],
+           f"{trace}: {answer.get('dropped')}, {answer['order_conflicts']} conflicts, {answer['unknown_frees']} unknown frees")
+    return answer
+
+
+def attached(*options):
+    """Attached to, let go of, attached to again, with what was there before either time; then, of a sample, without."""
+    has_earlier = not options
+    with Session("attached", *options, pause_us=500) as session:
+        session.attach()
+        if has_earlier:
+            session.wait_until_read()
+        session.wait_until_folded()
+        session.detach()
+        # What was live when it was let go of is listed until that is folded.
+        xheap("flush", "attached")
+        before, count = leaked_counts(check_leaks("attached.xht"))
+        told_earlier = check_sound("attached.xht")["earlier"]["count"]
+        expect(sum(earlier_leaks("attached.xht").values()) == (before if has_earlier else 0), f"{earlier_leaks('attached.xht')} of {before} earlier leaked blocks")
+        let_go_us = session.now_us()
+        session.attach()
+        if has_earlier:
+            session.wait_until_read()
+        session.wait_until_folded(max(let_go_us, session.now_us()))
+        answer = told("heap", "-session", "attached", "-totals")
+        expect(not answer["unknown_frees"] and not answer["order_conflicts"], f"a look: {answer['unknown_frees']} unknown frees")
+        session.end()
+        session.stop()
+    answer = check_sound("attached.xht")
+    found = check_leaks("attached.xht")
+    again, more = leaked_counts(found)
+    expect(again > before + count and more > 10, f"{before} before, {count} while attached, then {again} before, {more} while attached")
+    earlier = earlier_leaks("attached.xht")
+    expect(earlier["1"] == (again if has_earlier else 0), f"{earlier} of {again} earlier leaked blocks")
+    # Beside these there are what was in the places, and what was given back when it was being looked for.
+    rest = answer["earlier"]["count"] - told_earlier - earlier["1"]
+    expect(0 <= rest <= 65 * THREADS if has_earlier else not answer["earlier"]["count"], f"{answer['earlier']}, {told_earlier} of the first time, {earlier}")
+    frames = heap("attached.xht", *(word for name in FORGETS for word in ("-requireFrames", f"leaking!{name}")))["totals"]
+    expect(frames["outstanding_count"] == count + more, f"{frames['outstanding_count']} blocks of {count} + {more} are outstanding")
+    expect(answer["folded"]["until_us"] > let_go_us, f"{answer['folded']} is no test")
+
+
+def attached_sample():
+    attached("--sample", "2K")
+
+
+def attached_record():
+    """By record -p, which ends itself."""
+    process = subprocess.Popen([LEAKING, str(1 << 40), str(THREADS), "20"], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(0.2)
+        said = xheap("record", "-o", "given.xht", *KEEPING, "-p", process.pid, "--duration", "4s")
+    finally:
+        process.kill()
+        process.wait()
+    answer = check_sound("given.xht")
+    before, count = leaked_counts(check_leaks("given.xht"))
+    expect("blocks from before" in said and count > 10 and answer["folded"]["events"] > 10000, f"given.xht: {count} blocks, {answer['folded']}: {said}")
+    expect(earlier_leaks("given.xht") == {"0": before}, f"{earlier_leaks('given.xht')} of {before} earlier leaked blocks")
+
+
+def check_killed(name, is_restarted):
     """The logger is killed at any moment, and recovered; is_restarted: its directory in memory is gone, too."""
-    name = "restarted" if is_restarted else "killed"
-    session = Session(name)
-    session.wait_until_folded()
-    time.sleep(0.05 * (os.getpid() % 7))
-    logger = session.state()["logger_pid"]
-    pids = [target["pid"] for target in session.state()["targets"]]
-    os.kill(logger, signal.SIGKILL)
-    for pid in pids:
-        os.kill(pid, signal.SIGTERM)
-    session.process.wait()
-    said = xheap("start", "another", "-o", session.trace, "--keep", "live", status=2)[1]
+    with Session(name).launch() as session:
+        session.wait_until_folded()
+        time.sleep(0.05 * (os.getpid() % 7))
+        state = query(name)
+        os.kill(state["logger_pid"], signal.SIGKILL)
+        for target in state["targets"]:
+            os.kill(target["pid"], signal.SIGTERM)
+        session.process.wait()
+    said = xheap("start", "another", "-o", session.trace, "--keep", "live", status=2)
     expect("xheap recover" in said, f"a session over the remains of another: {said}")
     if is_restarted:
         directories = pathlib.Path("restarted.copy.xht.pieces")
@@ -311,48 +461,53 @@ def check_killed(is_restarted):
     expect(not os.path.exists(f"{session.trace}.pieces"), "pieces are left of what was recovered")
 
 
+def killed():
+    check_killed("killed", False)
+
+
+def restarted():
+    check_killed("restarted", True)
+
+
 def check_whole(trace):
-    answer = heap(trace, "-totals")
-    expect("dropped" not in answer and not answer["order_conflicts"] and not answer["unknown_frees"] and answer["folded"]["events"] > 0,
-           f"{trace}: {answer.get('dropped')}, {answer['order_conflicts']} conflicts, {answer['unknown_frees']} unknown frees")
-    expect(sum(map(len, check_leaks(trace).values())) > 10, f"{trace}: few blocks")
+    expect(check_sound(trace)["folded"]["events"] > 0, f"{trace}: nothing is folded")
+    expect(sum(map(len, check_all_leaks(trace).values())) > 10, f"{trace}: few blocks")
 
 
-def check_merged():
+def merged():
     record("one.xht", 100000, 2, 100)
     record("two.xht", 100000, 2, 100)
     xheap("merge", "one.xht", "two.xht", "-o", "both.xht")
     one, two, both = totals("one.xht"), totals("two.xht"), totals("both.xht")
-    for key in ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes", "realloc_count", "temporary_count"):
+    for key in COUNTS:
         expect(one[key] + two[key] == both[key], f"{key} of merged traces: {one[key]} + {two[key]} is not {both[key]}")
 
 
-def check_full_disk():
+def full_disk():
     """Nothing is folded without room, nor written out: the program goes on, what is there is said, and made where there is room."""
     disk = pathlib.Path("disk")
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M", "none", disk], stderr=subprocess.DEVNULL).returncode:
-        print("no small disk can be mounted here")
-        return
+        return "no small disk can be mounted here"
     try:
-        run = subprocess.run([XHEAP, "record", "-o", "disk/full.xht", "--keep", "live", "--max-file", "16M", "--flush-timer", "100ms", str(LEAKING), "1000000",
-                              str(THREADS), "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
-        expect(run.returncode == 0 and leaked(run.stdout) > 1000, f"the program on a full disk: {run.returncode} {run.stdout}")
-        expect("No space left" in run.stderr and "xheap recover -o FILE" in run.stderr, f"a full disk is said so: {run.stderr}")
+        done = subprocess.run([XHEAP, "record", "-o", "disk/full.xht", "--keep", "live", "--max-file", "16M", "--flush-timer", "100ms", LEAKING, "1000000",
+                               str(THREADS), "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+        expect(done.returncode == 0 and leaked(done.stdout) > 1000, f"the program on a full disk: {done.returncode} {done.stdout}")
+        expect("No space left" in done.stderr and "xheap recover -o FILE" in done.stderr, f"a full disk is said so: {done.stderr}")
         xheap("recover", "-o", "made.xht", "disk/full.xht.pieces")
     finally:
         subprocess.run(["umount", disk], check=True)
     answer = heap("made.xht", "-totals")
     expect(answer["lost_events"] > 0 and answer["totals"]["total_count"] > 100000 and not answer["order_conflicts"], f"made.xht: {answer['totals']}")
-    found = check_leaks("made.xht")
-    expect(sum(map(len, found.values())) > 500, "few blocks are in what was made of a full disk")
+    expect(sum(map(len, check_all_leaks("made.xht").values())) > 500, "few blocks are in what was made of a full disk")
+    return None
 
 
 # ---- a day of redis, as fast as it goes ----
 
-REDIS_SECONDS = 1200 if IS_SOAK else 8
+REDIS_SECONDS = 1200 if SOAK else 8
 REDIS_WINDOW = 4 * MIB
-REDIS_LEAKED_ROUNDS, REDIS_PAUSE_US = (3000000, 20000) if IS_SOAK else (60000, 10000)
+REDIS_LEAKED_ROUNDS, REDIS_PAUSE_US = (3000000, 20000) if SOAK else (60000, 10000)
 
 
 def directory_bytes(path):
@@ -366,55 +521,38 @@ def directory_bytes(path):
     return total
 
 
-def redis(socket, *words):
-    return subprocess.run(["redis-cli", "-s", socket, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
-
-
-def check_redis():
+def redis():
     """redis under load, and beside it a program that leaks all the time: files stay as large as they are, and every leaked block is there."""
     if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
-        print("redis is not installed")
-        return
+        return "redis is not installed"
     socket, name = os.path.abspath("redis.socket"), "redis"
     xheap("start", name, "-o", "redis.xht", "--keep", "live", "--max-file", REDIS_WINDOW)
     server = subprocess.Popen([XHEAP, "launch", name, "--", "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--daemonize", "no",
                                "--logfile", os.path.abspath("redis.log"), "--maxmemory", "20mb", "--maxmemory-policy", "allkeys-lru"])
     leaking = subprocess.Popen([XHEAP, "launch", name, "--", str(LEAKING), str(REDIS_LEAKED_ROUNDS), str(THREADS), str(REDIS_PAUSE_US), "3"],
                                stdout=subprocess.PIPE, text=True)
-    for _ in range(200):
-        if os.path.exists(socket):
-            break
-        time.sleep(0.1)
+    wait_for("socket of redis", lambda: os.path.exists(socket))
     end, sizes = time.monotonic() + REDIS_SECONDS, []
     while time.monotonic() < end:
         subprocess.run(["redis-benchmark", "-s", socket, "-q", "-n", "20000", "-c", "10", "-r", "100000", "-d", "200", "-t", "set,get,lpush,lpop,sadd,hset"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         sizes.append(directory_bytes("redis.xht.pieces"))
     count = leaked(leaking.communicate(timeout=600)[0])
-    state = read("query", name, "--format", "json")
-    redis(socket, "shutdown", "nosave")
+    state = query(name)
+    subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100)
     server.wait(timeout=100)
     xheap("stop", name)
     answer = heap("redis.xht", "-totals")
-    print(f"{answer['totals']['total_count']} blocks, {answer['totals']['outstanding_count']} outstanding, {answer['folded']['events']} events folded; "
-          f"pieces at most {max(sizes)} bytes, {state['folded_bytes']} folded, the file {os.path.getsize('redis.xht')}")
+    said = (f"{answer['totals']['total_count']} blocks, {answer['totals']['outstanding_count']} outstanding, {answer['folded']['events']} events folded; "
+            f"pieces at most {max(sizes)} bytes, {state['folded_bytes']} folded, the file {os.path.getsize('redis.xht')}")
     expect("dropped" not in answer and not answer["lost_events"] and not answer["order_conflicts"], f"redis.xht: {answer.get('dropped')}")
     expect(answer["unknown_frees"] == 0, f"redis.xht: {answer['unknown_frees']} unknown frees")
     # Twice the window, what is folded, once more while it is made anew, and what was in buffers.
     expect(max(sizes) < 3 * REDIS_WINDOW + 4 * state["folded_bytes"], f"the pieces had {max(sizes)} bytes")
     expect(os.path.getsize("redis.xht") < 3 * REDIS_WINDOW + 2 * state["folded_bytes"], "the file is large")
-    check_leaks("redis.xht", count)
+    check_all_leaks("redis.xht", count)
+    return said
 
 
-def main():
-    parts = {"folding": check_folding, "crowded": check_crowded, "recording": check_recording, "session": check_session, "killed": lambda: check_killed(False),
-             "restarted": lambda: check_killed(True), "merged": check_merged, "full_disk": check_full_disk, "redis": check_redis}
-    for name in sys.argv[1:] or parts:
-        start = time.monotonic()
-        parts[name]()
-        print(f"{name}: {time.monotonic() - start:.1f} s")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(run_tests(folding, folding_samples, folding_attached, crowded, recording, session, attached, attached_sample, attached_record, killed, restarted,
+                   merged, full_disk, redis))

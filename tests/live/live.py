@@ -36,14 +36,14 @@ def wait_for(what, find, seconds=20, pause=0.02):
 
 def xheap(*words, status=0, **more):
     """What it prints, on both."""
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200, **more)
     expect(status is None or run.returncode == status, f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
     return run.stdout + run.stderr
 
 
 def told(*words):
     """Its answer in JSON."""
-    run = subprocess.run([XHEAP, *map(str, words), "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    run = subprocess.run([XHEAP, *map(str, words), "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
     expect(run.returncode == 0, f"{words}: status {run.returncode}: {run.stderr}")
     return json.loads(run.stdout)
 
@@ -52,9 +52,15 @@ def info(trace):
     return told("info", trace)
 
 
-def dump(trace, what="-events"):
-    run = subprocess.run([XHEAP, "dump", trace, what, "-format", "csv"], stdout=subprocess.PIPE, text=True, check=True)
+def dump(trace, what="-events", *words):
+    run = subprocess.run([XHEAP, "dump", *map(str, (trace, what, *words)), "-format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0, f"dump {trace}: status {run.returncode}: {run.stderr}")
     return list(csv.DictReader(run.stdout.splitlines()))
+
+
+def stop_session(name):
+    """Should it be there: what a test that failed has left, too."""
+    subprocess.run([XHEAP, "stop", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=200)
 
 
 def check_counting(trace):

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
-import csv
-import io
-import json
 import os
 import re
 import signal
@@ -11,27 +8,10 @@ import subprocess
 import sys
 import time
 
-XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
-PROGRAM = os.path.join(BUILD, "tests/live/attached")
-failed = 0
+from live import PROGRAMS, dump, expect, info, run_tests, stop_session, told, xheap
 
-
-def xheap(*words, status=0):
-    run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-    if run.returncode != status:
-        complain(f"{words}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}")
-    return run.stdout + run.stderr
-
-
-def complain(text):
-    global failed
-    print(text)
-    failed += 1
-
-
-def expect(condition, text):
-    if not condition:
-        complain(text)
+PROGRAM = os.path.join(PROGRAMS, "attached")
+NAME = f"test{os.getpid()}"
 
 
 def target(*words):
@@ -46,12 +26,12 @@ def end(process):
 
 
 def query(name):
-    return json.loads(xheap("query", name, "--format", "json"))
+    return told("query", name)
 
 
 def check_threads(name, trace):
     """What is told of threads adds up to what is told of their process."""
-    state = json.loads(xheap("query", name, "-threads", "--format", "json"))
+    state = told("query", name, "-threads")
     for row in state["targets"]:
         threads, earlier = row["thread_rows"], earlier_blocks(name, trace, row["pid"])
         expect(len(threads) == row["threads"] > 0 and all(thread["name"] for thread in threads), f"threads: {row}")
@@ -65,21 +45,16 @@ def check_threads(name, trace):
 
 def earlier_blocks(name, trace, pid):
     xheap("flush", name)
-    rows = csv.DictReader(io.StringIO(xheap("dump", trace, "--events", "-format", "csv")))
-    return sum(row["action"] == "Earlier" and row["pid"] == str(pid) for row in rows)
+    return sum(row["action"] == "Earlier" and row["pid"] == str(pid) for row in dump(trace))
 
 
 def pids(name):
     return {row["pid"] for row in query(name)["targets"]}
 
 
-def info(trace):
-    return json.loads(xheap("info", trace, "-format", "json"))
-
-
-def main():
+def check_sessions():
     one, two, three = target("count"), target("count", 2), target("idle")
-    name = f"test{os.getpid()}"
+    name = NAME
     # A session without a process waits for some.
     xheap("start", name, "-o", "s.xht", "-p", "0")
     expect(query(name)["targets"] == [], "it has targets from the start")
@@ -137,7 +112,7 @@ def main():
     xheap("flush", name)
     flushed = info("s.xht")
     expect(sum(flushed["events"].values()) > 100 and not flushed["complete"], "nothing can be read of a session that runs")
-    totals = json.loads(xheap("heap", "-session", name, "-totals", "-format", "json"))["totals"]
+    totals = told("heap", "-session", name, "-totals")["totals"]
     expect(totals["total_count"] > 50, f"a running session is not answered about: {totals}")
     expect("live" in xheap("top", name, "-s", "st") and name in xheap("report", "-session", name), "no view of a running session")
     # The target's end is no end of the session.
@@ -173,17 +148,15 @@ def main():
         said = xheap(*words, status=2)
         expect(said.startswith("xheap: "), f"{words}: {said}")
     expect(re.search("no sessions", xheap("sessions")) or name not in xheap("sessions"), "a session is left")
-    return failed > 0
 
 
-def stop_what_is_left():
-    """What main raised must not leave a logger behind: a session without targets waits for ever."""
-    for name in re.findall(rf"^(test{os.getpid()}\w*):", xheap("sessions"), re.MULTILINE):
-        xheap("stop", name)
+def sessions():
+    try:
+        check_sessions()
+    finally:
+        # A session without targets waits for ever.
+        stop_session(NAME)
+        stop_session(f"{NAME}b")
 
 
-try:
-    status = main()
-finally:
-    stop_what_is_left()
-sys.exit(status)
+sys.exit(run_tests(sessions))
