@@ -257,7 +257,8 @@ static uint32_t site_add(struct matching *matching, struct heap_site site)
 		matching->last_user[table->site_count] = HEAP_NONE;
 		table->sites[table->site_count++] = site;
 	}
-	return *id;
+	*note = (struct site_note){site.entry, *id};
+	return note->site;
 }
 
 static uint32_t site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
