@@ -97,10 +97,12 @@ static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32
 }
 
 /* A column whose numbers are all the same, as most are in some columns, is only its head. */
-static bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
+static inline __attribute__((always_inline)) bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
 {
 	static const uint8_t head[HEAD_BYTES];
 	uint64_t different = 0;
+	if (count && numbers[0] != numbers[count - 1])
+		return false;
 	for (uint32_t i = 0; i < count; i++)
 		different |= numbers[i] ^ numbers[0];
 	if (different)
@@ -231,7 +233,7 @@ static uint64_t state_code(unsigned flags, unsigned end)
 /* A beginning is told by what is between it and the one before. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
 {
-	uint64_t columns[ROW_COLUMNS][PACK_ROWS] = {{0}}, before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
+	uint64_t columns[ROW_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
 	bytes_number(bytes, before_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation *row = &allocations[i];
@@ -317,7 +319,7 @@ enum { ADDRESS, SLACK, PREVIOUS, END_THREAD, DETAIL_COLUMNS };
 
 void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
 {
-	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS] = {{0}};
+	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
 		columns[ADDRESS][i] = address_turn(details[i].address);
 		columns[SLACK][i] = details[i].slack_bytes;
@@ -358,7 +360,7 @@ enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS
 
 void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count)
 {
-	uint64_t columns[ENDS_COLUMNS][PACK_ROWS] = {{0}};
+	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
 		columns[ENDS_ROW][i] = ends[i].row;
 		columns[ENDS_LIFETIME][i] = (uint64_t)ends[i].end_ns - (uint64_t)allocations[i].birth_ns;

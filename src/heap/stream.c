@@ -38,8 +38,6 @@ struct lane {
 /* A decoded block takes some megabytes. */
 enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
 
-_Static_assert(HEAP_POINT_BEGIN == HEAP_POINT_END + 1, "block_places() counts on it");
-
 /* What a lane needs while one of its blocks is open. */
 struct reader {
 	struct trace_cursor *cursor;
@@ -324,12 +322,13 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 /* As a rule an event has one point; which of the two cannot be guessed. */
 static uint32_t block_places(const struct trace_block *block, struct heap_place *to)
 {
+	static const uint8_t kinds[EVENT_KIND_COUNT] = {[EVENT_ALLOC] = HEAP_POINT_BEGIN, [EVENT_FREE] = HEAP_POINT_END};
 	uint32_t count = 0;
 	for (uint32_t row = 0; row < block->count; row++) {
-		bool is_free = block->kind[row] == EVENT_FREE, is_alloc = block->kind[row] == EVENT_ALLOC;
+		uint32_t kind = kinds[block->kind[row]];
 		uint64_t address = block->address[row];
-		if ((is_free | is_alloc) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
-			to[count++] = (struct heap_place){block->time_ns[row], address, row, HEAP_POINT_END + (uint32_t)is_alloc};
+		if ((kind != HEAP_POINT_NONE) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
+			to[count++] = (struct heap_place){block->time_ns[row], address, row, kind};
 		else
 			count += point_places(block, row, &to[count]);
 	}

@@ -276,11 +276,34 @@ static int64_t plain_ns(const struct format_segment *segment, uint64_t ticks)
 	return (int64_t)((unsigned __int128)ticks * segment->mult >> segment->shift);
 }
 
-/* Whether the block's ticks since the start are no more than what plain_ns() can take. */
-static bool is_plain(const struct format_segment *segment, const struct load_block *block)
+/* Whether all points of the block lie where its head says, and no more after the start than plain_ns() can take. */
+static bool is_plain(const struct format_segment *segment, const struct load_block *block, const struct columns *columns)
 {
-	uint64_t last = block->head.last_ticks;
-	return block->head.first_ticks >= segment->start_ticks && last < INT64_MAX && load_ns(segment, last) < INT64_MAX / 2;
+	uint64_t least = UINT64_MAX, most = 0, longest = 0, first_ticks = block->head.first_ticks, last_ticks = block->head.last_ticks;
+	bool is_backward = false;
+	for (uint32_t i = 0; i < columns->count; i++) {
+		uint64_t last = columns->time[i], duration = columns->duration[i];
+		uint64_t first = columns->kind[i] == EVENT_REALLOC ? last - duration : last;
+		is_backward |= first > last;
+		least = first < least ? first : least;
+		most = last > most ? last : most;
+		longest = duration > longest ? duration : longest;
+	}
+	return !is_backward && least >= first_ticks && most <= last_ticks && first_ticks >= segment->start_ticks && last_ticks < INT64_MAX &&
+	       load_ns(segment, last_ticks) < INT64_MAX / 2 && longest <= last_ticks - segment->start_ticks;
+}
+
+static void convert_plain(const struct format_segment *segment, const struct columns *columns)
+{
+	int64_t *time_to = (int64_t *)columns->time, *duration_to = (int64_t *)columns->duration;
+	for (uint32_t i = 0; i < columns->count; i++) {
+		uint64_t since = columns->time[i] - segment->start_ticks, duration = columns->duration[i];
+		bool has_two = columns->kind[i] == EVENT_REALLOC;
+		int64_t time_ns = plain_ns(segment, since), other_ns = plain_ns(segment, has_two ? since - duration : duration);
+		time_to[i] = time_ns;
+		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
+		duration_to[i] = has_two ? time_ns - other_ns : other_ns;
+	}
 }
 
 /* Ticks become nanoseconds where they are; false when a point lies outside of what the block's head says. */
@@ -288,24 +311,19 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 {
 	int64_t *time_to = (int64_t *)columns->time, *duration_to = (int64_t *)columns->duration;
 	const struct format_segment *segment = &cursor->trace->load.segments[block->segment].head;
-	bool is_inside = true, can_be_plain = is_plain(segment, block);
-	uint64_t longest = can_be_plain ? block->head.last_ticks - segment->start_ticks : 0;
+	bool is_inside = true;
+	if (is_plain(segment, block, columns)) {
+		convert_plain(segment, columns);
+		return true;
+	}
 	for (uint32_t i = 0; i < columns->count; i++) {
 		uint64_t last = columns->time[i], duration = columns->duration[i];
 		bool has_two = columns->kind[i] == EVENT_REALLOC;
 		uint64_t first = has_two && duration <= last ? last - duration : last;
-		bool is_here = first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
-		is_inside &= is_here;
-		if (can_be_plain && is_here && !has_two && duration <= longest) {
-			time_to[i] = plain_ns(segment, last - segment->start_ticks);
-			duration_to[i] = plain_ns(segment, duration);
-			continue;
-		}
-		int64_t time_ns = load_ns(segment, last);
-		time_to[i] = time_ns;
-		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
-		duration_to[i] = has_two ? (int64_t)((uint64_t)time_ns - (uint64_t)load_ns(segment, first))
-						 : load_ns(segment, segment->start_ticks + duration);
+		is_inside &= first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
+		time_to[i] = load_ns(segment, last);
+		duration_to[i] = has_two ? (int64_t)((uint64_t)time_to[i] - (uint64_t)load_ns(segment, first))
+					 : load_ns(segment, segment->start_ticks + duration);
 	}
 	return is_inside;
 }
