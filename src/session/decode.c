@@ -204,11 +204,122 @@ static void settle_resize(const struct writer_events *events, uint32_t i)
 	}
 }
 
+/* An event as it lies in a buffer. */
+struct record {
+	uint32_t flags, pop, push;
+	uint64_t bytes;              /* that it takes */
+	uint64_t place, measure, ticks;
+	const struct translate_entry *known;
+	const uint8_t *ids;          /* frames that it adds */
+	struct extras extras;
+};
+
+/* How long it is, and what it is about; NULL, or what is wrong with it. */
+static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head, uint64_t room, struct record *record)
+{
+	const uint8_t *at = decode->at;
+	uint32_t entry = head & 0xff;
+	record->flags = head >> 8 & 0xff;
+	record->pop = head >> 16 & 0xff;
+	record->push = head >> 24 & 0xff;
+	record->known = &decode->translate->entry[entry];
+	if (UNLIKELY(!record->known->is_known) && !translate_entry_slowly(decode->translate, entry))
+		return "a function that is not there";
+	if (UNLIKELY((record->flags & (RECORD_REALLOC | RECORD_FREE)) != record->known->mark))
+		return "an event of another kind than its function's";
+	bool is_long = record->pop == LONG_STACK;
+	uint32_t words = 3u + extra_words[record->flags & EXTRA_FLAGS] + is_long;
+	if (UNLIKELY(!decode->is_begun || words * 8 > room))
+		return decode->is_begun ? "an event longer than its buffer" : "an event of no thread";
+	record->ids = at + words * 8;
+	if (UNLIKELY(is_long)) {
+		record->pop = load32(record->ids - 8);
+		record->push = load32(record->ids - 4);
+	}
+	record->bytes = (words + ((uint64_t)record->push + 1) / 2) * 8;
+	return UNLIKELY(record->bytes > room) ? "a stack longer than its buffer" : NULL;
+}
+
+/* Its numbers; NULL, or what is wrong with it. */
+static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, uint64_t head, struct record *record)
+{
+	const uint8_t *at = decode->at;
+	record->place = load64(at + 8);
+	record->measure = load64(at + 16);
+	record->ticks = decode->ticks + (head >> 32);
+	record->extras = (struct extras){0, 0, 0, 0, 0, 0, 0};
+	if (UNLIKELY(record->flags & EXTRA_FLAGS)) {
+		take_extras(at + 24, record->flags, &record->extras);
+		if (UNLIKELY(record->extras.duration >> EXACT_BITS || record->extras.duration > record->ticks - decode->earliest))
+			return "a duration longer than the process's life";
+	}
+	return UNLIKELY(record->ticks > decode->latest) ? "a time outside of the process's life" : NULL;
+}
+
+/* The event as row i. */
+static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct record *record, const struct writer_events *out, uint32_t i)
+{
+	uint32_t flags = record->flags, node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
+	uint32_t duration = (uint32_t)(record->place >> ADDRESS_BITS), slack = record->measure >> 32 & 0xffff, heap = (uint32_t)(record->measure >> 48);
+	uint64_t size = record->measure & 0xffffffff;
+	const struct extras *extras = &record->extras;
+	uint8_t event_flags = event_flags_of(flags);
+	event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
+	decode->truncated_count += node >> 31;
+	out->usable[i] = slack == NO_SLACK ? 0 : size + slack;
+	out->size[i] = size;
+	out->duration[i] = duration == NO_DURATION ? 0 : region_duration_decode((uint16_t)duration);
+	event_flags |= duration == NO_DURATION ? EVENT_NO_DURATION : 0;
+	out->address[i] = record->place & ((1ull << ADDRESS_BITS) - 1);
+	out->kind[i] = record->known->kind;
+	out->entry[i] = record->known->id;
+	out->stack[i] = node & ~TRUNCATED_NODE;
+	out->time[i] = record->ticks;
+	out->previous[i] = extras->previous;
+	out->argument[i] = extras->argument;
+	out->argument2[i] = extras->argument2;
+	out->result[i] = extras->result;
+	/* A call that failed has no block, and so no heap, unless it had one before. */
+	out->heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras->previous) ? TRACE_NONE
+									       : translate_heap_id(decode->translate, heap, decode->process);
+	if (UNLIKELY(flags & RECORD_BIG)) {
+		out->size[i] = extras->size;
+		out->usable[i] = extras->usable;
+	}
+	if (UNLIKELY(flags & RECORD_REALLOC)) {
+		out->duration[i] = extras->duration;
+		event_flags &= (uint8_t)~EVENT_NO_DURATION;
+	}
+	if (UNLIKELY(out->address[i] == 0 && !(flags & RECORD_REALLOC)))
+		event_flags |= EVENT_FAILED; /* a success that gave no block, as malloc(0) may */
+	out->flags[i] = event_flags;
+	if (UNLIKELY(flags & RECORD_REALLOC))
+		settle_resize(out, i);
+}
+
+/* The event at decode->at as row i, its frames on the stack; false when it is damaged. */
+static inline __attribute__((always_inline)) bool take_event(struct decode *decode, uint64_t head, const struct writer_events *out, uint32_t i)
+{
+	struct record record;
+	const char *what = record_measure(decode, head, (uint64_t)(decode->end - decode->at), &record);
+	if (LIKELY(!what))
+		what = record_read(decode, head, &record);
+	if (UNLIKELY(!what && record.flags & RECORD_NO_STACK && (record.pop | record.push)))
+		what = "an event without a stack that changes it";
+	if (UNLIKELY(what))
+		return damaged(decode, what);
+	if (LIKELY(!(record.flags & RECORD_NO_STACK)) && UNLIKELY(!push_frames(decode, record.ids, record.pop, record.push)))
+		return false;
+	record_put(decode, &record, out, i);
+	decode->ticks = record.ticks;
+	decode->at += record.bytes;
+	return true;
+}
+
 enum decode_result decode_run(struct decode *decode, struct writer_events *events, uint32_t limit)
 {
 	/* Its address goes nowhere else, so that the columns' addresses stay in registers or on the stack. */
 	const struct writer_events out = *events;
-	struct translate *translate = decode->translate;
 	uint32_t i = out.count, stop = limit < UINT32_MAX - i ? i + limit : UINT32_MAX;
 	enum decode_result result = DECODE_END;
 	while (decode->at < decode->end) {
@@ -216,10 +327,8 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 			result = DECODE_LIMIT;
 			break;
 		}
-		const uint8_t *at = decode->at;
-		uint64_t head = load64(at), room = (uint64_t)(decode->end - at);
-		uint32_t entry = head & 0xff, flags = head >> 8 & 0xff, pop = head >> 16 & 0xff, push = head >> 24 & 0xff;
-		if (UNLIKELY(entry >= RECORD_CONTROL)) {
+		uint64_t head = load64(decode->at);
+		if (UNLIKELY((head & 0xff) >= RECORD_CONTROL)) {
 			bool is_begin;
 			if (!take_control(decode, head, &is_begin))
 				break;
@@ -228,91 +337,8 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 			result = DECODE_BEGIN;
 			break;
 		}
-		const struct translate_entry *known = &translate->entry[entry];
-		if (UNLIKELY(!known->is_known) && !translate_entry_slowly(translate, entry)) {
-			damaged(decode, "a function that is not there");
+		if (UNLIKELY(!take_event(decode, head, &out, i)))
 			break;
-		}
-		if (UNLIKELY((flags & (RECORD_REALLOC | RECORD_FREE)) != known->mark)) {
-			damaged(decode, "an event of another kind than its function's");
-			break;
-		}
-		bool is_long = pop == LONG_STACK;
-		uint32_t words = 3u + extra_words[flags & EXTRA_FLAGS] + is_long;
-		if (UNLIKELY(!decode->is_begun || words * 8 > room)) {
-			damaged(decode, decode->is_begun ? "an event longer than its buffer" : "an event of no thread");
-			break;
-		}
-		const uint8_t *ids = at + words * 8;
-		if (UNLIKELY(is_long)) {
-			pop = load32(ids - 8);
-			push = load32(ids - 4);
-		}
-		uint64_t bytes = (words + ((uint64_t)push + 1) / 2) * 8;
-		if (UNLIKELY(bytes > room)) {
-			damaged(decode, "a stack longer than its buffer");
-			break;
-		}
-		uint64_t place = load64(at + 8), measure = load64(at + 16), ticks = decode->ticks + (head >> 32);
-		struct extras extras = {0, 0, 0, 0, 0, 0, 0};
-		if (UNLIKELY(flags & EXTRA_FLAGS)) {
-			take_extras(at + 24, flags, &extras);
-			if (UNLIKELY(extras.duration >> EXACT_BITS || extras.duration > ticks - decode->earliest)) {
-				damaged(decode, "a duration longer than the process's life");
-				break;
-			}
-		}
-		if (UNLIKELY(ticks > decode->latest)) {
-			damaged(decode, "a time outside of the process's life");
-			break;
-		}
-		if (LIKELY(!(flags & RECORD_NO_STACK))) {
-			if (UNLIKELY(!push_frames(decode, ids, pop, push)))
-				break;
-		} else if (UNLIKELY(pop | push)) {
-			damaged(decode, "an event without a stack that changes it");
-			break;
-		}
-		uint32_t node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
-		uint32_t duration = (uint32_t)(place >> ADDRESS_BITS), slack = measure >> 32 & 0xffff;
-		uint64_t size = measure & 0xffffffff;
-		uint8_t event_flags = event_flags_of(flags);
-		event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
-		decode->truncated_count += node >> 31;
-		out.usable[i] = slack == NO_SLACK ? 0 : size + slack;
-		out.size[i] = size;
-		out.duration[i] = duration == NO_DURATION ? 0 : region_duration_decode((uint16_t)duration);
-		event_flags |= duration == NO_DURATION ? EVENT_NO_DURATION : 0;
-		out.address[i] = place & ((1ull << ADDRESS_BITS) - 1);
-		out.kind[i] = known->kind;
-		out.entry[i] = known->id;
-		out.stack[i] = node & ~TRUNCATED_NODE;
-		out.time[i] = ticks;
-		out.previous[i] = extras.previous;
-		out.argument[i] = extras.argument;
-		out.argument2[i] = extras.argument2;
-		out.result[i] = extras.result;
-		uint32_t heap = (uint32_t)(measure >> 48);
-		/* A call that failed has no block, and so no heap, unless it had one before. */
-		out.heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras.previous) ? TRACE_NONE
-										      : translate_heap_id(translate, heap, decode->process);
-		if (UNLIKELY(flags & (RECORD_BIG | RECORD_REALLOC))) {
-			if (flags & RECORD_BIG) {
-				out.size[i] = extras.size;
-				out.usable[i] = extras.usable;
-			}
-			if (flags & RECORD_REALLOC) {
-				out.duration[i] = extras.duration;
-				event_flags &= (uint8_t)~EVENT_NO_DURATION;
-			}
-		}
-		if (UNLIKELY(out.address[i] == 0 && !(flags & RECORD_REALLOC)))
-			event_flags |= EVENT_FAILED; /* a success that gave no block, as malloc(0) may */
-		out.flags[i] = event_flags;
-		if (UNLIKELY(flags & RECORD_REALLOC))
-			settle_resize(&out, i);
-		decode->ticks = ticks;
-		decode->at = at + bytes;
 		i++;
 	}
 	decode->event_count += i - events->count;
