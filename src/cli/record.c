@@ -547,86 +547,148 @@ static void give_up(struct record *record)
 	record_remove_trace(record);
 }
 
-static int run(struct record *record)
+/* What ties the command, its logger and us together while it is started; -1: closed. */
+struct launch {
+	int sockets[2];              /* ours and the logger's; of a session that runs: none */
+	int ids[2];                  /* tells the command its logger's pid */
+	int failure[2];              /* of the command: that it is there, then why it could not be executed */
+	int go[2];                   /* tells the command to be executed */
+};
+
+static void shut(int *fd)
 {
-	int sockets[2] = {-1, -1}, go[2], failure[2];
-	if ((!record->is_in_session && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
-		fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
-		return EXIT_USAGE;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int launch_open(struct launch *launch, const struct record *record)
+{
+	*launch = (struct launch){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	if (pipe2(launch->ids, O_CLOEXEC) == 0 && pipe2(launch->failure, O_CLOEXEC) == 0 && pipe2(launch->go, O_CLOEXEC) == 0 &&
+	    (record->is_in_session || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch->sockets) == 0))
+		return 0;
+	fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
+	return EXIT_USAGE;
+}
+
+/* In the child that becomes the command. */
+static _Noreturn void command_run(struct record *record, struct launch *launch)
+{
+	int ready = 0;
+	/* So that we do not wait for ourselves where nobody comes. */
+	shut(&launch->ids[1]);
+	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
+		_exit(EXIT_USAGE);
+	shut(&launch->go[1]);
+	/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
+	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
+	if (write(launch->failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
+		_exit(EXIT_USAGE);
+	become_command(record, launch->go[0], launch->failure[1]);
+}
+
+static int logger_fork(struct record *record, struct launch *launch)
+{
+	int error = record_set_path(record, record->command[0], record->command_pid);
+	if (error)
+		return error;
+	record->logger_pid = fork();
+	if (record->logger_pid == 0) {
+		shut(&launch->go[1]);
+		_exit(logger_run(&record->session, launch->sockets[1]));
 	}
-	job_take_signals();
-	/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a pipe. */
-	int ids[2];
-	if (pipe2(ids, O_CLOEXEC) != 0)
-		return EXIT_USAGE;
+	return record->logger_pid < 0 ? EXIT_USAGE : 0;
+}
+
+/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a pipe. */
+static int launch_fork(struct launch *launch, struct record *record)
+{
 	record->command_pid = fork();
-	if (record->command_pid == 0) {
-		if (read(ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
-			_exit(EXIT_USAGE);
-		close(go[1]);
-		/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
-		prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
-		int ready = 0;
-		if (write(failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
-			_exit(EXIT_USAGE);
-		become_command(record, go[0], failure[1]);
-	}
+	if (record->command_pid == 0)
+		command_run(record, launch);
 	int error = record->command_pid < 0 ? EXIT_USAGE : 0;
 	if (!error && !record->is_in_session)
-		error = record_set_path(record, record->command[0], record->command_pid);
-	if (!error && !record->is_in_session) {
-		record->logger_pid = fork();
-		if (record->logger_pid == 0) {
-			close(go[1]);
-			_exit(logger_run(&record->session, sockets[1]));
-		}
-		error = record->logger_pid < 0 ? EXIT_USAGE : 0;
-	}
-	close(failure[1]);
-	close(go[0]);
+		error = logger_fork(record, launch);
+	shut(&launch->failure[1]);
+	shut(&launch->go[0]);
 	if (!record->is_in_session) {
-		close(sockets[1]);
-		record->control = sockets[0];
+		shut(&launch->sockets[1]);
+		record->control = launch->sockets[0];
 	}
+	return error;
+}
+
+/* The logger takes the command, which waits, into its session. */
+static int launch_hold(struct launch *launch, struct record *record)
+{
 	int ready;
-	if (!error && write(ids[1], &record->logger_pid, sizeof(record->logger_pid)) > 0 &&
-	    read(failure[0], &ready, sizeof(ready)) == (ssize_t)sizeof(ready)) {
-		tell(record, CONTROL_LAUNCH, 0);
-		error = wait_until_held(record);
-	}
-	if (error) {
-		close(go[1]);
-		if (record->command_pid > 0)
-			waitpid(record->command_pid, NULL, 0);
-		tell(record, CONTROL_EXEC_FAILED, 0);
-		close(record->control);
-		give_up(record);
-		return error;
-	}
-	job_forward_to(record->command_pid);
-	if (write(go[1], "g", 1) != 1)
-		return EXIT_USAGE;
+	if (write(launch->ids[1], &record->logger_pid, sizeof(record->logger_pid)) <= 0 ||
+	    read(launch->failure[0], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
+		return 0;
+	tell(record, CONTROL_LAUNCH, 0);
+	return wait_until_held(record);
+}
+
+static int launch_give_up(struct launch *launch, struct record *record, int error)
+{
+	shut(&launch->ids[1]);
+	shut(&launch->go[1]);
+	if (record->command_pid > 0)
+		waitpid(record->command_pid, NULL, 0);
+	tell(record, CONTROL_EXEC_FAILED, 0);
+	close(record->control);
+	give_up(record);
+	return error;
+}
+
+/* Let the command be executed: 0, or the error number of that. */
+static int launch_go(struct launch *launch)
+{
 	int reason = 0;
 	ssize_t got;
+	if (write(launch->go[1], "g", 1) != 1)
+		return errno;
 	do
-		got = read(failure[0], &reason, sizeof(reason));
+		got = read(launch->failure[0], &reason, sizeof(reason));
 	while (got < 0 && errno == EINTR);
-	if (got == (ssize_t)sizeof(reason)) {
-		tell(record, CONTROL_EXEC_FAILED, 0);
-		if (!record->is_in_session)
-			record_wait_for_summary(record);
-		close(go[1]);
-		waitpid(record->command_pid, NULL, 0);
-		give_up(record);
-		return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
-	}
-	close(go[1]);
-	int status = job_wait(record->command_pid);
+	return got == (ssize_t)sizeof(reason) ? reason : 0;
+}
+
+static int not_executed(struct launch *launch, struct record *record, int reason)
+{
+	tell(record, CONTROL_EXEC_FAILED, 0);
+	if (!record->is_in_session)
+		record_wait_for_summary(record);
+	/* The child has waited until the logger let go of it. */
+	shut(&launch->go[1]);
+	waitpid(record->command_pid, NULL, 0);
+	give_up(record);
+	return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
+}
+
+static int run(struct record *record)
+{
+	struct launch launch;
+	int error = launch_open(&launch, record);
+	if (error)
+		return error;
+	job_take_signals();
+	error = launch_fork(&launch, record);
+	if (!error)
+		error = launch_hold(&launch, record);
+	if (error)
+		return launch_give_up(&launch, record, error);
+	job_forward_to(record->command_pid);
+	int reason = launch_go(&launch);
+	if (reason)
+		return not_executed(&launch, record, reason);
+	shut(&launch.go[1]);
+	int status = job_wait(record->command_pid), logger_status = 0;
 	tell(record, CONTROL_STATUS, status);
 	if (record->is_in_session)
 		return exit_status(status);
 	record_wait_for_summary(record);
-	int logger_status = 0;
 	waitpid(record->logger_pid, &logger_status, 0);
 	record_print_summary(record, logger_status);
 	return exit_status(status);
