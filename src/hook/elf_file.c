@@ -42,14 +42,21 @@ uint64_t elf_code_start(const struct elf *elf, uint64_t address)
 	return load && (load->p_flags & PF_X) ? load->p_vaddr : 0;
 }
 
-static int check_identity(const unsigned char *ident, struct diag *diag)
+int elf_check_machine(const void *data, size_t size, struct diag *diag)
 {
-	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
+	/* The heads of all classes agree as far as the machine. */
+	Elf32_Ehdr head;
+	if (size < EI_NIDENT || memcmp(data, ELFMAG, SELFMAG) != 0)
 		return diag_fail(diag, ENOEXEC, "not an ELF file");
-	if (ident[EI_DATA] != ELFDATA2LSB)
+	if (size < sizeof(head))
+		return diag_fail(diag, ENOEXEC, "a damaged ELF file: its header is cut");
+	memcpy(&head, data, sizeof(head));
+	if (head.e_ident[EI_DATA] != ELFDATA2LSB)
 		return diag_fail(diag, ENOEXEC, "for another machine (big-endian)");
-	if (ident[EI_CLASS] != ELFCLASS64)
-		return diag_fail(diag, ENOEXEC, "a 32-bit program; only x86-64 can be traced");
+	if (head.e_ident[EI_CLASS] != ELFCLASS64)
+		return diag_fail(diag, ENOEXEC, "%s; only x86-64 can be traced", head.e_machine == EM_X86_64 ? "an x32 program" : "a 32-bit program");
+	if (head.e_machine != EM_X86_64)
+		return diag_fail(diag, ENOEXEC, "for another machine (ELF machine %u); only x86-64 can be traced", head.e_machine);
 	return 0;
 }
 
@@ -85,17 +92,13 @@ static void take_segment(struct elf *elf, Elf64_Phdr segment)
 int elf_open(struct elf *elf, const void *data, size_t size, struct diag *diag)
 {
 	*elf = (struct elf){.data = data, .size = size};
-	if (size < EI_NIDENT || memcmp(data, ELFMAG, SELFMAG) != 0)
-		return diag_fail(diag, ENOEXEC, "not an ELF file");
-	int error = check_identity(data, diag);
+	int error = elf_check_machine(data, size, diag);
 	if (error)
 		return error;
 	const void *header = elf_at_offset(elf, 0, sizeof(elf->header));
 	if (!header)
 		return diag_fail(diag, ENOEXEC, "a damaged ELF file: its header is cut");
 	memcpy(&elf->header, header, sizeof(elf->header));
-	if (elf->header.e_machine != EM_X86_64)
-		return diag_fail(diag, ENOEXEC, "for another machine (ELF machine %u); only x86-64 can be traced", elf->header.e_machine);
 	if (elf->header.e_type != ET_EXEC && elf->header.e_type != ET_DYN)
 		return diag_fail(diag, ENOEXEC, "neither an executable nor a shared object");
 	if (elf->header.e_phentsize != sizeof(Elf64_Phdr))

@@ -34,6 +34,9 @@ struct elf {
 	uint64_t interpreter_bytes;
 };
 
+/** Whether a file that begins so is for this processor: 0, or a negative errno with the reason. */
+int elf_check_machine(const void *data, size_t size, struct diag *diag);
+
 /** Look at the headers; 0, or a negative errno with the reason (not ELF, another machine, damaged). Only the first
  *  bytes need to be there: what lies beyond size is absent. */
 int elf_open(struct elf *elf, const void *data, size_t size, struct diag *diag);

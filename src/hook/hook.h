@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/diag.h"
 #include "base/events.h"
@@ -83,5 +84,8 @@ int hook_inspect_executable(int dirfd, const char *path, struct diag *diag);
 /** The same as a process sees it: root is its root directory, which absolute paths and links mean; -1: ours. An empty path means
  *  dirfd itself. */
 int hook_inspect_executable_in(int root, int dirfd, const char *path, struct diag *diag);
+
+/** Why the program that process pid runs cannot be traced: it is for another processor. 0 when nothing speaks against it. */
+int hook_inspect_running(pid_t pid, struct diag *diag);
 
 #endif

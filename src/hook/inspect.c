@@ -201,6 +201,19 @@ static int inspect_file(struct inspection *inspection, int dirfd, const char *pa
 	return inspection->interpreter[0] ? 1 : diag_fail(diag, ENOEXEC, "its #! line names no program");
 }
 
+/* It runs, so the kernel had no fault to find with the file; and what cannot be read is no reason. */
+int hook_inspect_running(pid_t pid, struct diag *diag)
+{
+	char path[40];
+	Elf64_Ehdr head;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t size = fd >= 0 ? pread(fd, &head, sizeof(head), 0) : -1;
+	if (fd >= 0)
+		close(fd);
+	return size > 0 ? elf_check_machine(&head, (size_t)size, diag) : 0;
+}
+
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
 {
 	return hook_inspect_executable_in(-1, dirfd, path, diag);

@@ -427,6 +427,15 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 
 /* ---- attaching ---- */
 
+/* A thread of a 64-bit program may be in 32-bit code (emulators of other systems do that), where instructions of ours mean something else. */
+static bool is_in_64_bit_code(const struct stand *stand)
+{
+	struct user_regs_struct registers;
+	uint64_t own;
+	__asm__("mov %%cs, %0" : "=r"(own));
+	return ptrace(PTRACE_GETREGS, stand->tid, 0, &registers) == 0 && registers.cs == own;
+}
+
 /* A thread that stands, not for a signal, to make calls. */
 static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
 {
@@ -436,7 +445,7 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
 			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
 			if (!stand_wait(stand, moment_now_ns() + limit_ns))
 				break;
-			if (stand->is_stopped && !stand->signal)
+			if (stand->is_stopped && !stand->signal && is_in_64_bit_code(stand))
 				return stand;
 			stand_go_on(stand);
 		}
@@ -456,7 +465,7 @@ static struct stand *calls_begin(struct crowd *crowd, struct remote *remote, str
 {
 	struct stand *stand = crowd_choose(crowd);
 	if (!stand) {
-		diag_fail(diag, EBUSY, "no thread of process %d can be stopped", (int)crowd->pid);
+		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
 		return NULL;
 	}
 	if (!stand->is_group_stop)
@@ -525,6 +534,10 @@ int inject_check(pid_t pid, struct diag *diag)
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
 		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s", (int)pid,
 				 seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
+	struct diag why = {""};
+	int error = hook_inspect_running(pid, &why);
+	if (error)
+		return diag_fail(diag, -error, "process %d cannot be traced: %s", (int)pid, why.text);
 	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	if (is_run_by_valgrind(pid))
@@ -624,7 +637,7 @@ static void crowd_unmap(struct crowd *crowd, const struct inject *inject)
 	struct remote remote;
 	struct stand *stand = NULL;
 	for (uint32_t i = 0; i < crowd->count && !stand; i++)
-		if (!crowd->stands[i].is_gone && !crowd->stands[i].signal && !crowd->stands[i].is_group_stop)
+		if (!crowd->stands[i].is_gone && !crowd->stands[i].signal && !crowd->stands[i].is_group_stop && is_in_64_bit_code(&crowd->stands[i]))
 			stand = &crowd->stands[i];
 	if (!stand || (proc_status_value(stand->tid, "Seccomp") > 0 && filter_check(stand->tid, &ignored) != 0))
 		return;

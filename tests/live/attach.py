@@ -169,6 +169,50 @@ def refused():
     expect(not os.path.exists("no.xht"), "a trace of nothing is left")
 
 
+def narrow():
+    """Programs for other modes of the processor are told by their names, also where a traced process starts them; none is harmed."""
+    said = []
+    for name, what in (("narrow_32", "a 32-bit program"), ("narrow_x32", "an x32 program")):
+        program = os.path.join(PROGRAMS, name)
+        if not os.path.exists(program):
+            said.append(f"{name} cannot be built here")
+            continue
+        expect(what in record("no.xht", program, status=2), f"record {name}: not told why")
+        try:
+            target = Target(program=program)
+        except OSError as error:
+            said.append(f"{name}: {error.strerror}")
+            continue
+        expect(what in record("no.xht", "-p", target.pid, status=2), f"{name}: not told why")
+        target.end()
+        shell = Target("-c", f"read line; {program} </dev/null || exit 1; {PROGRAM} count 1 1 </dev/null; read line; exit 0", program="/bin/sh")
+        recorder = subprocess.Popen([XHEAP, "record", "-o", "narrow.xht", "-p", str(shell.pid)], stderr=subprocess.PIPE, text=True)
+        while "blocks from before" not in (line := recorder.stderr.readline()):
+            expect(line, "record failed")
+        shell.process.stdin.write("go\n")
+        shell.process.stdin.flush()
+        time.sleep(0.5)
+        shell.end()
+        told = recorder.communicate(timeout=60)[1]
+        expect(recorder.returncode == 0 and "runs untraced" in told and what in told, told)
+    return "; ".join(said)
+
+
+def mixed():
+    """A thread that is in 32-bit code makes no calls for us, which would mean something else there."""
+    if not os.path.exists(os.path.join(PROGRAMS, "mixed")):
+        return "cannot be built here"
+    target = Target(program=os.path.join(PROGRAMS, "mixed"))
+    for _ in range(5):
+        record("mixed.xht", "-p", target.pid, "--duration", "100ms")
+    expect(dump("mixed.xht"), "nothing was recorded")
+    target.end()
+    target = Target("alone", program=os.path.join(PROGRAMS, "mixed"))
+    run = subprocess.run([XHEAP, "record", "-o", "alone.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=90)
+    expect(run.returncode == 0 or "in 64-bit code" in run.stderr, run.stderr)
+    target.end()
+
+
 def filtered():
     """A seccomp filter that allows what is needed, as those of containers do, is no hindrance to root."""
     if os.geteuid() != 0:
@@ -208,4 +252,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, blocked, children, loading, stopped, several, ending, killed, refused, filtered, as_somebody))
+sys.exit(run_tests(counting, blocked, children, loading, stopped, several, ending, killed, refused, narrow, mixed, filtered, as_somebody))

@@ -1033,6 +1033,9 @@ static void executables_are_inspected(void **state)
 	write_file("cut", shell.data, 40, 0755);
 	assert_inspected("cut", "a damaged ELF file: its header is cut");
 	shell.data[EI_CLASS] = ELFCLASS32;
+	write_file("x32", shell.data, shell.size, 0755);
+	assert_inspected("x32", "an x32 program; only x86-64 can be traced");
+	((Elf64_Ehdr *)shell.data)->e_machine = EM_386;
 	write_file("small", shell.data, shell.size, 0755);
 	assert_inspected("small", "a 32-bit program; only x86-64 can be traced");
 	shell.data[EI_CLASS] = ELFCLASS64;
