@@ -50,6 +50,7 @@ struct crowd {
 	pid_t pid;
 	struct stand *stands;
 	uint32_t count, capacity;
+	bool has_moved;               /* one of them to the copy of an entry */
 };
 
 /* Whoever stands should not stand longer because others run: this thread comes before all of them, as far as it may. */
@@ -372,6 +373,7 @@ static bool crowd_move(struct crowd *crowd, int memory, const struct inject_jump
 		if (offset < 0)
 			return false;
 		stand->registers.rip = jump->moved + (uint64_t)offset;
+		crowd->has_moved = true;
 		if (ptrace(PTRACE_SETREGS, stand->tid, 0, &stand->registers) != 0)
 			return false;
 	}
@@ -425,7 +427,34 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 	return diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched", (int)crowd->pid);
 }
 
-/* ---- attaching ---- */
+/* ---- taking out what was mapped ---- */
+
+/* Whether the thread runs on its own stack, all of which from here on is known: the first thread's, or one that ends with the thread's own block. */
+static bool is_on_own_stack(const struct stand *stand, const struct mappings *mappings)
+{
+	uint64_t sp = stand->registers.rsp;
+	for (int i = 0; i < mappings->count; i++) {
+		const struct proc_map *map = &mappings->items[i];
+		if (sp < map->low || sp >= map->high)
+			continue;
+		return map->high - sp <= SCAN_BYTES_MAX &&
+		       (!strcmp(map->path, "[stack]") || (stand->registers.fs_base > sp && stand->registers.fs_base < map->high));
+	}
+	return false;
+}
+
+/* Whether no thread is in code of ours, or will come back to it. Who cannot tell is in it. */
+static bool crowd_is_outside(const struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings)
+{
+	const struct places places = {.inject = inject};
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		const struct stand *stand = &crowd->stands[i];
+		if (!stand->is_gone && (!is_on_own_stack(stand, mappings) || is_in_places(&places, stand->registers.rip) ||
+					stack_leads_to(stand, memory, &places, mappings)))
+			return false;
+	}
+	return true;
+}
 
 /* A thread of a 64-bit program may be in 32-bit code (emulators of other systems do that), where instructions of ours mean something else. */
 static bool is_in_64_bit_code(const struct stand *stand)
@@ -435,6 +464,50 @@ static bool is_in_64_bit_code(const struct stand *stand)
 	__asm__("mov %%cs, %0" : "=r"(own));
 	return ptrace(PTRACE_GETREGS, stand->tid, 0, &registers) == 0 && registers.cs == own;
 }
+
+/* All stand, and nobody is inside: what was mapped goes. */
+static void crowd_unmap(struct crowd *crowd, const struct inject *inject)
+{
+	struct diag ignored = {""};
+	struct remote remote;
+	struct stand *stand = NULL;
+	for (uint32_t i = 0; i < crowd->count && !stand; i++)
+		if (!crowd->stands[i].is_gone && !crowd->stands[i].signal && !crowd->stands[i].is_group_stop && is_in_64_bit_code(&crowd->stands[i]))
+			stand = &crowd->stands[i];
+	if (!stand || (proc_status_value(stand->tid, "Seccomp") > 0 && filter_check(stand->tid, &ignored) != 0))
+		return;
+	stand_rewind(stand);
+	if (remote_begin_running(&remote, stand->tid, &ignored) != 0)
+		return;
+	inject_unmap(inject, &remote);
+	remote_end(&remote);
+}
+
+static void pause_note(struct inject_pause *pause, uint64_t began_ns)
+{
+	uint64_t took_ns = moment_now_ns() - began_ns;
+	pause->all_ns = took_ns > pause->all_ns ? took_ns : pause->all_ns;
+}
+
+/* Threads leave code of ours by themselves, since nobody enters it any more; what they left on their stacks is written over. */
+static void crowd_clear(struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings, uint64_t *began_ns,
+			struct inject_pause *pause)
+{
+	struct diag ignored = {""};
+	for (int attempt = 0; !crowd_is_outside(crowd, memory, inject, mappings); attempt++) {
+		if (attempt == ATTEMPTS)
+			return;
+		pause_note(pause, *began_ns);
+		crowd_go_on(crowd);
+		moment_pause(BETWEEN_ATTEMPTS_NS);
+		*began_ns = moment_now_ns();
+		if (crowd_stop(crowd, &ignored) != 0)
+			return;
+	}
+	crowd_unmap(crowd, inject);
+}
+
+/* ---- attaching ---- */
 
 /* A thread that stands, not for a signal, to make calls. */
 static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
@@ -566,6 +639,25 @@ static void walk_prepare(struct walk *walk, const struct crowd *crowd, const str
 	}
 }
 
+/* Nothing is patched, so nobody has to stand for it, but for one who may be in the copy of an entry still. */
+static void attach_undo(struct crowd *crowd, const struct inject *inject, struct inject_pause *pause)
+{
+	struct diag ignored = {""};
+	struct mappings mappings = {NULL, 0};
+	struct remote remote;
+	uint64_t began_ns = moment_now_ns();
+	crowd_go_on(crowd);
+	struct stand *stand = inject->island_count && !crowd->has_moved ? calls_begin(crowd, &remote, &ignored) : NULL;
+	if (stand) {
+		inject_unmap(inject, &remote);
+		calls_end(&remote, stand);
+	} else if (crowd->has_moved && crowd_stop(crowd, &ignored) == 0) {
+		mappings.count = proc_read_maps(crowd->pid, &mappings.items);
+		crowd_clear(crowd, inject->memory, inject, &mappings, &began_ns, pause);
+	}
+	free(mappings.items);
+}
+
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
 		  struct diag *diag)
 {
@@ -592,7 +684,9 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 		free(mappings.items);
 	}
 	inject->is_gathering = false;
-	if (!error)
+	if (error)
+		attach_undo(&crowd, inject, pause);
+	else
 		walk_prepare(walk, &crowd, inject);
 	crowd_leave(&crowd);
 	urgency_end(&before);
@@ -602,80 +696,6 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 }
 
 /* ---- detaching ---- */
-
-/* Whether the thread runs on its own stack, all of which from here on is known: the first thread's, or one that ends with the thread's own block. */
-static bool is_on_own_stack(const struct stand *stand, const struct mappings *mappings)
-{
-	uint64_t sp = stand->registers.rsp;
-	for (int i = 0; i < mappings->count; i++) {
-		const struct proc_map *map = &mappings->items[i];
-		if (sp < map->low || sp >= map->high)
-			continue;
-		return map->high - sp <= SCAN_BYTES_MAX &&
-		       (!strcmp(map->path, "[stack]") || (stand->registers.fs_base > sp && stand->registers.fs_base < map->high));
-	}
-	return false;
-}
-
-/* Whether no thread is in code of ours, or will come back to it. Who cannot tell is in it. */
-static bool crowd_is_outside(const struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings)
-{
-	const struct places places = {.inject = inject};
-	for (uint32_t i = 0; i < crowd->count; i++) {
-		const struct stand *stand = &crowd->stands[i];
-		if (!stand->is_gone && (!is_on_own_stack(stand, mappings) || is_in_places(&places, stand->registers.rip) ||
-					stack_leads_to(stand, memory, &places, mappings)))
-			return false;
-	}
-	return true;
-}
-
-/* All stand, and nobody is inside: what was mapped goes. */
-static void crowd_unmap(struct crowd *crowd, const struct inject *inject)
-{
-	struct diag ignored = {""};
-	struct remote remote;
-	struct stand *stand = NULL;
-	for (uint32_t i = 0; i < crowd->count && !stand; i++)
-		if (!crowd->stands[i].is_gone && !crowd->stands[i].signal && !crowd->stands[i].is_group_stop && is_in_64_bit_code(&crowd->stands[i]))
-			stand = &crowd->stands[i];
-	if (!stand || (proc_status_value(stand->tid, "Seccomp") > 0 && filter_check(stand->tid, &ignored) != 0))
-		return;
-	stand_rewind(stand);
-	if (remote_begin_running(&remote, stand->tid, &ignored) != 0)
-		return;
-	remote_call(&remote, SYS_munmap, inject->region_address, inject->region->bytes, 0, 0, 0, 0);
-	remote_call(&remote, SYS_munmap, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, 0, 0, 0, 0);
-	if (inject->pool)
-		remote_call(&remote, SYS_munmap, inject->pool, inject->pool_bytes, 0, 0, 0, 0);
-	for (uint32_t i = 0; i < inject->island_count; i++)
-		remote_call(&remote, SYS_munmap, inject->island[i].low, inject->island[i].high - inject->island[i].low, 0, 0, 0, 0);
-	remote_end(&remote);
-}
-
-static void pause_note(struct inject_pause *pause, uint64_t began_ns)
-{
-	uint64_t took_ns = moment_now_ns() - began_ns;
-	pause->all_ns = took_ns > pause->all_ns ? took_ns : pause->all_ns;
-}
-
-/* Threads leave code of ours by themselves, since nobody enters it any more; what they left on their stacks is written over. */
-static void crowd_clear(struct crowd *crowd, int memory, const struct inject *inject, const struct mappings *mappings, uint64_t *began_ns,
-			struct inject_pause *pause)
-{
-	struct diag ignored = {""};
-	for (int attempt = 0; !crowd_is_outside(crowd, memory, inject, mappings); attempt++) {
-		if (attempt == ATTEMPTS)
-			return;
-		pause_note(pause, *began_ns);
-		crowd_go_on(crowd);
-		moment_pause(BETWEEN_ATTEMPTS_NS);
-		*began_ns = moment_now_ns();
-		if (crowd_stop(crowd, &ignored) != 0)
-			return;
-	}
-	crowd_unmap(crowd, inject);
-}
 
 static int detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag)
 {

@@ -680,8 +680,11 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 		if (error)
 			refuse(inject, "functions", "the executable", "no free memory within reach");
 	}
-	int64_t results[REMOTE_BATCH_MAX];
+	int64_t results[REMOTE_BATCH_MAX] = {0};
 	error = map_memory(inject, remote, region_path, results);
+	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
+	inject->recorder = mapping_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
+	inject->wiped = inject->recorder + RECORDER_DATA_BYTES;
 	if (!error && mapping_failed(results[CALL_REGION]))
 		error = (int)results[CALL_REGION];
 	if (error)
@@ -692,9 +695,6 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	}
 	if (results[CALL_WIPE] != 0)
 		return diag_fail(diag, ENOTSUP, "this kernel has no MADV_WIPEONFORK");
-	inject->region_address = (uint64_t)results[CALL_REGION];
-	inject->recorder = (uint64_t)results[CALL_DATA];
-	inject->wiped = inject->recorder + RECORDER_DATA_BYTES;
 	if (!remote_write(remote->memory, inject->text, code, code_size))
 		return diag_fail(diag, EPERM, "cannot write the recorder into process %d", (int)inject->pid);
 	return 0;
@@ -716,6 +716,10 @@ static void add_tables(struct inject *inject, struct remote *remote, const struc
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
 	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = bytes ? find_gap(maps, count, row->base, room) : 0;
 	int64_t at = gap ? map_private(remote, gap, room, PROT_READ) : -ENOMEM;
+	if (!mapping_failed(at)) {
+		inject->tables = (uint64_t)at;
+		inject->tables_bytes = room;
+	}
 	if (!mapping_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
 		size_t table_size;
 		void *table = tables_make(bytes, size, frames + row->bias, (uint64_t)at, &table_size);
@@ -807,6 +811,22 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	free(maps);
 	map_pool(inject, remote);
 	leave_out_of_cores(inject, remote);
+}
+
+static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
+{
+	if (at)
+		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
+}
+
+void inject_unmap(const struct inject *inject, struct remote *remote)
+{
+	unmap(remote, inject->region_address, inject->region->bytes);
+	unmap(remote, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES);
+	unmap(remote, inject->pool, inject->pool_bytes);
+	unmap(remote, inject->tables, inject->tables_bytes);
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		unmap(remote, inject->island[i].low, inject->island[i].high - inject->island[i].low);
 }
 
 void inject_begin(struct inject *inject)

@@ -45,6 +45,7 @@ struct inject {
 	struct region *region;
 	uint64_t text, recorder, wiped, region_address;
 	uint64_t pool, pool_bytes;    /**< 0: none of ours */
+	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
 	struct inject_image *image;
@@ -77,7 +78,7 @@ int inject_check(pid_t pid, struct diag *diag);
 /**
  * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
  * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. walk: what walk_run() has to know. 0, or
- * a negative errno with the reason: then the process is as it was, but for memory mapped.
+ * a negative errno with the reason: then the process is as it was.
  */
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
 		  struct diag *diag);
@@ -93,6 +94,9 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
+
+/** What was mapped goes, by calls of a thread that stands; the caller knows that nobody is in it or will come back to it. */
+void inject_unmap(const struct inject *inject, struct remote *remote);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
  *  thread waits in a mail, or is stopped. */

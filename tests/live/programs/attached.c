@@ -117,6 +117,7 @@ static void *children(void *argument)
 	return argument;
 }
 
+#ifndef ATTACHED_STATIC
 static void *loads(void *argument)
 {
 	static const char *const names[] = {"libz.so.1", "liblzma.so.5", "libbz2.so.1.0"};
@@ -128,6 +129,9 @@ static void *loads(void *argument)
 	}
 	return argument;
 }
+#else
+#define loads NULL
+#endif
 
 static void seccomp_begin(int forbidden)
 {
