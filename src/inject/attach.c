@@ -304,13 +304,32 @@ static const struct inject_jump *jump_around(const struct inject_jump *jumps, ui
 /* The process's mappings, as they were just before it stood. */
 struct mappings { struct proc_map *items; int count; };
 
-/* How far the stack goes: to the end of its mapping, as far as that is known. */
-static uint64_t stack_end(uint64_t sp, const struct mappings *mappings)
+/* The mapping around an address; NULL: there is none. */
+static const struct proc_map *mapping_at(const struct mappings *mappings, uint64_t address)
 {
 	for (int i = 0; i < mappings->count; i++)
-		if (sp >= mappings->items[i].low && sp < mappings->items[i].high)
-			return mappings->items[i].high - sp < SCAN_BYTES_MAX ? mappings->items[i].high : sp + SCAN_BYTES_MAX;
-	return sp + SCAN_CHUNK;
+		if (address >= mappings->items[i].low && address < mappings->items[i].high)
+			return &mappings->items[i];
+	return NULL;
+}
+
+/* Where a thread's stack ends with the thread's own block. Its mapping may go on behind that: since glibc 2.42 stacks that lie side by side are
+ * one to the kernel. 0: it runs on no such stack. */
+static uint64_t own_block(const struct stand *stand, const struct proc_map *map)
+{
+	uint64_t block = stand->registers.fs_base;
+	return block > stand->registers.rsp && block < map->high ? block : 0;
+}
+
+/* How far the stack goes, as far as that is known. */
+static uint64_t stack_end(const struct stand *stand, const struct mappings *mappings)
+{
+	uint64_t sp = stand->registers.rsp;
+	const struct proc_map *map = mapping_at(mappings, sp);
+	if (!map)
+		return sp + SCAN_CHUNK;
+	uint64_t block = own_block(stand, map), end = block ? block : map->high;
+	return end - sp < SCAN_BYTES_MAX ? end : sp + SCAN_BYTES_MAX;
 }
 
 /* Addresses that nobody may come back to: within patches, or code of ours. */
@@ -346,7 +365,7 @@ static bool stack_leads_to(const struct stand *stand, int memory, const struct p
 {
 	uint64_t words[SCAN_CHUNK / sizeof(uint64_t)], at = stand->registers.rsp & ~7ull, lowest, highest;
 	places_bounds(places, &lowest, &highest);
-	for (uint64_t end = stack_end(at, mappings); at < end; at += sizeof(words)) {
+	for (uint64_t end = stack_end(stand, mappings); at < end; at += sizeof(words)) {
 		ssize_t got = pread(memory, words, end - at < sizeof(words) ? end - at : sizeof(words), (off_t)at);
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*words); i++)
 			if (words[i] > lowest && words[i] < highest && is_in_places(places, words[i]))
@@ -432,15 +451,9 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, const s
 /* Whether the thread runs on its own stack, all of which from here on is known: the first thread's, or one that ends with the thread's own block. */
 static bool is_on_own_stack(const struct stand *stand, const struct mappings *mappings)
 {
-	uint64_t sp = stand->registers.rsp;
-	for (int i = 0; i < mappings->count; i++) {
-		const struct proc_map *map = &mappings->items[i];
-		if (sp < map->low || sp >= map->high)
-			continue;
-		return map->high - sp <= SCAN_BYTES_MAX &&
-		       (!strcmp(map->path, "[stack]") || (stand->registers.fs_base > sp && stand->registers.fs_base < map->high));
-	}
-	return false;
+	const struct proc_map *map = mapping_at(mappings, stand->registers.rsp);
+	uint64_t end = !map ? 0 : !strcmp(map->path, "[stack]") ? map->high : own_block(stand, map);
+	return end && end - stand->registers.rsp <= SCAN_BYTES_MAX;
 }
 
 /* Whether no thread is in code of ours, or will come back to it. Who cannot tell is in it. */

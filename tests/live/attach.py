@@ -43,9 +43,9 @@ def record(trace, *options, status=0):
     return run.stderr
 
 
-def counting():
+def counting(kind="count"):
     """A busy program, again and again; no call between the two ends is missing."""
-    target, pauses, calls = Target("count", 8), [], 0
+    target, pauses, calls = Target(kind, 8), [], 0
     for number in range(ROUNDS):
         said = record("count.xht", "-p", target.pid, "--duration", "60ms")
         pauses.append(float(re.search(r"threads stood for ([\d.]+) ms", said)[1]))
@@ -57,6 +57,11 @@ def counting():
     expect(left <= ROUNDS // 4, f"{left} regions are still mapped after {ROUNDS} rounds")
     target.end()
     return f"{ROUNDS} rounds, all stood for {sorted(pauses)[len(pauses) // 2]} ms (median), {max(pauses)} ms at most"
+
+
+def adjacent():
+    """Stacks that are one mapping are told apart: what was mapped goes, as elsewhere."""
+    return counting("adjacent")
 
 
 def blocked():
@@ -280,4 +285,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, filtered, as_somebody))

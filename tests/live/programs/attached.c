@@ -6,6 +6,8 @@
  *   children  forks, the child executes this program as "short", and again, until told to stop
  *   loads     opens and closes libraries and allocates beneath them
  *   vfork     as count, and for each byte of its standard input its first thread cannot be stopped for some seconds
+ *   adjacent  as count, with stacks that nothing lies between, as newer releases of glibc have them: one mapping to the kernel
+ *   anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
  * It ends when its standard input does, and prints "bad N" with what it found wrong.
@@ -34,6 +36,7 @@
 
 static volatile int is_over;
 static unsigned long bad;
+static pthread_attr_t attributes;
 
 static void *count_calls(void *argument)
 {
@@ -86,8 +89,9 @@ static void *blocked_call(void *argument)
 	return NULL;
 }
 
-static void blocked_begin(void)
+static void blocked_begin(int forbidden)
 {
+	(void)forbidden;
 	struct timeval limit = {SECONDS, 0};
 	sigset_t set;
 	epoll = epoll_create1(0);
@@ -155,31 +159,58 @@ static void vfork_for_long(void)
 	waitpid(child, NULL, 0);
 }
 
+static void adjacent_begin(int forbidden)
+{
+	(void)forbidden;
+	pthread_attr_setguardsize(&attributes, 0);
+}
+
+static void anybody_begin(int forbidden)
+{
+	(void)forbidden;
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}
+
+static const struct kind {
+	const char *name;
+	void *(*run)(void *);         /* NULL: no thread but the first */
+	void (*begin)(int);           /* NULL: nothing; gets the third argument */
+} kinds[] = {
+	{"count", count_calls, NULL}, {"vfork", count_calls, NULL}, {"adjacent", count_calls, adjacent_begin}, {"anybody", count_calls, anybody_begin},
+	{"seccomp", count_calls, seccomp_begin}, {"blocked", blocked_call, blocked_begin}, {"children", children, NULL}, {"loads", loads, NULL},
+	{"idle", NULL, NULL},
+};
+
+static const struct kind *kind_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	exit(2);
+}
+
 int main(int count, char **arguments)
 {
-	const char *kind = count > 1 ? arguments[1] : "";
 	unsigned thread_count = count > 2 ? (unsigned)atoi(arguments[2]) : 1;
 	pthread_t threads[256];
-	void *(*run)(void *) = !strcmp(kind, "count") || !strcmp(kind, "vfork") || !strcmp(kind, "seccomp") ? count_calls : !strcmp(kind, "blocked") ? blocked_call
-			     : !strcmp(kind, "children") ? children : !strcmp(kind, "loads") ? loads : NULL;
-	if (!strcmp(kind, "short")) {
+	if (count > 1 && !strcmp(arguments[1], "short")) {
 		free(malloc(4002));
 		return 0;
 	}
-	if (!strcmp(kind, "blocked"))
-		blocked_begin();
-	if (!strcmp(kind, "seccomp"))
-		seccomp_begin(count > 3 ? atoi(arguments[3]) : -1);
-	for (unsigned i = 0; run && i < thread_count; i++)
-		pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i);
+	const struct kind *kind = kind_of(count > 1 ? arguments[1] : "");
+	pthread_attr_init(&attributes);
+	if (kind->begin)
+		kind->begin(count > 3 ? atoi(arguments[3]) : -1);
+	for (unsigned i = 0; kind->run && i < thread_count; i++)
+		pthread_create(&threads[i], &attributes, kind->run, (void *)(uintptr_t)i);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
-		if (!strcmp(kind, "vfork"))
+		if (!strcmp(kind->name, "vfork"))
 			vfork_for_long();
 	is_over = 1;
-	for (unsigned i = 0; run && i < thread_count; i++)
+	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_join(threads[i], NULL);
-	if (!strcmp(kind, "blocked"))
+	if (!strcmp(kind->name, "blocked"))
 		semctl(semaphore, 0, IPC_RMID);
 	printf("bad %lu\n", bad);
 	return bad != 0;
