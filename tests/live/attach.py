@@ -43,6 +43,14 @@ def record(trace, *options, status=0):
     return run.stderr
 
 
+def recording(trace, *options):
+    """One that goes on, and has attached."""
+    recorder = subprocess.Popen([XHEAP, "record", "-o", trace, *map(str, options)], stderr=subprocess.PIPE, text=True)
+    while "recording process" not in (line := recorder.stderr.readline()):
+        expect(line, f"record {options}: nothing is recorded")
+    return recorder
+
+
 def counting(kind="count"):
     """A busy program, again and again; no call between the two ends is missing."""
     target, pauses, calls = Target(kind, 8), [], 0
@@ -108,8 +116,8 @@ def stopped():
 def several():
     """Two at once, of which one ends; the other way round; and all or none."""
     one, two = Target("count"), Target("count", 2)
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "several.xht", "-p", f"{one.pid},{two.pid}"])
-    time.sleep(0.5)
+    recorder = recording("several.xht", "-p", f"{one.pid},{two.pid}")
+    time.sleep(0.2)
     one.end()
     time.sleep(0.3)
     expect(recorder.poll() is None, "it ended with the first of two")
@@ -125,8 +133,8 @@ def several():
 def ending():
     """A process that ends ends its recording; one that is killed loses no call that had returned."""
     target = Target("count", 4)
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "ending.xht", "-p", str(target.pid)])
-    time.sleep(0.4)
+    recorder = recording("ending.xht", "-p", target.pid)
+    time.sleep(0.3)
     target.kill()
     expect(recorder.wait(30) == 0, "record failed")
     expect(check_counting("ending.xht")[0] > 1000, "nothing was recorded")
@@ -135,14 +143,14 @@ def ending():
 def killed():
     """Killed controllers and loggers leave the target running."""
     target = Target("count", 4)
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "killed.xht", "-p", str(target.pid)])
-    time.sleep(0.4)
+    recorder = recording("killed.xht", "-p", target.pid)
+    time.sleep(0.3)
     recorder.kill()
     recorder.wait()
     wait_for("end of the trace by its logger", lambda: info("killed.xht")["complete"])
     check_counting("killed.xht")
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "killed2.xht", "-p", str(target.pid)], stderr=subprocess.DEVNULL)
-    time.sleep(0.4)
+    recorder = recording("killed2.xht", "-p", target.pid)
+    time.sleep(0.3)
     logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
     os.kill(int(logger[0]), signal.SIGKILL)
     recorder.wait(30)
