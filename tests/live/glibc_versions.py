@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Earlier blocks with other releases of glibc than the machine's: all are found (earlier.py), or it is told that none can be.
+"""Other releases of glibc than the machine's. Recording from a program's start is exact, and so are its stacks (check.py); attaching and letting go
+harm nothing and miss nothing (attach.py); all earlier blocks are found (earlier.py), or it is told that none can be.
 
-The libraries are Debian's packages, fetched once into the build's directory, and only unpacked there. Without network, apt or a compiler it skips.
+The libraries are Debian's packages, fetched once into the build's directory, and only unpacked there, or those in folders where somebody built or
+unpacked others. Without network, apt or a compiler it skips.
 
-usage: glibc_versions.py [SUITE...]
+usage: [GLIBC_FOLDERS=FOLDER:...] glibc_versions.py [SUITE|FOLDER...]
 """
 import json
 import os
@@ -19,8 +21,10 @@ from live import BUILD, XHEAP, Failure
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIRROR = "http://deb.debian.org/debian"
-SUITES = sys.argv[1:] or ("bullseye", "trixie", "sid")
+SOURCES = sys.argv[1:] or ["bullseye", "trixie", "sid", *filter(None, os.environ.get("GLIBC_FOLDERS", "").split(":"))]
 KNOWN = range(31, 42)            # 2.31 to 2.41: src/inject/glibc.c
+FIND_OBJECT = 35                 # 2.35 and later have _dl_find_object()
+PROGRAMS = ("earlier", "attached", "churn")
 FETCH_SECONDS, SKIP = 30, 77
 
 
@@ -64,23 +68,33 @@ def fetch(suite, folder):
     (folder / "unpacked").rename(folder / "root")
 
 
-def libraries(suite):
-    folder = pathlib.Path(BUILD, "tests/glibc", suite)
-    if not (folder / "root").is_dir():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        fetch(suite, folder)
-    return next((folder / "root").rglob("libc.so.6")).parent
+def libraries(source):
+    folder = pathlib.Path(source) if "/" in source else pathlib.Path(BUILD, "tests/glibc", source, "root")
+    if "/" not in source and not folder.is_dir():
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        folder.parent.mkdir(parents=True)
+        fetch(source, folder.parent)
+    library = next(folder.rglob("libc.so.6"), None)
+    if not library:
+        raise Missing(f"{folder} has no libc.so.6")
+    return library.resolve().parent
 
 
-def build(folder, place):
-    """The program and its oracle, linked with these libraries, where earlier.py looks for them."""
-    wanted = [folder / name for name in ("libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2")]
-    loader, starts = wanted[1], [run("cc", f"-print-file-name={name}").stdout.strip() for name in ("crt1.o", "crti.o", "crtn.o")]
-    common = ["cc", "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-nostdlib", f"-Wl,-rpath,{folder}"]
+def build(folder, place, number):
+    """The programs and their oracle, linked with these libraries, where the tests look for them."""
+    loader = folder / "ld-linux-x86-64.so.2"
+    # The last two are part of the first since 2.34.
+    libraries = [folder / "libc.so.6", loader, *(folder / name for name in ("libpthread.so.0", "libdl.so.2") if (folder / name).exists())]
+    starts = [run("cc", f"-print-file-name={name}").stdout.strip() for name in ("crt1.o", "crti.o", "crtn.o")]
+    common = ["cc", "-w", "-g", "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fno-builtin", "-nostdlib", f"-Wl,-rpath,{folder}"]
+    ends = [*libraries, "-lgcc", "-lgcc_eh"]
     place.mkdir(parents=True)
-    for command in ([*common, "-o", place / "earlier", f"-Wl,--dynamic-linker,{loader}", *starts[:2], HERE / "programs/earlier.c", *wanted, "-lgcc", starts[2]],
-                    [*common, "-shared", "-fPIC", "-o", place / "oracle.so", HERE / "oracle.c", HERE / "calls.c", *wanted, "-lgcc"]):
+    shutil.copy(pathlib.Path(BUILD, "tests/live/with"), place)
+    commands = [[*common, "-o", place / name, f"-Wl,--dynamic-linker,{loader}", *starts[:2], HERE / f"programs/{name}.c", *ends, starts[2]]
+                for name in PROGRAMS]
+    parts = ["oracle", "calls", "stacks", *(["find_object"] if number < FIND_OBJECT else [])]
+    commands.append([*common, "-shared", "-fPIC", "-o", place / "oracle.so", *(HERE / f"{name}.c" for name in parts), *ends])
+    for command in commands:
         done = run(*command)
         if done.returncode:
             raise Missing(f"nothing can be linked with it here: {done.stdout.strip().splitlines()[-1:]}")
@@ -99,29 +113,37 @@ def check_skipped(place, number):
     return "skipped, and said so"
 
 
-def check(suite):
-    folder, top = libraries(suite), pathlib.Path(suite).resolve()
-    number = int(re.search(rb"GNU C Library[^\n]* version 2\.(\d+)", (folder / "libc.so.6").read_bytes())[1])
-    build(folder, top / "tests/live")
-    if number not in KNOWN:
-        return f"glibc 2.{number}: {check_skipped(top / 'tests/live', number)}"
-    done = run(sys.executable, HERE / "earlier.py", "still", "busy", env=dict(os.environ, BUILD=str(top)))
+def check_part(number, top, *command):
+    """One of the tests, with these programs; what it says."""
+    done = run(sys.executable, *command, env=dict(os.environ, BUILD=str(top)), cwd=top)
     if done.returncode:
         raise Failure(f"glibc 2.{number}: {done.stdout}")
-    return f"glibc 2.{number}: {'; '.join(done.stdout.splitlines())}"
+    return done.stdout.splitlines()
+
+
+def check(source):
+    folder, top = libraries(source), pathlib.Path(source.strip("/").replace("/", "_")).resolve()
+    number = int(re.search(rb"GNU C Library[^\n]* version 2\.(\d+)", (folder / "libc.so.6").read_bytes())[1])
+    build(folder, top / "tests/live", number)
+    said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach.py", "counting", "children")]
+    if number in KNOWN:
+        said += check_part(number, top, HERE / "earlier.py", "still", "busy", "forks")
+    else:
+        said.append(check_skipped(top / "tests/live", number))
+    return "; ".join((f"glibc 2.{number}", *said))
 
 
 def main():
     failed, tried = 0, 0
-    for suite in SUITES:
+    for source in SOURCES:
         began = time.monotonic()
         try:
-            said, tried = check(suite), tried + 1
+            said, tried = check(source), tried + 1
         except Missing as missing:
             said = f"not tried: {missing}"
         except Failure as failure:
             said, failed, tried = str(failure), failed + 1, tried + 1
-        print(f"{suite}: {said}, {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{source}: {said}, {time.monotonic() - began:.1f} s", flush=True)
     if not tried:
         print("no other glibc can be had here")
     return 1 if failed else 0 if tried else SKIP
