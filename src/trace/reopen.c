@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Going on with a trace that is there: what it has of rows and of buffers is known as if we had written it. */
+#include "trace/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROCESSES_KEPT = 1 << 16 /* of a trace whose place is taken */ };
+
+static void adopt_sequences(struct writer *writer, const struct load *load)
+{
+	for (uint32_t i = 0; i < load->sequence_count && !writer->error; i++) {
+		const struct rows_sequence *row = &load->sequences[i];
+		bool has_whole = row->last != UINT32_MAX;
+		if (writer_note_sequence(writer, &(struct taken){row->region, row->process, row->slot, !has_whole, has_whole ? row->last : 0, row->part_sequence,
+							  row->part_events}))
+			writer_fail(writer, -ENOMEM);
+	}
+}
+
+static void adopt_segments(struct writer *writer, const struct load *load)
+{
+	adopt_sequences(writer, load);
+	for (uint32_t i = 0; i < load->segment_count; i++) {
+		if (!output_add_segment(&writer->output))
+			return writer_fail(writer, -ENOMEM);
+		writer->output.segments[i].offset = load->segments[i].offset;
+		segment_end(&writer->output.segments[i], load->segments[i].end);
+	}
+	if (load->segment_count) {
+		const struct format_segment *last = &load->segments[load->segment_count - 1].head;
+		writer->output.first_number = last->number + 1 - load->segment_count;
+		writer->events_before = last->events_before;
+		writer->last_ticks = last->last_ticks_before;
+	}
+	for (uint32_t i = 0; i < load->block_count && !writer->error; i++) {
+		const struct load_block *block = &load->blocks[i];
+		struct output_segment *note = &writer->output.segments[block->segment];
+		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
+		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
+		note->events += block->count;
+		writer->event_count += block->count;
+		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
+		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
+		writer->truncated_count += block->head.truncated;
+		struct taken taken = writer_block_taken(block);
+		if (writer_note_sequence(writer, &taken))
+			writer_fail(writer, -ENOMEM);
+	}
+}
+
+/* Take over what was read, but for its segments. */
+static int adopt_rows(struct writer *writer, struct load *load, struct diag *diag)
+{
+	writer->dictionary = load->dictionary;
+	load->dictionary = (struct dictionary){0};
+	const struct dictionary *dictionary = &writer->dictionary;
+	if (load->segment_count) {
+		const struct format_segment *head = &load->segments[load->segment_count - 1].head;
+		struct writer_clock clock = {.name = load->clock_name, .start_ticks = head->start_ticks, .mult = head->mult, .shift = head->shift,
+					     .start_realtime_ns = head->start_realtime_ns};
+		writer_set_clock(writer, &clock);
+	}
+	writer->unwritten_blocks = load->unwritten_blocks;
+	writer->unwritten_events = load->unwritten_events;
+	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
+	    !segment_array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
+		writer_fail(writer, -ENOMEM);
+	for (uint32_t id = 0; id < dictionary->mapping_count && !writer->error; id++) {
+		if (dictionary->mappings[id].process == TRACE_NONE)
+			continue;
+		uint32_t *newest = &writer->process_mapping[dictionary->mappings[id].process];
+		writer->mapping_next[id] = *newest;
+		*newest = id + 1;
+	}
+	/* Merged traces are numbered anew: our rows are then of a trace of their own. */
+	memcpy(writer->trace_id, load->trace_id, sizeof(writer->trace_id));
+	if (load->segment_count)
+		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id, sizeof(writer->trace_id));
+	return writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
+}
+
+static int adopt(struct writer *writer, struct load *load, struct diag *diag)
+{
+	int error = adopt_rows(writer, load, diag);
+	adopt_segments(writer, load);
+	return error ? error : writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
+}
+
+/* Of processes that run: the rest of their buffers may still be in memory. */
+static void put_sequences(struct writer *writer)
+{
+	for (uint32_t i = 0; i < writer->sequence_count; i++) {
+		const struct sequence *from = &writer->sequences[i];
+		if (!from->region || writer->dictionary.processes[from->process].end != TRACE_END_OPEN)
+			continue;
+		segment_need(writer);
+		segment_need_process(writer, from->process);
+		struct section *section = segment_section(writer, FORMAT_FOLDED);
+		rows_put_sequence(&section->bytes, &(struct rows_sequence){from->process, from->region, from->slot, from->last, from->part_sequence, from->part_events});
+		segment_section_added(writer, section);
+	}
+}
+
+/* Who runs; and all that there were, as long as they are not that many. */
+static void put_known_processes(struct writer *writer)
+{
+	const struct dictionary *dictionary = &writer->dictionary;
+	uint32_t known = 0;
+	for (uint32_t id = 0; id < dictionary->process_count; id++)
+		known += dictionary->processes[id].pid != 0;
+	for (uint32_t id = 0; id < dictionary->process_count; id++) {
+		const struct trace_process *row = &dictionary->processes[id];
+		if (row->end == TRACE_END_OPEN || (row->pid && known <= PROCESSES_KEPT)) {
+			segment_need(writer);
+			segment_need_process(writer, id);
+		}
+	}
+}
+
+int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag)
+{
+	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
+	struct writer *writer = writer_new_whole(options);
+	if (!writer)
+		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
+	int error = load_file(&load, source, diag);
+	error = error ? error : adopt_rows(writer, &load, diag);
+	adopt_sequences(writer, &load);
+	for (uint32_t i = 0; i < load.block_count && !writer->error; i++) {
+		struct taken taken = writer_block_taken(&load.blocks[i]);
+		if (writer_note_sequence(writer, &taken))
+			writer_fail(writer, -ENOMEM);
+	}
+	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : writer_write_header(writer, path, diag);
+	if (!error) {
+		put_known_processes(writer);
+		put_sequences(writer);
+	}
+	load_fini(&load);
+	if (error)
+		writer_free(writer);
+	else
+		*out = writer;
+	return error;
+}
+
+/* What is torn in the midst of a circular file is led over. */
+static int mend_hole(struct writer *writer, const struct load *load)
+{
+	uint64_t offset = 0;
+	for (uint32_t i = 0; i < load->segment_count; i++)
+		if (load->segments[i].offset <= load->cut_offset && load->segments[i].offset > offset)
+			offset = load->segments[i].offset;
+	return offset ? output_skip(&writer->output, load->cut_offset, load->hole_end, offset) : 0;
+}
+
+int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
+{
+	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
+	struct writer *writer = writer_new_whole(options);
+	if (!writer)
+		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
+	int error = writer_open_locked(writer, path, 0, diag);
+	if (!error)
+		error = load_file(&load, path, diag);
+	if (!error && load.origins.count > 1)
+		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with", path);
+	if (!error && writer->options.is_whole && !load.is_complete)
+		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
+	if (!error)
+		error = adopt(writer, &load, diag);
+	if (!error && load.end < load.size && ftruncate(writer->output.fd, (off_t)load.end))
+		error = diag_errno(diag, "cannot cut %s at offset %llu", path, (unsigned long long)load.end);
+	if (!error) {
+		writer->output.end = writer->output.size = format_aligned(load.end);
+		/* Else it stays told that something is missing there. */
+		if (load.hole_end)
+			mend_hole(writer, &load);
+		if (load.end < load.size)
+			diag_fail(diag, 0, "cut %llu bytes behind offset %llu: %s", (unsigned long long)(load.size - load.end),
+				  (unsigned long long)load.end, load.cut_reason);
+		*out = writer;
+	} else {
+		writer_free(writer);
+	}
+	load_fini(&load);
+	return error;
+}

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A segment is complete by itself: the first time that something of it refers to a row, the row goes into one of the
+ * sections, and the sections go into the file before what refers to them.
+ *
+ *     writer_add_*, writer_update_*  ->  sections  -.
+ *     writer_write_events  -> nodes, frames -> sections -> out -> one write(2)
+ *                          `> columns ----------------------^
+ */
+#include "trace/segment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
+	FIRST_SEGMENTS = 4,
+	FIRST_SEGMENT_BYTES = 1 << 16,
+	PACKED_MIN = 64
+};
+
+/* Sections in the order in which they are written: none refers to a later one. */
+static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
+					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY,
+					 FORMAT_SYMBOLS, FORMAT_FOLDED};
+
+/* ---- memory ---- */
+
+void writer_fail(struct writer *writer, int error)
+{
+	if (!writer->error)
+		writer->error = error;
+}
+
+/* Make room for row `id`, new rows zeroed. */
+bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id)
+{
+	if (id < *capacity)
+		return true;
+	uint64_t larger = *capacity ? *capacity : 64;
+	while (larger <= id)
+		larger *= 2;
+	uint32_t *data = realloc(*array, larger * sizeof(*data));
+	if (!data)
+		return false;
+	memset(data + *capacity, 0, (larger - *capacity) * sizeof(*data));
+	*array = data;
+	*capacity = (uint32_t)larger;
+	return true;
+}
+
+/* The number of row `id` in this segment plus one; NULL: no memory. */
+static uint32_t *number_of(struct writer *writer, struct numbers *numbers, uint32_t id)
+{
+	if (!segment_array_room(&numbers->numbers, &numbers->capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return NULL;
+	}
+	return &numbers->numbers[id];
+}
+
+static void numbers_begin(struct numbers *numbers)
+{
+	if (numbers->capacity)
+		memset(numbers->numbers, 0, numbers->capacity * sizeof(*numbers->numbers));
+	numbers->next = 0;
+}
+
+/* ---- blocks ---- */
+
+struct section *segment_section(struct writer *writer, enum format_type type)
+{
+	writer->has_rows = true;
+	return &writer->sections[type];
+}
+
+/* Add a block to what is to be written, right there. */
+static void put_block_here(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload)
+{
+	static const uint8_t no_payload[1];
+	struct bytes *out = &writer->out;
+	const uint8_t *data = payload->size ? payload->data : no_payload;
+	block->magic = FORMAT_BLOCK_MAGIC;
+	block->payload_bytes = (uint32_t)payload->size;
+	block->place = writer->output.end + out->size - writer->segment_offset;
+	block->payload_checksum = XXH3_64bits(data, payload->size);
+	format_sign(block, head);
+	bytes_add(out, block, sizeof(*block));
+	bytes_add(out, head, block->head_bytes);
+	bytes_add(out, data, payload->size);
+	bytes_zero(out, format_aligned(out->size) - out->size);
+}
+
+void segment_end(struct output_segment *segment, uint64_t offset)
+{
+	segment->bytes = offset - segment->offset;
+}
+
+/* The head waits until something follows it, since clock and host may come after the first rows. */
+void segment_put_head(struct writer *writer)
+{
+	struct output *output = &writer->output;
+	struct format_segment head = {.number = output->first_number + output->segment_count - 1, .shift = writer->clock.shift,
+				      .start_ticks = writer->clock.start_ticks, .mult = writer->clock.mult,
+				      .start_realtime_ns = writer->clock.start_realtime_ns, .events_before = writer->events_before,
+				      .last_ticks_before = writer->last_ticks};
+	struct format_block block = {.type = FORMAT_SEGMENT, .count = 1, .head_bytes = sizeof(head)};
+	struct bytes payload = {0};
+	writer->is_head_due = false;
+	memcpy(head.trace_id, writer->trace_id, sizeof(head.trace_id));
+	bytes_text(&payload, writer->clock_name ? writer->clock_name : "");
+	bytes_text(&payload, writer->dictionary.host);
+	block.raw_bytes = (uint32_t)payload.size;
+	writer->segment_offset = output->segments[output->segment_count - 1].offset = output->end + writer->out.size;
+	if (output->segment_count > 1)
+		segment_end(&output->segments[output->segment_count - 2], writer->segment_offset);
+	put_block_here(writer, &block, &head, &payload);
+	if (payload.has_failed)
+		writer_fail(writer, -ENOMEM);
+	bytes_fini(&payload);
+}
+
+void segment_put_block(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload)
+{
+	if (writer->is_head_due)
+		segment_put_head(writer);
+	put_block_here(writer, block, head, payload);
+}
+
+/* Behind a zstd frame that holds more than a reader would believe: a frame to be skipped, of this many bytes in all. */
+static void put_skipped(struct bytes *bytes, size_t size)
+{
+	uint32_t head[2] = {0x184d2a50, (uint32_t)(size < sizeof(head) ? 0 : size - sizeof(head))};
+	bytes_add(bytes, head, sizeof(head));
+	bytes_zero(bytes, head[1]);
+}
+
+static void put_section(struct writer *writer, uint16_t type, struct section *section)
+{
+	/* Without them numbers would be wrong. */
+	uint16_t essential = type == FORMAT_FOLDED ? FORMAT_ESSENTIAL : 0;
+	struct format_block block = {.type = type, .flags = essential, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
+	struct bytes *packed = &writer->payload;
+	size_t least = section->bytes.size / FORMAT_EXPANSION_MAX + 1;
+	packed->size = 0;
+	if (section->bytes.has_failed)
+		writer_fail(writer, -ENOMEM);
+	if (section->bytes.size >= PACKED_MIN && writer->options.compression >= 0 &&
+	    bytes_reserve(packed, ZSTD_compressBound(section->bytes.size))) {
+		size_t size = ZSTD_compressCCtx(writer->zstd, packed->data, packed->capacity, section->bytes.data, section->bytes.size, 3);
+		if (!ZSTD_isError(size) && size < section->bytes.size) {
+			packed->size = size;
+			if (size < least)
+				put_skipped(packed, least - size);
+			block.flags |= FORMAT_PACKED;
+		}
+	}
+	segment_put_block(writer, &block, NULL, block.flags & FORMAT_PACKED ? packed : &section->bytes);
+	section->bytes.size = 0;
+	section->count = 0;
+}
+
+void segment_put_sections(struct writer *writer)
+{
+	for (size_t i = 0; writer->has_rows && i < sizeof(section_types) / sizeof(section_types[0]); i++)
+		if (writer->sections[section_types[i]].count)
+			put_section(writer, section_types[i], &writer->sections[section_types[i]]);
+	writer->has_rows = false;
+}
+
+/* A row was added to the section. */
+void segment_section_added(struct writer *writer, struct section *section)
+{
+	section->count++;
+	if (writer->error) {
+		/* Nothing more will be written but gaps, which say what is missing. */
+		if (section != &writer->sections[FORMAT_GAPS] || section->bytes.size > GAPS_AFTER_END_BYTES)
+			section->bytes.size = section->count = 0;
+		return;
+	}
+	if (section->bytes.size >= SECTION_BYTES)
+		segment_put_sections(writer);
+}
+
+/* ---- the file ---- */
+
+/* Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. */
+int segment_flush(struct writer *writer, bool is_end)
+{
+	int error = writer->out.has_failed ? -ENOMEM : writer->error;
+	if (!error && !is_end)
+		error = output_room(&writer->output, writer->out.size);
+	if (!error || is_end)
+		error = output_write(&writer->output, writer->out.data, writer->out.size);
+	writer->out.size = 0;
+	if (error)
+		writer_fail(writer, error);
+	return error;
+}
+
+/* ---- segments ---- */
+
+bool segment_drops_old(const struct writer *writer)
+{
+	return writer->options.mode != WRITER_SEQUENTIAL;
+}
+
+void segment_need_process(struct writer *writer, uint32_t id);
+
+/* Where segments are dropped, each has who is recorded, and who has ended since the one before began. */
+static void put_processes(struct writer *writer, uint64_t since)
+{
+	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
+		const struct trace_process *row = &writer->dictionary.processes[id];
+		if (row->end == TRACE_END_OPEN || (row->end_ns != INT64_MAX && (uint64_t)row->end_ns >= since))
+			segment_need_process(writer, id);
+	}
+}
+
+void segment_begin(struct writer *writer, uint64_t ticks)
+{
+	uint64_t since = writer->segment_first;
+	/* Rows that wait belong to what was before. */
+	segment_put_sections(writer);
+	if (!output_add_segment(&writer->output)) {
+		writer_fail(writer, -ENOMEM);
+		return;
+	}
+	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
+				 &writer->threads};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		numbers_begin(all[i]);
+	writer->nodes.next = 1;
+	writer->has_segment = writer->is_head_due = true;
+	writer->segment_first = ticks;
+	for (uint32_t i = 0; i < writer->dictionary.option_count; i++) {
+		struct section *section = segment_section(writer, FORMAT_OPTIONS);
+		rows_put_option(&section->bytes, &writer->dictionary.options[i]);
+		segment_section_added(writer, section);
+	}
+	if (segment_drops_old(writer))
+		put_processes(writer, since);
+}
+
+/* The first row or event begins the first segment. */
+void segment_need(struct writer *writer)
+{
+	if (!writer->has_segment)
+		segment_begin(writer, writer->clock.start_ticks);
+}
+
+/* A circular file that is not full yet may get no larger, if its disk is: then there is something to drop. */
+static uint64_t segment_most(const struct writer *writer)
+{
+	uint64_t most = writer->output.end / FIRST_SEGMENTS;
+	if (!writer->output.is_circular || writer->output.has_wrapped)
+		return writer->options.segment_bytes;
+	most = most < FIRST_SEGMENT_BYTES ? FIRST_SEGMENT_BYTES : most;
+	return most < writer->options.segment_bytes ? most : writer->options.segment_bytes;
+}
+
+void segment_turn(struct writer *writer, const struct writer_events *events)
+{
+	uint64_t ticks = events->time[events->count - 1];
+	bool is_large = writer->output.end - writer->segment_offset >= segment_most(writer);
+	bool is_long = ticks > writer->segment_first && ticks - writer->segment_first >= writer->segment_ticks_max;
+	if (writer->has_segment && (is_large || is_long) &&
+	    writer->output.segments[writer->output.segment_count - 1].events)
+		segment_begin(writer, ticks);
+}
+
+/* ---- rows that the segment needs ---- */
+
+/* The number of the image in the segment plus one, 0 for none. */
+static uint32_t need_image(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = id < writer->dictionary.image_count ? number_of(writer, &writer->images, id) : NULL;
+	if (!number || *number)
+		return number ? *number : 0;
+	struct section *section = segment_section(writer, FORMAT_IMAGES);
+	uint32_t own = *number = ++writer->images.next;
+	rows_put_image(&section->bytes, &writer->dictionary.images[id]);
+	segment_section_added(writer, section);
+	return own;
+}
+
+static void put_mapping(struct writer *writer, uint32_t id)
+{
+	const struct trace_mapping *row = &writer->dictionary.mappings[id];
+	uint32_t image = need_image(writer, row->image);
+	struct section *section = segment_section(writer, FORMAT_MAPPINGS);
+	rows_put_mapping(&section->bytes, id, row, image);
+	segment_section_added(writer, section);
+}
+
+void segment_put_process(struct writer *writer, uint32_t id)
+{
+	struct section *section = segment_section(writer, FORMAT_PROCESSES);
+	rows_put_process(&section->bytes, id, &writer->dictionary.processes[id]);
+	segment_section_added(writer, section);
+}
+
+/* The row of the process, those that it came from, and its mappings. */
+void segment_need_process(struct writer *writer, uint32_t id)
+{
+	for (;;) {
+		/* The oldest one that is not there yet, again and again: a chain of forks may be long. */
+		uint32_t oldest = TRACE_NONE;
+		for (uint32_t at = id; at != TRACE_NONE;) {
+			const struct trace_process *row = &writer->dictionary.processes[at];
+			uint32_t *number = number_of(writer, &writer->processes, at);
+			if (!number || *number)
+				break;
+			oldest = at;
+			at = row->forked_from != TRACE_NONE && row->forked_from < at ? row->forked_from
+			     : row->parent != TRACE_NONE && row->parent < at ? row->parent : TRACE_NONE;
+		}
+		if (oldest == TRACE_NONE)
+			return;
+		writer->processes.numbers[oldest] = 1;
+		segment_put_process(writer, oldest);
+		for (uint32_t next = writer->process_mapping[oldest]; next; next = writer->mapping_next[next - 1])
+			put_mapping(writer, next - 1);
+	}
+}
+
+static void put_thread(struct writer *writer, uint32_t id)
+{
+	struct section *section = segment_section(writer, FORMAT_THREADS);
+	rows_put_thread(&section->bytes, id, &writer->dictionary.threads[id]);
+	segment_section_added(writer, section);
+}
+
+void segment_need_thread(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->threads, id);
+	if (!number || *number)
+		return;
+	*number = 1;
+	segment_need_process(writer, writer->dictionary.threads[id].process);
+	put_thread(writer, id);
+}
+
+uint32_t segment_need_entry(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->entries, id);
+	if (!number || *number)
+		return number ? *number : 0;
+	uint32_t own = *number = ++writer->entries.next;
+	uint32_t image = need_image(writer, writer->dictionary.entries[id].image);
+	struct section *section = segment_section(writer, FORMAT_ENTRIES);
+	rows_put_entry(&section->bytes, &writer->dictionary.entries[id], image);
+	segment_section_added(writer, section);
+	return own;
+}
+
+uint32_t segment_need_heap(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->heaps, id);
+	if (!number || *number)
+		return number ? *number : 0;
+	uint32_t own = *number = ++writer->heaps.next;
+	segment_need_process(writer, writer->dictionary.heaps[id].process);
+	struct section *section = segment_section(writer, FORMAT_HEAPS);
+	rows_put_heap(&section->bytes, &writer->dictionary.heaps[id]);
+	segment_section_added(writer, section);
+	return own;
+}
+
+/* The frame's number in the segment, from 0. */
+static uint32_t need_frame(struct writer *writer, uint32_t id)
+{
+	uint32_t *number = number_of(writer, &writer->frames, id);
+	if (!number || *number)
+		return number ? *number - 1 : 0;
+	uint32_t own = *number = ++writer->frames.next;
+	const struct trace_frame *row = &writer->dictionary.tree.frames[id];
+	uint32_t image = need_image(writer, row->image);
+	struct section *section = segment_section(writer, FORMAT_FRAMES);
+	bytes_number(&section->bytes, image);
+	bytes_number(&section->bytes, row->offset);
+	segment_section_added(writer, section);
+	return own - 1;
+}
+
+/* Row of a node whose parent is in the segment. */
+static void put_node(struct writer *writer, uint32_t id, uint32_t parent)
+{
+	uint32_t frame_next = writer->frames.next, frame = need_frame(writer, writer->dictionary.tree.nodes[id].frame);
+	uint32_t *number = number_of(writer, &writer->nodes, id);
+	if (!number)
+		return;
+	*number = writer->nodes.next;
+	struct section *section = segment_section(writer, FORMAT_NODES);
+	bytes_number(&section->bytes, writer->nodes.next - parent);
+	bytes_number(&section->bytes, frame_next - frame); /* 0: the next new one */
+	writer->nodes.next++;
+	segment_section_added(writer, section);
+}
+
+/* The node's number in the segment; 0 is the root. */
+uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id)
+{
+	const struct trace_node *nodes = writer->dictionary.tree.nodes;
+	if (id == 0 || !number_of(writer, &writer->nodes, id))
+		return 0;
+	/* Outermost first; the way is remembered in the numbers themselves by walking it again from the inside. */
+	uint32_t depth = 0;
+	for (uint32_t at = id; at && !writer->nodes.numbers[at]; at = nodes[at].parent)
+		depth++;
+	uint32_t *way = malloc((depth + 1) * sizeof(*way)), at = id;
+	if (!way) {
+		writer_fail(writer, -ENOMEM);
+		return 0;
+	}
+	for (uint32_t i = depth; i > 0; i--, at = nodes[at].parent)
+		way[i - 1] = at;
+	uint32_t parent = at ? writer->nodes.numbers[at] : 0;
+	for (uint32_t i = 0; i < depth; i++) {
+		put_node(writer, way[i], parent);
+		parent = writer->nodes.numbers[way[i]];
+	}
+	free(way);
+	return parent;
+}
+
+
+/* ---- adding rows ---- */
+
+uint32_t writer_add_process(struct writer *writer, const struct trace_process *process)
+{
+	segment_need(writer);
+	uint32_t id = dictionary_add_process(&writer->dictionary, process);
+	if (id == TRACE_NONE || !segment_array_room(&writer->process_mapping, &writer->process_capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return TRACE_NONE;
+	}
+	segment_need_process(writer, id);
+	return id;
+}
+
+uint32_t writer_add_thread(struct writer *writer, const struct trace_thread *thread)
+{
+	if (thread->process >= writer->dictionary.process_count)
+		return TRACE_NONE;
+	segment_need(writer);
+	uint32_t id = dictionary_add_thread(&writer->dictionary, thread);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else
+		segment_need_thread(writer, id);
+	return id;
+}
+
+uint32_t writer_add_image(struct writer *writer, const struct trace_image *image)
+{
+	segment_need(writer);
+	uint32_t count = writer->dictionary.image_count, id = dictionary_add_image(&writer->dictionary, image);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		need_image(writer, id);
+	return id;
+}
+
+uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *mapping)
+{
+	if (mapping->process >= writer->dictionary.process_count || mapping->image >= writer->dictionary.image_count ||
+	    mapping->end < mapping->base)
+		return TRACE_NONE;
+	segment_need(writer);
+	uint32_t id = dictionary_add_mapping(&writer->dictionary, mapping);
+	if (id == TRACE_NONE || !segment_array_room(&writer->mapping_next, &writer->mapping_capacity, id)) {
+		writer_fail(writer, -ENOMEM);
+		return TRACE_NONE;
+	}
+	segment_need_process(writer, mapping->process);
+	writer->mapping_next[id] = writer->process_mapping[mapping->process];
+	writer->process_mapping[mapping->process] = id + 1;
+	put_mapping(writer, id);
+	return id;
+}
+
+uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry)
+{
+	if (entry->function >= FUNCTION_COUNT)
+		return TRACE_NONE;
+	segment_need(writer);
+	uint32_t count = writer->dictionary.entry_count, id = dictionary_add_entry(&writer->dictionary, entry);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		segment_need_entry(writer, id);
+	return id;
+}
+
+uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap)
+{
+	if (heap->process >= writer->dictionary.process_count)
+		return TRACE_NONE;
+	segment_need(writer);
+	uint32_t count = writer->dictionary.heap_count, id = dictionary_add_heap(&writer->dictionary, heap);
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	else if (id == count)
+		segment_need_heap(writer, id);
+	return id;
+}
+
+void writer_add_gap(struct writer *writer, const struct trace_gap *gap)
+{
+	segment_need(writer);
+	if (gap->process < writer->dictionary.process_count)
+		segment_need_process(writer, gap->process);
+	if (gap->thread < writer->dictionary.thread_count)
+		segment_need_thread(writer, gap->thread);
+	struct section *section = segment_section(writer, FORMAT_GAPS);
+	rows_put_gap(&section->bytes, gap);
+	segment_section_added(writer, section);
+}
+
+void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
+{
+	segment_need(writer);
+	segment_need_process(writer, sample->process);
+	struct section *section = segment_section(writer, FORMAT_MEMORY);
+	rows_put_sample(&section->bytes, sample);
+	segment_section_added(writer, section);
+}
+
+void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)
+{
+	segment_need(writer);
+	uint32_t number = need_frame(writer, frame);
+	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
+	rows_put_symbol(&section->bytes, number, functions, count);
+	segment_section_added(writer, section);
+}
+
+void writer_add_named(struct writer *writer, const struct trace_named *named)
+{
+	segment_need(writer);
+	uint32_t image = need_image(writer, named->image);
+	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
+	rows_put_named(&section->bytes, image, named->has_symbols);
+	segment_section_added(writer, section);
+}
+
+/* The first ticks whose nanoseconds since T = 0 are these. */
+static uint64_t ticks_of(const struct writer *writer, int64_t time_ns)
+{
+	if (time_ns == INT64_MAX || !writer->clock.mult)
+		return (uint64_t)time_ns;
+	unsigned __int128 scaled = (unsigned __int128)(time_ns < 0 ? 0 : (uint64_t)time_ns) << writer->clock.shift;
+	return writer->clock.start_ticks + (uint64_t)((scaled + writer->clock.mult - 1) / writer->clock.mult);
+}
+
+uint64_t writer_ticks(const struct writer *writer, int64_t time_ns)
+{
+	return ticks_of(writer, time_ns);
+}
+
+void writer_add_fold(struct writer *writer, const struct trace_fold *fold)
+{
+	struct trace_fold row = *fold;
+	segment_need(writer);
+	row.until_ns = (int64_t)ticks_of(writer, fold->until_ns);
+	row.peak_at_ns = (int64_t)ticks_of(writer, fold->peak_at_ns);
+	struct section *section = segment_section(writer, FORMAT_FOLDED);
+	rows_put_fold(&section->bytes, &row);
+	segment_section_added(writer, section);
+}
+
+void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const struct trace_lifetime *lifetimes)
+{
+	struct trace_sum row = *sum;
+	segment_need(writer);
+	segment_need_thread(writer, sum->thread);
+	row.stack = segment_need_node(writer, sum->stack);
+	row.heap = sum->heap == TRACE_NONE ? 0 : segment_need_heap(writer, sum->heap);
+	row.entry = sum->entry == TRACE_NONE ? 0 : segment_need_entry(writer, sum->entry);
+	row.birth_first_ns = (int64_t)ticks_of(writer, sum->birth_first_ns);
+	row.birth_last_ns = (int64_t)ticks_of(writer, sum->birth_last_ns);
+	row.end_first_ns = (int64_t)ticks_of(writer, sum->end_first_ns);
+	row.end_last_ns = (int64_t)ticks_of(writer, sum->end_last_ns);
+	struct section *section = segment_section(writer, FORMAT_FOLDED);
+	rows_put_sum(&section->bytes, &row, lifetimes);
+	segment_section_added(writer, section);
+}
+
+void writer_add_option(struct writer *writer, const char *name, const char *value)
+{
+	segment_need(writer);
+	uint32_t count = writer->dictionary.option_count;
+	uint32_t id = dictionary_add_option(&writer->dictionary, &(struct trace_option){name, value});
+	if (id != count) {
+		if (id == TRACE_NONE)
+			writer_fail(writer, -ENOMEM);
+		return;
+	}
+	struct section *section = segment_section(writer, FORMAT_OPTIONS);
+	rows_put_option(&section->bytes, &writer->dictionary.options[id]);
+	segment_section_added(writer, section);
+}
+
+void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process)
+{
+	if (id >= writer->dictionary.process_count)
+		return;
+	segment_need(writer);
+	segment_need_process(writer, id);
+	if (!dictionary_set_process(&writer->dictionary, id, process))
+		writer_fail(writer, -ENOMEM);
+	segment_put_process(writer, id);
+}
+
+void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread)
+{
+	if (id >= writer->dictionary.thread_count || thread->process >= writer->dictionary.process_count)
+		return;
+	segment_need(writer);
+	segment_need_process(writer, thread->process);
+	segment_need_thread(writer, id);
+	if (!dictionary_set_thread(&writer->dictionary, id, thread))
+		writer_fail(writer, -ENOMEM);
+	put_thread(writer, id);
+}
+
+void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping)
+{
+	if (id >= writer->dictionary.mapping_count || mapping->image >= writer->dictionary.image_count || mapping->end < mapping->base ||
+	    mapping->process != writer->dictionary.mappings[id].process)
+		return;
+	segment_need(writer);
+	segment_need_process(writer, mapping->process);
+	writer->dictionary.mappings[id] = *mapping;
+	put_mapping(writer, id);
+}
+
+uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset)
+{
+	uint32_t id = image == TRACE_NONE || image < writer->dictionary.image_count ? tree_frame(&writer->dictionary.tree, image, offset)
+										     : TRACE_NONE;
+	if (id == TRACE_NONE)
+		writer_fail(writer, -ENOMEM);
+	return id;
+}
+
+uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t frame)
+{
+	const struct tree *tree = &writer->dictionary.tree;
+	if (parent >= tree->node_count || frame >= tree->frame_count)
+		return 0;
+	uint32_t id = tree_node(&writer->dictionary.tree, parent, frame);
+	if (id == TRACE_NONE) {
+		writer_fail(writer, -ENOMEM);
+		return 0;
+	}
+	return id;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The inside of a writer: its segment, and the rows of dictionaries that the segment has. writer.c writes events and the file's beginning and end,
+ * segment.c rows, reopen.c goes on with a file that is there.
+ */
+#ifndef XHEAP_TRACE_SEGMENT_H
+#define XHEAP_TRACE_SEGMENT_H
+
+#include <zstd.h>
+
+#include "trace/columns.h"
+#include "trace/dictionary.h"
+#include "trace/index.h"
+#include "trace/load.h"
+#include "trace/output.h"
+#include "trace/rows.h"
+#include "trace/writer.h"
+
+enum { GAPS_AFTER_END_BYTES = 1 << 12 /* of gaps once the file is full */ };
+
+struct section {
+	struct bytes bytes;
+	uint32_t count;
+};
+
+/* For each row: its number in the current segment plus one, or 0. */
+struct numbers {
+	uint32_t *numbers;
+	uint32_t capacity, next;
+};
+
+struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
+
+struct writer {
+	int error;                     /* once writing has failed, that is its answer */
+	struct output output;
+	struct writer_options options;
+	struct writer_clock clock;
+	char *clock_name;
+	uint8_t trace_id[16];
+	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
+	bool has_rows;                 /* sections have something to write */
+	uint64_t segment_offset, segment_first, segment_ticks_max;
+	uint64_t events_before, last_ticks; /* of all segments, and of those that were dropped */
+	uint32_t cut_bits;             /* of times */
+	struct dictionary dictionary;
+	struct section sections[FORMAT_TYPE_COUNT];
+	struct numbers images, entries, heaps, frames, nodes;
+	struct numbers processes, threads; /* any number: it is in this segment */
+	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
+	uint32_t process_capacity, mapping_capacity;
+	struct columns_encoder *encoder;
+	ZSTD_CCtx *zstd;
+	uint32_t *event_nodes;
+	struct bytes out, payload;
+	struct index sequence_index;
+	struct sequence *sequences;
+	uint32_t sequence_count, sequence_capacity;
+	uint64_t event_count, truncated_count, unwritten_blocks, unwritten_events;
+};
+
+/** What of a region's slot is in the file. first > last: no whole buffer. */
+struct taken { uint64_t region; uint32_t process, slot, first, last, part_sequence, part_events; };
+
+/* ---- segment.c ---- */
+
+/** Writing has failed; the first reason stays. */
+void writer_fail(struct writer *writer, int error);
+
+/** Make room for row `id`, new rows zeroed. False: no memory. */
+bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id);
+
+/** Old segments make room for new ones. */
+bool segment_drops_old(const struct writer *writer);
+
+/** A new one from `ticks` on; the first one, if there is none; another one, if the present one is large or long enough and something is in it. */
+void segment_begin(struct writer *writer, uint64_t ticks);
+void segment_need(struct writer *writer);
+void segment_turn(struct writer *writer, const struct writer_events *events);
+void segment_end(struct output_segment *segment, uint64_t offset);
+
+/** The section of a type, for a row to be added to its bytes; when it has been. */
+struct section *segment_section(struct writer *writer, enum format_type type);
+void segment_section_added(struct writer *writer, struct section *section);
+
+/** The head of a segment, a block, all sections that have rows: to what is gathered. */
+void segment_put_head(struct writer *writer);
+void segment_put_block(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload);
+void segment_put_sections(struct writer *writer);
+
+/** Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. 0 or a negative errno. */
+int segment_flush(struct writer *writer, bool is_end);
+
+/** The segment has the row from now on: its number there, of a heap plus one. */
+void segment_need_process(struct writer *writer, uint32_t id);
+void segment_put_process(struct writer *writer, uint32_t id);
+void segment_need_thread(struct writer *writer, uint32_t id);
+uint32_t segment_need_entry(struct writer *writer, uint32_t id);
+uint32_t segment_need_heap(struct writer *writer, uint32_t id);
+uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id);
+
+/** Of a stack: the root is 0. */
+static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
+{
+	if (__builtin_expect(id < writer->nodes.capacity && writer->nodes.numbers[id], 1))
+		return writer->nodes.numbers[id];
+	return segment_need_node_slowly(writer, id);
+}
+
+/* ---- writer.c ---- */
+
+/** One whose memory is all there, or NULL. */
+struct writer *writer_new_whole(const struct writer_options *options);
+void writer_free(struct writer *writer);
+
+/** Open the file, which no other writer has. */
+int writer_open_locked(struct writer *writer, const char *path, int flags, struct diag *diag);
+int writer_write_header(struct writer *writer, const char *path, struct diag *diag);
+
+/** What a block has of its slot, and: remember that. 0 or -ENOMEM. */
+struct taken writer_block_taken(const struct load_block *block);
+int writer_note_sequence(struct writer *writer, const struct taken *taken);
+
+#endif
