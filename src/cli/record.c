@@ -408,7 +408,7 @@ static void become_command(struct record *record, int go, int failure)
 
 void record_take(struct record *record, const struct control_message *message)
 {
-	if (message->kind == CONTROL_NOTE && !record->is_quiet)
+	if (message->kind == CONTROL_NOTE && message->text[0] && !record->is_quiet)
 		fprintf(stderr, "xheap: %s\n", message->text);
 	if (message->kind == CONTROL_SUMMARY) {
 		record->summary = message->summary;

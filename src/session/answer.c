@@ -18,6 +18,35 @@ void logger_tell_all(const struct logger *logger, const struct control_message *
 		control_send(controller->socket, message);
 }
 
+bool logger_add_controller(struct logger *logger, int socket)
+{
+	struct controller *controller = malloc(sizeof(*controller));
+	if (!controller)
+		return false;
+	*controller = (struct controller){socket, logger->controllers};
+	logger->controllers = controller;
+	watch_add(logger->watch, socket);
+	return true;
+}
+
+/* Only its user, and root, may say what a session does. */
+static void controllers_accept(struct logger *logger)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int socket;
+	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
+		    !logger_add_controller(logger, socket))
+			close(socket);
+}
+
+void logger_say_alive(struct logger *logger)
+{
+	controllers_accept(logger);
+	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
+}
+
 void logger_note(struct logger *logger, const char *text)
 {
 	struct control_message message = {.kind = CONTROL_NOTE};
@@ -266,29 +295,6 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 	case CONTROL_STATUS: handle_status(logger, message); break;
 	default: break;
 	}
-}
-
-bool logger_add_controller(struct logger *logger, int socket)
-{
-	struct controller *controller = malloc(sizeof(*controller));
-	if (!controller)
-		return false;
-	*controller = (struct controller){socket, logger->controllers};
-	logger->controllers = controller;
-	watch_add(logger->watch, socket);
-	return true;
-}
-
-/* Only its user, and root, may say what a session does. */
-static void controllers_accept(struct logger *logger)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-	int socket;
-	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
-		    !logger_add_controller(logger, socket))
-			close(socket);
 }
 
 static void controller_gone(struct logger *logger, struct controller **link)

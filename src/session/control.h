@@ -23,7 +23,7 @@ enum control_kind {
 	CONTROL_TARGET,       /**< from it: target; text is the command line */
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
-	CONTROL_NOTE,         /**< from it: text for the user */
+	CONTROL_NOTE,         /**< from it: text for the user; without one: it is busy, and will answer */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };
 

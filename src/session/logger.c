@@ -783,6 +783,11 @@ static void session_over(const struct logger *logger)
 		session_name_drop(logger->options->session_name);
 }
 
+static void say_alive(void *logger)
+{
+	logger_say_alive(logger);
+}
+
 static int logger_begin(struct logger *logger)
 {
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
@@ -806,6 +811,7 @@ static int logger_begin(struct logger *logger)
 	}
 	options_write(logger);
 	session_write(logger);
+	store_while_waiting(logger->store, say_alive, logger);
 	logger->drain = drain_new(logger->writer);
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);

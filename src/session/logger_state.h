@@ -161,6 +161,9 @@ bool logger_check_controllers(struct logger *logger);
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message);
 
+/** Whoever waits for an answer is to wait on. */
+void logger_say_alive(struct logger *logger);
+
 /** Tell all controllers, for their users. */
 void logger_note(struct logger *logger, const char *text);
 

@@ -20,10 +20,12 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "os/moment.h"
 #include "session/clock.h"
 #include "trace/merge.h"
 
-enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19, FOLD_NICE_FOR_EVER = 5 };
+enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19, FOLD_NICE_FOR_EVER = 5,
+       KEPT_PIECES = 64 };
 #define PIECE_NAME "piece."
 #define FOLD_BYTES_MAX (UINT64_C(256) << 20)
 #define LOOK_NAME "look.xht"
@@ -55,7 +57,7 @@ struct keep {
 	uint32_t folded_number;        /* pieces below it are in what is folded */
 	uint64_t folded_bytes;
 	int64_t flushed_ns, until_ns;  /* events up to then are written; and are folded */
-	uint32_t window;               /* so many pieces */
+	uint64_t window_bytes;
 	uint32_t count;                /* of the oldest pieces, which are being folded */
 	unsigned failures;             /* one after the other */
 	pthread_t thread;
@@ -81,6 +83,8 @@ struct store {
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
 	struct keep *keep;             /* of a long run */
+	void (*tell)(void *cookie);    /* while what is folded is waited for; NULL: nobody */
+	void *tell_cookie;
 };
 
 /* ---- paths ---- */
@@ -276,13 +280,24 @@ static bool fold_words(struct store *store)
 	return is_made;
 }
 
+/* Whether there are so many halves of a window. Who looks often makes many small pieces: their number has a limit, too. */
+static bool has_halves(const struct store *store, unsigned halves)
+{
+	return store->past_bytes >= store->keep->window_bytes / 2 * halves || store->piece_count >= KEPT_PIECES / 2 * halves;
+}
+
 /* How many of the oldest pieces go: half a window stays, and tells how late events come; no more at a time than memory is for. */
 static uint32_t fold_count(const struct store *store)
 {
-	const struct keep *keep = store->keep;
-	uint32_t count = store->piece_count > keep->window / 2 ? store->piece_count - keep->window / 2 : store->piece_count / 2;
-	uint32_t most = (uint32_t)(FOLD_BYTES_MAX / store->piece_bytes);
-	return count < most ? count : most;
+	uint64_t half_bytes = store->keep->window_bytes / 2, left_bytes = store->past_bytes;
+	uint32_t count = 0;
+	for (; count < store->piece_count && store->past_bytes - left_bytes < FOLD_BYTES_MAX; count++) {
+		uint64_t bytes = store->pieces[count].bytes;
+		if (left_bytes - bytes < half_bytes && store->piece_count - count <= KEPT_PIECES / 2)
+			break;
+		left_bytes -= bytes;
+	}
+	return count ? count : store->piece_count / 2;
 }
 
 /* Whether folding comes to anything: there has been a flush since what is folded. While one poll writes what a target had in its buffers there is none. */
@@ -336,6 +351,20 @@ static int fold_commit(struct store *store)
 	return 0;
 }
 
+static void fold_join(struct store *store)
+{
+	enum { TELL_MS = 1000 };
+	if (pthread_equal(store->keep->thread, pthread_self()))
+		return;
+	for (;;) {
+		struct timespec until = moment_at(moment_now_ns() + TELL_MS * NS_PER_MS);
+		if (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+			return;
+		if (store->tell)
+			store->tell(store->tell_cookie);
+	}
+}
+
 /* Take what became of folding, if there is something or it is waited for. */
 static void fold_settle(struct store *store, bool is_waiting)
 {
@@ -344,8 +373,7 @@ static void fold_settle(struct store *store, bool is_waiting)
 		return;
 	if (is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE))
 		fold_hurry(keep);
-	if (!pthread_equal(keep->thread, pthread_self()))
-		pthread_join(keep->thread, NULL);
+	fold_join(store);
 	keep->is_begun = false;
 	words_free(keep);
 	if (!keep->error)
@@ -358,13 +386,13 @@ static void fold_settle(struct store *store, bool is_waiting)
 static void window_bound(struct store *store)
 {
 	struct keep *keep = store->keep;
-	while (store->piece_count >= 2 * keep->window) {
+	while (has_halves(store, 4)) {
 		if (!keep->is_begun && !keep->failures && is_worth_folding(store))
 			fold_begin(store);
 		if (!keep->is_begun && !keep->failures)
 			return;
 		fold_settle(store, true);
-		if (keep->failures && store->piece_count >= 2 * keep->window)
+		if (keep->failures && has_halves(store, 4))
 			drop_piece(store);
 	}
 }
@@ -409,7 +437,7 @@ bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
 	keep->wants_flush = false;
 	uint32_t failures = keep->failures;
 	fold_settle(store, false);
-	if (!keep->is_begun && store->piece_count >= keep->window + (keep->failures ? keep->window / 2 : 0) && is_worth_folding(store))
+	if (!keep->is_begun && has_halves(store, keep->failures ? 3 : 2) && is_worth_folding(store))
 		fold_begin(store);
 	if (!failures && keep->failures)
 		diag_fail(diag, EIO, "what leaves the window cannot be folded: %s", keep->diag.text);
@@ -490,7 +518,7 @@ static int open_kept(struct store *store, struct writer_options *how, struct dia
 	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, store->directory);
 	snprintf(store->path, sizeof(store->path), "%s", store->next_path);
 	store->piece_bytes = piece < PIECE_BYTES_MAX ? piece : PIECE_BYTES_MAX;
-	store->keep->window = (uint32_t)(store->options->max_file_bytes / store->piece_bytes);
+	store->keep->window_bytes = store->options->max_file_bytes;
 	how->mode = WRITER_PIECES;
 	how->max_file_bytes = store->piece_bytes;
 	how->next = next_kept;
@@ -580,6 +608,12 @@ void store_free(struct store *store)
 	free(store->keep);
 	free(store->pieces);
 	free(store);
+}
+
+void store_while_waiting(struct store *store, void (*tell)(void *cookie), void *cookie)
+{
+	store->tell = tell;
+	store->tell_cookie = cookie;
 }
 
 /* ---- what it has ---- */

@@ -30,6 +30,9 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	       struct writer_clock *clock, struct diag *diag);
 void store_free(struct store *store);
 
+/** Have tell(cookie) called now and then while a call has to wait for what is folded, which may take long. */
+void store_while_waiting(struct store *store, void (*tell)(void *cookie), void *cookie);
+
 /** The file that is written, or was written out last; "" when nothing was. */
 const char *store_path(const struct store *store);
 
