@@ -519,6 +519,8 @@ static void folding_fini(struct folding *folding)
 	for (uint32_t i = 0; i < folding->making_count; i++)
 		free(folding->makings[i].lifetimes);
 	free(folding->makings);
+	for (uint32_t i = 0; folding->lanes && i < folding->dictionary->thread_count; i++)
+		writer_events_fini(&folding->lanes[i].events);
 	free(folding->lanes);
 	map_fini(&folding->ids);
 	map_fini(&folding->carried);

@@ -194,7 +194,7 @@ def forks():
 def kept():
     """A long run: what was there before is folded with all else, and what lives at its end is there."""
     target = Target(PROGRAM, "busy", 3, 7)
-    count = compare(target, "kept.xht", record(target, "kept.xht", 1.5, how=("--keep", "live", "--max-file", "1M", "--flush-timer", "100ms")))
+    count = compare(target, "kept.xht", record(target, "kept.xht", 1.5, how=("--keep", "live", "--max-file", "1M", "--flush-timer", "100ms", "--wait-limit", "60s")))
     folded = told("heap", "kept.xht").get("folded", {"events": 0})["events"]
     expect(folded > 10000, f"{folded} events are folded")
     return f"{count} blocks, {folded} events folded"

@@ -241,7 +241,8 @@ def leaked(output):
     return int(output.split()[1])
 
 
-KEEPING = ["--keep", "live", "--max-file", MIB, "--flush-timer", "100ms"]
+# Folding may take longer on a machine that is busy with something else.
+KEEPING = ["--keep", "live", "--max-file", MIB, "--flush-timer", "100ms", "--wait-limit", "60s"]
 
 
 def record(trace, *words, how=KEEPING):
