@@ -85,6 +85,7 @@ struct store {
 	struct keep *keep;             /* of a long run */
 	void (*tell)(void *cookie);    /* while what is folded is waited for; NULL: nobody */
 	void *tell_cookie;
+	uint64_t told_ns;
 };
 
 /* ---- paths ---- */
@@ -351,18 +352,25 @@ static int fold_commit(struct store *store)
 	return 0;
 }
 
+/* Once a second at most. */
+static void say_busy(struct store *store)
+{
+	uint64_t now_ns = moment_now_ns();
+	if (!store->tell || now_ns - store->told_ns < NS_PER_S)
+		return;
+	store->told_ns = now_ns;
+	store->tell(store->tell_cookie);
+}
+
 static void fold_join(struct store *store)
 {
-	enum { TELL_MS = 1000 };
+	struct timespec until;
 	if (pthread_equal(store->keep->thread, pthread_self()))
 		return;
-	for (;;) {
-		struct timespec until = moment_at(moment_now_ns() + TELL_MS * NS_PER_MS);
-		if (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
-			return;
-		if (store->tell)
-			store->tell(store->tell_cookie);
-	}
+	do {
+		say_busy(store);
+		until = moment_at(moment_now_ns() + NS_PER_S);
+	} while (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
 }
 
 /* Take what became of folding, if there is something or it is waited for. */
@@ -401,6 +409,7 @@ static int next_kept(void *cookie, uint64_t bytes, uint64_t events, char *path, 
 {
 	struct store *store = cookie;
 	int error = add_piece(store, bytes, events, diag);
+	say_busy(store);
 	if (!error)
 		window_bound(store);
 	store->keep->wants_flush = true;

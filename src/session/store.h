@@ -30,7 +30,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	       struct writer_clock *clock, struct diag *diag);
 void store_free(struct store *store);
 
-/** Have tell(cookie) called now and then while a call has to wait for what is folded, which may take long. */
+/** Have tell(cookie) called now and then while calls take long, as they may where something has to be folded. */
 void store_while_waiting(struct store *store, void (*tell)(void *cookie), void *cookie);
 
 /** The file that is written, or was written out last; "" when nothing was. */
