@@ -557,10 +557,13 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* Those will be taken again. */
 	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated);
 	decode.truncated_count -= truncated;
-	if (is_decoded && events && events->count > 0) {
-		stream_write(region, stream, sequence, decode.event_count - later);
+	uint32_t taken = decode.event_count - later;
+	if (is_decoded && events && events->count > 0)
+		stream_write(region, stream, sequence, taken);
+	/* Also those of threads that had the slot before, which are written by now. */
+	if (is_decoded && taken > stream->written_events) {
 		stream->open_index = index;
-		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | (decode.event_count - later);
+		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
 	drain->past.truncated += decode.truncated_count;

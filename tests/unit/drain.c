@@ -792,6 +792,56 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 	free(e);
 }
 
+/* The trace drops all that it had, as one does that keeps only the newest. */
+static void bed_drop_past(struct bed *bed)
+{
+	struct trace_statistics statistics = {0};
+	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
+	unlink(bed->trace_path);
+	assert_int_equal(writer_open(&bed->writer, bed->trace_path, &(struct writer_options){0}, &bed->diag), 0);
+	writer_set_clock(bed->writer, &bed->clock);
+	assert_int_equal(writer_flush(bed->writer, &bed->diag), 0);
+}
+
+/* A logger that read buffers in part dies when the trace has dropped what it had of them: only what was not read comes again. */
+static void what_was_read_and_dropped_stays_dropped(void **state)
+{
+	struct bed *bed = *state;
+	struct trace_statistics statistics = {0};
+	size_t count;
+	struct producer p = producer_new(&bed->region, 0, 400), side = producer_side(&p), r = producer_new(&bed->region, 0, 500);
+	struct producer idle = producer_new(&bed->region, 0, 600), heir = producer_new(&bed->region, 0, 700);
+	produce(&heir, 401, 50);
+	producer_inherit(&heir, 701, __rdtsc());
+	produce(&p, 1, 50);
+	produce(&side, 101, 50);
+	produce(&r, 201, 50);
+	/* Slots that another thread has by now, which did nothing yet, or did something. */
+	producer_inherit(&r, 501, __rdtsc());
+	produce(&idle, 301, 50);
+	producer_inherit(&idle, 601, __rdtsc());
+	produce(&idle, 351, 1);
+	bed_poll(bed, true);
+	producer_inherit(&idle, 602, __rdtsc());
+	bed_poll(bed, true);
+	/* It goes on reading in part, and some is still to be read when it dies. */
+	produce(&p, 51, 10);
+	produce(&r, 251, 10);
+	bed_poll(bed, true);
+	produce(&p, 1001, 5);
+	produce(&side, 1101, 5);
+	drain_free(bed->drain);
+	bed_drop_past(bed);
+	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
+	bed_recover(bed);
+	struct seen *e = read_events(bed, &count);
+	for (size_t i = 0; i < count; i++)
+		if (e[i].address <= 1000)
+			fail_msg("what was read is there again: %u", (unsigned)e[i].address);
+	assert_int_equal(count, 10);
+	free(e);
+}
+
 enum { EACH = 40, DIED = 9 };
 
 static int writes_left = -1;
@@ -879,6 +929,7 @@ int main(void)
 		TEST(damage_ends_a_buffer_and_is_counted),
 		TEST(heads_that_make_no_sense_do_no_harm),
 		TEST(another_logger_goes_on_without_loss_or_repetition),
+		TEST(what_was_read_and_dropped_stays_dropped),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST
