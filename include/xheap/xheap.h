@@ -220,7 +220,8 @@ void xheap_summary_init(xheap_summary *summary, size_t size);
 /** End the session: its processes run on, its trace is whole when this returns. summary may be NULL. The handle is still to be closed. */
 int xheap_session_stop(xheap_session *session, xheap_summary *summary, xheap_error *error);
 
-/** Call visit with each session of this user, until it returns other than 0; is_alive: it has a logger. Returns what visit did, else 0. */
+/** Call visit with each session of this user, until it returns other than 0; is_alive: it has a logger. Returns what visit did, else 0. Root is
+ *  told of the other users', too: "UID/NAME", a name for all calls but xheap_session_start(). */
 int xheap_session_each(int (*visit)(void *user, const char *name, int is_alive), void *user);
 
 /* ==== traces ==== */

@@ -102,7 +102,7 @@ static int make_work(void *context, struct diag *diag)
 	if (error)
 		return error;
 	making->session->callbacks = making->callbacks;
-	if (!making->name || !session_name_is_good(making->name))
+	if (!making->name || !session_name_is_possible(making->name))
 		return diag_fail(diag, EINVAL, "\"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
 				 making->name ? making->name : "");
 	making->session->name = action_copy(making->name);
@@ -253,6 +253,8 @@ static int add_options(struct words *words, const xheap_session_options *options
 
 static int check_options(const char *name, const xheap_session_options *options, struct diag *diag)
 {
+	if (!session_name_is_good(name))
+		return diag_fail(diag, EINVAL, "%s is another user's session", name);
 	int socket = session_connect(name, &(struct diag){""});
 	if (socket >= 0) {
 		close(socket);
@@ -326,14 +328,14 @@ static xheap_target_thread *threads_new(const struct controller_state *from)
 	return threads;
 }
 
-static struct state *state_new(const char *name, const struct controller_state *from)
+static struct state *state_new(const struct xheap_session *of, const struct controller_state *from)
 {
 	const struct control_state *session = &from->session;
 	struct state *state = memory_zeroed(1, sizeof(*state) + from->target_count * sizeof(*state->targets));
 	state->held = *from;
-	state->name = action_copy(name);
+	state->name = action_copy(of->name);
 	state->shown = (xheap_session_state){
-		.name = state->name, .path = state->held.path, .ended = from->error ? state->held.reason : NULL, .logger_pid = from->logger_pid,
+		.name = state->name, .path = state->held.path, .ended = from->error ? state->held.reason : NULL, .logger_pid = of->logger,
 		.target_count = (uint32_t)from->target_count, .started_realtime_ns = session->started_realtime_ns, .events = session->events,
 		.lost_events = session->lost, .truncated_stacks = session->truncated, .waits = session->waits, .wait_ns = session->wait_ns,
 		.size_bytes = session->size_bytes, .max_file_bytes = session->max_file_bytes, .logger_cpu_ns = session->logger_cpu_ns,
@@ -363,7 +365,7 @@ static int say_query(struct talk *talk, struct diag *diag)
 	if (error)
 		controller_state_fini(&state);
 	else
-		*(struct state **)talk->answer = state_new(talk->session->name, &state);
+		*(struct state **)talk->answer = state_new(talk->session, &state);
 	return error;
 }
 

@@ -59,7 +59,7 @@ static int take_name(int count, char **arguments, const char *command)
 {
 	if (count < 2 || arguments[1][0] == '-')
 		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
-	if (!session_name_is_good(arguments[1]))
+	if (!session_name_is_possible(arguments[1]) || (!strcmp(command, "start") && !session_name_is_good(arguments[1])))
 		return cli_fail("%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -", command, arguments[1]);
 	return CLI_OK;
 }
@@ -642,7 +642,7 @@ const struct command command_query = {
 		"--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
 const struct command command_sessions = {
 	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,
-	.help = "Those of this user.\n" SESSION_EXAMPLE};
+	.help = "Those of this user; root is told of those of others, too, as UID/NAME.\n" SESSION_EXAMPLE};
 const struct command command_flush = {
 	.name = "flush", .usage = "NAME", .summary = "write all that a session has recorded so far into its trace", .run = flush_run,
 	.help = "The trace can be read then, up to that moment, while the session goes on.\n" SESSION_EXAMPLE};

@@ -8,8 +8,9 @@
 
 #include "os/moment.h"
 
-/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. */
-enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000 };
+/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. One that
+ * says that it is busy is waited for longer, but not for ever. */
+enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000 };
 
 static void tell_ear(const struct controller_ear *ear, enum controller_word word, const char *text)
 {
@@ -49,7 +50,7 @@ static int64_t now_ms(void)
 /* The next message that is no note. The program's signals may interrupt the wait. */
 static int receive(int socket, struct control_message *message, int timeout_ms, const struct controller_ear *ear, struct diag *diag)
 {
-	int64_t end_ms = now_ms() + timeout_ms;
+	int64_t begin_ms = now_ms(), end_ms = begin_ms + timeout_ms;
 	for (int64_t left_ms = timeout_ms; left_ms >= 0; left_ms = end_ms - now_ms()) {
 		int got = control_receive(socket, message, (int)left_ms);
 		if (got < 0)
@@ -60,7 +61,7 @@ static int receive(int socket, struct control_message *message, int timeout_ms, 
 			return 0;
 		if (got > 0)
 			tell_ear(ear, CONTROLLER_NOTE, message->text);
-		if (got > 0 && !message->text[0])
+		if (got > 0 && !message->text[0] && now_ms() - begin_ms < BUSY_MS)
 			end_ms = now_ms() + timeout_ms;
 	}
 	return diag_fail(diag, ETIMEDOUT, "the session's logger does not answer");

@@ -4,18 +4,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "os/proc.h"
 
-enum { TMPFS = 0x01021994, NAME_MAX_BYTES = 64, BACKLOG = 16 };
+enum { TMPFS = 0x01021994, NAME_MAX_BYTES = 64, BACKLOG = 16, CONNECT_SECONDS = 10 };
 #define NAME_SUFFIX ".session"
 
 static bool is_tmpfs(const char *path)
@@ -74,11 +76,56 @@ bool session_name_is_good(const char *name)
 }
 
 /* A link with the name leads to the session's directory. */
+static void name_path_in(char *path, size_t size, const char *root, const char *name)
+{
+	snprintf(path, size, "%s/%.64s" NAME_SUFFIX, root, name);
+}
+
 static void name_path(char *path, size_t size, const char *name)
 {
 	char root[256];
 	session_root(root, sizeof(root));
-	snprintf(path, size, "%s/%.64s" NAME_SUFFIX, root, name);
+	name_path_in(path, size, root, name);
+}
+
+/* ---- other users', for root ---- */
+
+/* Where sessions of others are, by user: /dev/shm/xheap-UID, /run/user/UID/xheap-UID. */
+static const struct { const char *folder, *before; bool is_within; } places[] = {{"/dev/shm", "xheap-", false}, {"/run/user", "", true}};
+enum { PLACES = sizeof(places) / sizeof(*places) };
+
+/* False when there is none there that is this user's own. */
+static bool root_of(char *root, size_t size, unsigned place, uid_t user)
+{
+	struct stat status;
+	int length = snprintf(root, size, "%s", places[place].folder);
+	if (places[place].is_within)
+		length += snprintf(root + length, size - (size_t)length, "/%u", (unsigned)user);
+	snprintf(root + length, size - (size_t)length, "/xheap-%u", (unsigned)user);
+	return lstat(root, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == user;
+}
+
+/* The number that the text begins with, and what is behind it. */
+static bool user_of(const char *text, uid_t *user, const char **rest)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+	*user = (uid_t)number;
+	*rest = end;
+	return text[0] >= '0' && text[0] <= '9' && number < UINT_MAX;
+}
+
+/* "UID/NAME": the name, and whose it is. NULL: it is nothing that this user could see. */
+static const char *name_of_other(const char *text, uid_t *user)
+{
+	const char *rest;
+	return geteuid() == 0 && user_of(text, user, &rest) && rest[0] == '/' && session_name_is_good(rest + 1) ? rest + 1 : NULL;
+}
+
+bool session_name_is_possible(const char *name)
+{
+	uid_t user;
+	return session_name_is_good(name) || name_of_other(name, &user);
 }
 
 static int socket_address(struct sockaddr_un *address, const char *directory)
@@ -96,6 +143,8 @@ static int connect_in(const char *directory)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	/* One that never takes connections is not waited for for ever. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = CONNECT_SECONDS}, sizeof(struct timeval));
 	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		return fd;
 	int error = -errno;
@@ -118,15 +167,48 @@ int session_listen(const char *directory, struct diag *diag)
 	return error;
 }
 
-static int name_directory(const char *name, char *directory, size_t size)
+static int link_read(const char *path, char *directory, size_t size)
 {
-	char path[400];
-	name_path(path, sizeof(path), name);
 	ssize_t length = readlink(path, directory, size - 1);
 	if (length < 0)
 		return -errno;
 	directory[length] = 0;
 	return 0;
+}
+
+static int name_directory(const char *name, char *directory, size_t size)
+{
+	char path[400];
+	name_path(path, sizeof(path), name);
+	return link_read(path, directory, size);
+}
+
+/* Whoever listens there has to be the user's: the way to it is theirs, too, and may lead anywhere. */
+static bool is_peer(int socket, uid_t user)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == user;
+}
+
+static int connect_other(const char *name, uid_t user)
+{
+	char root[256], path[400], directory[512];
+	int error = -ENOENT;
+	for (unsigned i = 0; i < PLACES; i++) {
+		if (!root_of(root, sizeof(root), i, user))
+			continue;
+		name_path_in(path, sizeof(path), root, name);
+		if (link_read(path, directory, sizeof(directory)))
+			continue;
+		int fd = connect_in(directory);
+		if (fd >= 0 && is_peer(fd, user))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+		error = fd < 0 ? fd : -EPERM;
+	}
+	return error;
 }
 
 int session_name_take(const char *name, const char *directory, struct diag *diag)
@@ -159,33 +241,71 @@ void session_name_drop(const char *name)
 int session_connect(const char *name, struct diag *diag)
 {
 	char directory[512];
-	int error = session_name_is_good(name) ? name_directory(name, directory, sizeof(directory)) : -ENOENT;
-	if (error)
+	uid_t user;
+	const char *of_other = name_of_other(name, &user);
+	int error = of_other || !session_name_is_good(name) ? -ENOENT : name_directory(name, directory, sizeof(directory));
+	int fd = of_other ? connect_other(of_other, user) : error ? error : connect_in(directory);
+	if (fd == -ENOENT && (error || of_other))
 		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
-	int fd = connect_in(directory);
 	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s is gone; xheap recover saves what it recorded", name);
 }
 
-void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
+struct visiting {
+	void (*visit)(void *cookie, const char *name);
+	void *cookie;
+};
+
+/* before: "UID/" where they are another user's. */
+static void names_each(const char *root, const char *before, const struct visiting *visiting)
 {
-	char root[256];
-	session_root(root, sizeof(root));
 	DIR *directory = opendir(root);
 	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		char name[NAME_MAX_BYTES + 32];
 		size_t length = strlen(entry->d_name), suffix = strlen(NAME_SUFFIX);
 		if (length <= suffix || strcmp(entry->d_name + length - suffix, NAME_SUFFIX) != 0)
 			continue;
 		/* One that was recovered is none any more. */
 		if (faccessat(dirfd(directory), entry->d_name, F_OK, 0) != 0) {
-			unlinkat(dirfd(directory), entry->d_name, 0);
+			if (!before[0])
+				unlinkat(dirfd(directory), entry->d_name, 0);
 			continue;
 		}
 		entry->d_name[length - suffix] = 0;
-		if (session_name_is_good(entry->d_name))
-			visit(cookie, entry->d_name);
+		if (!session_name_is_good(entry->d_name))
+			continue;
+		snprintf(name, sizeof(name), "%s%s", before, entry->d_name);
+		visiting->visit(visiting->cookie, name);
 	}
 	if (directory)
 		closedir(directory);
+}
+
+static void others_each(unsigned place, const struct visiting *visiting)
+{
+	size_t before = strlen(places[place].before);
+	DIR *directory = opendir(places[place].folder);
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		char root[256], prefix[32];
+		const char *rest;
+		uid_t user;
+		if (strncmp(entry->d_name, places[place].before, before) != 0 || !user_of(entry->d_name + before, &user, &rest) || *rest || user == geteuid() ||
+		    !root_of(root, sizeof(root), place, user))
+			continue;
+		snprintf(prefix, sizeof(prefix), "%u/", (unsigned)user);
+		names_each(root, prefix, visiting);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
+{
+	const struct visiting visiting = {visit, cookie};
+	char root[256];
+	session_root(root, sizeof(root));
+	names_each(root, "", &visiting);
+	for (unsigned i = 0; i < PLACES && geteuid() == 0; i++)
+		others_each(i, &visiting);
 }
 
 /* The value of a line "name=value" of the file. */

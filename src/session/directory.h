@@ -25,6 +25,9 @@ int session_file_write(const char *directory, const char *name, const char *text
  *  blank as the first. */
 bool session_name_is_good(const char *name);
 
+/** Whether it can be the name of one that is there: such a name or, for root, "UID/NAME", which is another user's. */
+bool session_name_is_possible(const char *name);
+
 /** Give the session in the directory a name. -EEXIST: a living one has it. */
 int session_name_take(const char *name, const char *directory, struct diag *diag);
 
@@ -34,7 +37,7 @@ void session_name_drop(const char *name);
 /** Connect to the session with this name: a socket (control.h), or a negative errno with the reason in diag. */
 int session_connect(const char *name, struct diag *diag);
 
-/** Call visit with the name of each session of this user, alive or not. */
+/** Call visit with the name of each session of this user, alive or not; for root, of the other users' as well: "UID/NAME". */
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie);
 
 /** Whether a session records the process already: true, with its name, or its trace's path when it has none. */

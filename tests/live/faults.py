@@ -180,8 +180,33 @@ def stranger():
     expect(query(name)["targets"], "the target is gone")
     xheap("stop", name)
     targets.end()
+    seen_by_root(name, [os.path.join(folder, "xheap")], them)
     shutil.rmtree(folder)
     return None
+
+
+def seen_by_root(name, command, them):
+    """Root sees the sessions of all, and may end them; none of another user takes the place of root's own."""
+    run = subprocess.run([*command, "start", name, "-o", "theirs.xht", "-p", "0"], timeout=60, **them)
+    expect(run.returncode == 0, f"a session of another user: {run.stdout}")
+    whole = f"{them['user']}/{name}"
+    try:
+        xheap("query", name, status=2)
+        rows = [row for row in told("sessions") if row["name"] == whole]
+        expect(len(rows) == 1 and rows[0]["alive"] and rows[0]["file"].endswith("/theirs.xht"), f"root sees {rows}")
+        expect(query(whole)["logger_pid"] == rows[0]["logger_pid"], "root cannot query it")
+        expect("cannot be" in xheap("start", whole, "-p", "0", status=2), "root takes a name of another user's")
+        # A way that leads to root's own session is no way to one of theirs.
+        xheap("start", name, "-o", "ours.xht", "-p", "0")
+        link = pathlib.Path(f"/dev/shm/xheap-{them['user']}/{name}lies.session")
+        link.symlink_to(os.path.dirname(socket_of(name)))
+        xheap("query", f"{them['user']}/{name}lies", status=2)
+        link.unlink()
+    finally:
+        xheap("stop", whole, status=None)
+        xheap("stop", name, status=None)
+    run = subprocess.run([*command, "query", name], timeout=60, **them)
+    expect(run.returncode == 2 and "no session" in run.stdout, f"what root has ended: {run.stdout}")
 
 
 def contended():
