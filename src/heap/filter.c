@@ -175,6 +175,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	filter->is_whole = is_all && filter->unwanted_flags == HEAP_NESTED;
 	filter->is_of_sites = is_of_sites && (!filter->unwanted_flags || !table->nested_count);
 	filter->is_plain = is_all && filter->is_of_sites;
+	filter->is_brief = !filter->heap && !filter->free_site;
 	filter->selection = NULL;
 	if (filter->is_plain)
 		return;

@@ -51,6 +51,7 @@ struct heap_filter {
 	bool has_overhead;           /**< what remains of blocks with others in them is counted */
 	bool is_plain;               /* everything passes */
 	bool is_of_sites;            /**< where it was allocated tells whether an allocation passes, and nothing else */
+	bool is_brief;               /**< neither the heap nor where it ended decides whether an allocation passes */
 	bool is_whole;               /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };

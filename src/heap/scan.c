@@ -67,7 +67,7 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 		if (!is_wanted(&groups->items[group], &scan->plan) || (selection && is_known_empty(selection, group)))
 			continue;
 		struct heap_rows *rows = &scan->rows;
-		bool is_brief = scan->plan.is_brief && (!selection || selection->is_known[group]);
+		bool is_brief = scan->plan.is_brief && (!selection || selection->is_known[group] || scan->plan.filter->is_brief);
 		rows->first = group * PACK_ROWS;
 		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
 		if (groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, !is_brief, rows->allocations,
