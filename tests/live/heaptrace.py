@@ -5,11 +5,30 @@ import csv
 import json
 import os
 import pathlib
+import pwd
+import shutil
 import subprocess
 import sys
+import tempfile
 
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"])
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-I", SOURCE / "include", "-L", BUILD / "src/api", "-lxheap"]
+
+
+def check_denied(environment):
+    """What is told to a user whom the kernel forbids it; "" when that is right."""
+    if os.geteuid() != 0:
+        return ""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="xheap-denied.") as folder:
+        os.chmod(folder, 0o777)
+        for file in ("heaptrace", XHEAP, *(BUILD / "src/api").glob("libxheap.so*")):
+            if os.path.isfile(file):
+                shutil.copy(file, folder)
+        environment = dict(environment, LD_LIBRARY_PATH=folder, XHEAP=f"{folder}/xheap", XDG_RUNTIME_DIR="")
+        nobody = pwd.getpwnam("nobody")
+        run = subprocess.run([f"{folder}/heaptrace", "denied", str(os.getpid()), folder], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, timeout=90, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    return "" if run.stdout == "0 failed\n" else run.stdout or str(run)
 
 
 def main():
@@ -27,6 +46,10 @@ def main():
                          text=True, timeout=90)
     print(run.stdout)
     if run.returncode or run.stdout.strip() != "0 failed":
+        return 1
+    denied = check_denied(environment)
+    if denied:
+        print(f"a process of another user: {denied}")
         return 1
     rows = list(csv.DictReader(subprocess.run([XHEAP, "dump", "api.xht", "-events", "-format", "csv"], stdout=subprocess.PIPE, text=True,
                                               check=True).stdout.splitlines()))

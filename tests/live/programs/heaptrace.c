@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program as one would write it from the documentation of the calls: heaptrace FOLDER TARGET. It ends with status 0 when every call did what
- * is documented.
+ * A program as one would write it from the documentation of the calls: heaptrace FOLDER TARGET, or heaptrace denied PID FOLDER for a process that is
+ * another user's. It ends with status 0 when every call did what is documented.
  */
 #include <xheap/heaptrace.h>
+#include <xheap/xheap.h>
 
 #include <signal.h>
 #include <stdbool.h>
@@ -61,11 +62,128 @@ static int status_of(ULONG pid)
 	return status;
 }
 
-int main(int count, char **arguments)
+/* What the session records, beside what these calls tell. */
+static void look(const wchar_t *wide, uint32_t stacks, uint32_t count, const ULONG *pids)
+{
+	char name[256];
+	xheap_session *session;
+	xheap_session_state *state;
+	snprintf(name, sizeof(name), "%ls", wide);
+	EXPECT(xheap_session_open(name, NULL, &session, NULL) == XHEAP_OK);
+	EXPECT(xheap_session_query(session, &state, NULL) == XHEAP_OK && state->stacks == stacks && state->target_count == count);
+	for (uint32_t i = 0; i < state->target_count && i < count; i++)
+		EXPECT((ULONG)xheap_session_state_get_target(state, i)->pid == pids[i]);
+	xheap_session_state_free(state);
+	xheap_session_close(session);
+}
+
+/* NULL with 0 leaves a set as it is, an array replaces it; several processes and kinds of stacks. */
+static void check_sets(const char *target, const wchar_t *path)
 {
 	static const GUID heap = XHEAP_HEAP_GUID;
+	static STACK_TRACING_EVENT_ID many[257];
+	const STACK_TRACING_EVENT_ID both[] = {{heap, EVENT_TRACE_TYPE_HEAP_REALLOC, {0}}, {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}};
+	const wchar_t *name = L"sets";
+	ULONG one = run_target(target, "idle"), two = run_target(target, "idle"), sets[] = {one, two}, zero = 0;
+	TRACEHANDLE handle = 0, second = 0;
+	EVENT_TRACE_PROPERTIES *properties = make_properties(path), *other = make_properties(NULL);
+	EXPECT_ERROR(StartHeapTrace(&handle, properties, name, NULL, 0, NULL, 0), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_NONE, 0, NULL);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, &one, 1, both, 2), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_REALLOC | XHEAP_STACKS_FREE, 1, &one);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 0, NULL, 0), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_REALLOC | XHEAP_STACKS_FREE, 1, &one);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, &two, 1, NULL, 0), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_REALLOC | XHEAP_STACKS_FREE, 1, &two);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 0, both, 1), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_REALLOC, 1, &two);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 0, many, 257), ERROR_INVALID_PARAMETER);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 2, NULL, 0), ERROR_INVALID_PARAMETER);
+	properties->EnableFlags = 1;
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, &one, 1, NULL, 0), ERROR_INVALID_FLAGS);
+	properties->EnableFlags = 0;
+	look(name, XHEAP_STACKS_REALLOC, 1, &two);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, &zero, 1, NULL, 0), ERROR_SUCCESS);
+	look(name, XHEAP_STACKS_REALLOC, 0, NULL);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, sets, 2, NULL, 0), ERROR_SUCCESS);
+	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
+	/* The name counts where both are given; an update of properties changes nothing. */
+	other->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+	EXPECT_ERROR(StartHeapTrace(&second, other, L"sets too", NULL, 0, NULL, 0), ERROR_SUCCESS);
+	EXPECT_ERROR(QueryTrace(second, name, properties), ERROR_SUCCESS);
+	EXPECT(properties->Wnode.HistoricalContext == handle && handle != second);
+	properties->MaximumBuffers = 7;
+	EXPECT_ERROR(UpdateTrace(handle, NULL, properties), ERROR_SUCCESS);
+	EXPECT(properties->MaximumBuffers == 64 && !wcscmp((WCHAR *)((char *)properties + properties->LogFileNameOffset), path));
+	EXPECT_ERROR(StopTrace(second, NULL, other), ERROR_SUCCESS);
+	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
+	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 0, NULL, 0), ERROR_WMI_INSTANCE_NOT_FOUND);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_ERROR(XheapResume(sets[i]), ERROR_SUCCESS);
+		kill((pid_t)sets[i], SIGKILL);
+		status_of(sets[i]);
+	}
+	free(properties);
+	free(other);
+}
+
+/* What makes no sense is adjusted, and reported. */
+static void check_adjusted(const wchar_t *path)
+{
+	static const struct { ULONG size, minimum, maximum, flush, size_out, minimum_out, maximum_out, flush_out; } rows[] = {
+		{4, 0, 0, 0, 64, 32, 1024, 1}, {100000, 1, 3, 1000, 1024, 2, 3, 60}, {0, 100, 10, 2, 64, 100, 100, 2}};
+	TRACEHANDLE handle;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		EVENT_TRACE_PROPERTIES *properties = make_properties(path);
+		properties->BufferSize = rows[i].size;
+		properties->MinimumBuffers = rows[i].minimum;
+		properties->MaximumBuffers = rows[i].maximum;
+		properties->FlushTimer = rows[i].flush;
+		EXPECT_ERROR(StartHeapTrace(&handle, properties, L"adjusted", NULL, 0, NULL, 0), ERROR_SUCCESS);
+		EXPECT(properties->BufferSize == rows[i].size_out && properties->MinimumBuffers == rows[i].minimum_out);
+		EXPECT(properties->MaximumBuffers == rows[i].maximum_out && properties->FlushTimer == rows[i].flush_out);
+		EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
+		free(properties);
+	}
+}
+
+/* Where a name has too little room, it is cut, and that is told; a session stops all the same. */
+static void check_room(const wchar_t *path)
+{
+	TRACEHANDLE handle;
+	EVENT_TRACE_PROPERTIES *properties = make_properties(path);
+	EXPECT_ERROR(StartHeapTrace(&handle, properties, L"a name of some length", NULL, 0, NULL, 0), ERROR_SUCCESS);
+	properties->Wnode.BufferSize = sizeof(*properties) + 4 * sizeof(WCHAR);
+	properties->LogFileNameOffset = 0;
+	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_MORE_DATA);
+	EXPECT(!wcsncmp((WCHAR *)((char *)properties + properties->LoggerNameOffset), L"a n", 4));
+	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_MORE_DATA);
+	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+	free(properties);
+}
+
+static int denied(const char *pid, const char *folder)
+{
+	wchar_t path[NAME_CHARS];
+	ULONG other = (ULONG)strtoul(pid, NULL, 10);
+	TRACEHANDLE handle = 7;
+	swprintf(path, NAME_CHARS, L"%s/denied.xht", folder);
+	EVENT_TRACE_PROPERTIES *properties = make_properties(path);
+	EXPECT_ERROR(StartHeapTrace(&handle, properties, L"denied", &other, 1, NULL, 0), ERROR_ACCESS_DENIED);
+	EXPECT(handle == 0);
+	EXPECT_ERROR(StopTrace(0, L"denied", properties), ERROR_WMI_INSTANCE_NOT_FOUND);
+	free(properties);
+	printf("%d failed\n", failed);
+	return failed > 0;
+}
+
+int main(int count, char **arguments)
+{
+	if (count == 4 && !strcmp(arguments[1], "denied"))
+		return denied(arguments[2], arguments[3]);
+	static const GUID heap = XHEAP_HEAP_GUID;
 	const STACK_TRACING_EVENT_ID stacks[] = {{heap, EVENT_TRACE_TYPE_HEAP_ALLOC, {0}}, {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}, {{1, 2, 3, {4}}, 33, {0}}};
-	wchar_t file[NAME_CHARS], name[64];
+	wchar_t file[NAME_CHARS], first[NAME_CHARS], merged[NAME_CHARS], name[64];
 	char name_of_file[4096];
 	TRACEHANDLE handle = 7, other = 7;
 	if (count != 3)
@@ -176,6 +294,11 @@ int main(int count, char **arguments)
 		EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
 	}
 
+	swprintf(first, NAME_CHARS, L"%s/sets.xht", arguments[1]);
+	check_sets(arguments[2], first);
+	check_adjusted(first);
+	check_room(first);
+
 	/* Its end. */
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_WMI_INSTANCE_NOT_FOUND);
@@ -184,7 +307,6 @@ int main(int count, char **arguments)
 	EVENT_TRACE_PROPERTIES *second = make_properties(file);
 	EXPECT_ERROR(StartHeapTrace(&other, second, L"second", &next, 1, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(StopTrace(other, NULL, second), ERROR_SUCCESS);
-	wchar_t first[NAME_CHARS], merged[NAME_CHARS];
 	swprintf(first, NAME_CHARS, L"%s/api.xht", arguments[1]);
 	swprintf(merged, NAME_CHARS, L"%s/merged.xht", arguments[1]);
 	LPCWSTR files[] = {first, file};
