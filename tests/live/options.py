@@ -11,7 +11,6 @@ from live import PROGRAMS, XHEAP, dump, expect, info, run_tests, stop_session, t
 
 NAME = f"options{os.getpid()}"
 TRACE = "options.xht"
-PATIENT = ["/usr/bin/python3", "-c", "import sys; sys.stdin.readline()"]
 FAMILY = ["sh", "-c", "read line; sh -c 'exit 0'; sh -c 'exit 0'"]
 
 
@@ -155,10 +154,20 @@ def listed():
         expect(rows[0]["file"] == os.path.abspath(TRACE), f"{rows[0]['file']}")
 
 
+def environment():
+    """Nothing of ours is in that of what is launched, nor are there descriptors."""
+    code = "import os; print(sorted(os.environ.items()), sorted(os.listdir('/proc/self/fd')))"
+    command = ["/usr/bin/python3", "-c", code]
+    plain = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    with Recorded():
+        launched = subprocess.run([XHEAP, "launch", NAME, "--", *command], stdout=subprocess.PIPE, text=True, check=True).stdout
+    expect(launched == plain, f"{launched} {plain}")
+
+
 def default_file():
     with Recorded(trace=None):
         xheap("stop", NAME)
     expect(info(f"xheap.{NAME}.xht")["complete"], "the file by default")
 
 
-sys.exit(run_tests(stacks_by_kind, depth, durations, buffers, flush_timer, greatest_size, children, listed, default_file))
+sys.exit(run_tests(stacks_by_kind, depth, durations, buffers, flush_timer, greatest_size, children, listed, environment, default_file))
