@@ -129,6 +129,7 @@ typedef struct xheap_target {
 	const char *command;     /**< command line */
 	uint64_t cpu_ns;         /**< of its own; version 2 of the API and later, as what follows */
 	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
+	uint64_t pause_ns;       /**< all its threads stood so long when it was attached to; 0: it was not */
 } xheap_target;
 
 /** A thread of a target that lives. */

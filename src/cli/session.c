@@ -292,6 +292,8 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
 	json_count(json, "resident_bytes", target->target.resident_bytes);
 	json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	if (target->target.pause_ns)
+		json_time(json, "pause_us", (int64_t)target->target.pause_ns);
 	if (with_threads)
 		json_threads(json, state, number);
 	json_end_object(json);
@@ -410,8 +412,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	puts("");
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">waits", ">CPU", ">resident",
-					     "command"};
+	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">waits", ">CPU", ">stood",
+					     ">resident", "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->target_count; i++) {
 		const struct control_target *target = &state->targets[i].target;
@@ -427,6 +429,7 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->truncated).data);
 		grid_cell(&grid, text_count(target->waits).data);
 		grid_cell(&grid, text_duration((int64_t)target->cpu_ns).data);
+		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
 		grid_cell(&grid, text_bytes(target->resident_bytes).data);
 		grid_cell(&grid, state->targets[i].text);
 	}
@@ -637,8 +640,8 @@ const struct command command_update = {
 const struct command command_query = {
 	.name = "query", .usage = "NAME [--threads] [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
 	.help = "Events, losses, buffers, waits, what the logger costs; and for each process its events, events a second, threads,\n"
-		"truncated stacks, waits, CPU time and memory. Events a second are of the last seconds, or since the last flush or query\n"
-		"where --flush-timer is longer.\n\n"
+		"truncated stacks, waits, CPU time, memory, and for how long all its threads stood when it was attached to.\n"
+		"Events a second are of the last seconds, or since the last flush or query where --flush-timer is longer.\n\n"
 		"--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
 const struct command command_sessions = {
 	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,

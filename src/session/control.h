@@ -51,8 +51,8 @@ struct control_state {
 struct control_target {
 	uint64_t events, lost, truncated, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
+	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;
-	int64_t attached_realtime_ns;
 };
 
 /** A thread of the target that was told last. */

@@ -302,6 +302,7 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
+	result->pause_ns = pause.all_ns;
 	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before",
 		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
 }

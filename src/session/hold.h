@@ -40,6 +40,7 @@ struct hold_result {
 	uint32_t parent, exec_generation, number;
 	struct region region;
 	struct inject inject;
+	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
 	struct walk walk;             /**< the taker's to free */
 	char region_path[512], path[1024];
 	struct diag diag;

@@ -138,6 +138,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->inject.region = &target->region;
 	target->parent = result->parent;
 	target->number = result->number;
+	target->pause_ns = result->pause_ns;
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));

@@ -51,6 +51,7 @@ struct target {
 	uint32_t member_count;
 	uint32_t doorbell_seen;
 	uint64_t reaped_ns;
+	uint64_t pause_ns;            /* all its threads stood so long when it was attached to */
 };
 
 /** Wait statuses that the command told us. */

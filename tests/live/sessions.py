@@ -39,6 +39,7 @@ def check_threads(name, trace):
         # The trace may have those of another time that it was attached to, too.
         expect(0 <= rest <= earlier, f"{rest} events of no thread, {earlier} earlier blocks: {row}")
         expect(row["events_per_second"] > 0 and row["cpu_us"] > 0 and state["logger_bytes"] > 1 << 16, f"no rate, no cost: {row}")
+        expect(row["pause_us"] > 0, f"how long it stood is not told: {row}")
     text = xheap("query", name, "--threads")
     expect(all(str(thread["tid"]) in text for row in state["targets"] for thread in row["thread_rows"]), f"threads are not told: {text}")
 

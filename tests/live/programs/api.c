@@ -645,7 +645,7 @@ static void look_at_threads(xheap_session *session)
 			EXPECT(thread->tid > 0 && thread->name[0] && thread->wait_ns <= target->wait_ns);
 		}
 		EXPECT(threads == target->threads && events && events <= target->events && waits <= target->waits && truncated <= target->truncated_stacks);
-		EXPECT(rate > 0 && target->events_per_second > 0 && target->cpu_ns > 0 && target->resident_bytes > 0);
+		EXPECT(rate > 0 && target->events_per_second > 0 && target->cpu_ns > 0 && target->resident_bytes > 0 && target->pause_ns > 0);
 		EXPECT(i + 1 < state->target_count || at == state->thread_count);
 	}
 	EXPECT(!xheap_session_state_get_thread(state, state->thread_count));
