@@ -75,13 +75,19 @@ def main():
     xheap("merge", "both.xht", "c.xht", "-o", "three.xht")
     expect(len(info("three.xht")["processes"]) == len(both["processes"]) + 1, "a merge of merges")
     # Refused.
+    # Times of another clock, or of another machine, do not go together.
+    xheap("record", "-q", "-o", "m.xht", "--clock", "monotonic", "ls")
+    subprocess.run([os.path.join(os.environ["BUILD"], "tests/golden/make_trace"), "plain", "other.xht"], check=True)
+    others = [(("a.xht", "other.xht", "-o", "no.xht"), "has the clock")]
+    if info("a.xht")["clock"] == "tsc":
+        others = [(("a.xht", "m.xht", "-o", "no.xht"), "has the clock"), (("a.xht", "other.xht", "-o", "no.xht"), "of another machine")]
     with open("cut.xht", "wb") as file:
         file.write(open("c.xht", "rb").read()[:-200])
     for words, reason in ((("a.xht", "a.xht", "-o", "no.xht"), "same trace"), (("both.xht", "a.xht", "-o", "no.xht"), "same trace"),
                           (("a.xht", "cut.xht", "-o", "no.xht"), "not complete"), (("a.xht", "-o", "no.xht"), "two traces"),
                           (("a.xht", "b.xht"), "where to"), (("a.xht", "b.xht", "-o", "a.xht"), "one of those"),
                           (("a.xht", "nothing.xht", "-o", "no.xht"), "cannot open"), (("a.xht", "b.xht", "-o", "/nowhere/no.xht"), "cannot write"),
-                          (("a.xht", "/etc/passwd", "-o", "no.xht"), "not a trace")):
+                          (("a.xht", "/etc/passwd", "-o", "no.xht"), "not a trace"), *others):
         said = xheap("merge", *words, status=2)
         expect(reason in said, f"{words}: {said}")
     expect(not os.path.exists("no.xht") and not [name for name in os.listdir(".") if name.endswith(".new")], "something is left behind")
