@@ -4,6 +4,7 @@
 
 `leaking` forgets blocks by one of three functions: block n of thread t has 100,000 + 16 n + t bytes, and the function n mod 3 forgets it."""
 import collections
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -364,6 +365,26 @@ def session():
     expect(not os.path.exists("keeping.xht.pieces"), "pieces are left of a session that ended")
 
 
+def readings():
+    """Two at a time look again and again, while pieces end and are folded: each look is of one moment, and none is older than the one before."""
+    with Session("read", pause_us=1000).launch() as session, concurrent.futures.ThreadPoolExecutor(2) as readers:
+        counts = list(readers.map(lambda _: [check_look() for _ in range(15)], range(2)))
+        session.wait_until_folded()
+        counts.append([check_look()])
+        session.end()
+        session.stop()
+    expect(all(one <= other for seen in counts for one, other in zip(seen, seen[1:])), f"looks go back in time: {counts}")
+    expect(max(max(seen) for seen in counts) == counts[-1][0], f"looks go back in time: {counts}")
+    check_sound("read.xht")
+
+
+def check_look():
+    answer = told("heap", "-session", "read", "-totals")
+    expect(not answer["unknown_frees"] and not answer["order_conflicts"] and "dropped" not in answer,
+           f"a look: {answer['unknown_frees']} unknown frees, {answer['order_conflicts']} conflicts, {answer.get('dropped')}")
+    return answer["totals"]["total_count"]
+
+
 def earlier_leaks(trace):
     """By process, so many leaked blocks were found that were there before; their sizes are usable ones."""
     rows = [row for row in dump(trace, "-allocations", "-size", LEAK_FIRST, "max") if not row["birth_ns"] and is_there(row)]
@@ -556,5 +577,5 @@ def redis():
     return said
 
 
-sys.exit(run_tests(folding, folding_samples, folding_attached, crowded, recording, session, attached, attached_sample, attached_record, killed, restarted,
-                   merged, full_disk, redis))
+sys.exit(run_tests(folding, folding_samples, folding_attached, crowded, recording, session, readings, attached, attached_sample, attached_record,
+                   killed, restarted, merged, full_disk, redis))

@@ -42,6 +42,11 @@ class Recorded:
     def events(self):
         return self.state()["events"]
 
+    def is_idle(self):
+        count = self.events()
+        time.sleep(0.2)
+        return count > 5000 and self.events() == count
+
     def go_on(self):
         more = self.events() + 2000
         wait_for("events", lambda: self.events() > more)
@@ -164,10 +169,34 @@ def environment():
     expect(launched == plain, f"{launched} {plain}")
 
 
+BUSY_THEN_IDLE = """
+import sys
+sys.stdin.readline()
+kept = [str(i) * (i % 50) for i in range(5000)]
+sys.stdin.readline()
+"""
+
+
+def live_answers():
+    """What is asked of a session that goes on is answered as its file does it."""
+    questions = (["-totals"], ["-stacks", "so"], ["-frames", "st", "-by", "thread"], ["-tree", "sp", "-size", "16", "200"])
+    with Recorded(command=["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", "-c", BUSY_THEN_IDLE]) as recorded:
+        recorded.process.stdin.write("\n")
+        recorded.process.stdin.flush()
+        wait_for("end of its work", recorded.is_idle)
+        live = [told("heap", "-session", NAME, *words) for words in questions]
+        xheap("flush", NAME)
+        written = [told("heap", TRACE, *words) for words in questions]
+    for words, one, other in zip(questions, live, written):
+        for answer in (one, other):
+            answer.pop("trace")
+        expect(one == other and one["totals"]["total_count"] > 4000, f"{words}: {str(one)[:600]} live, {str(other)[:600]} written")
+
+
 def default_file():
     with Recorded(trace=None):
         xheap("stop", NAME)
     expect(info(f"xheap.{NAME}.xht")["complete"], "the file by default")
 
 
-sys.exit(run_tests(stacks_by_kind, depth, durations, buffers, flush_timer, greatest_size, children, listed, environment, default_file))
+sys.exit(run_tests(stacks_by_kind, depth, durations, buffers, flush_timer, greatest_size, children, listed, environment, live_answers, default_file))
