@@ -2,15 +2,14 @@
 /* xheap --fold: what a logger starts, so that neither its memory nor its life depends on it. Not for users, and in no list. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "heap/fold.h"
 #include "session/store.h"
+#include "session/worker.h"
 #include "trace/merge.h"
 
 /* Events of pieces that are not folded yet can be from before: threads are slow to tell them. */
@@ -40,7 +39,7 @@ static int fold_run(int argc, char **argv)
 	if (argc < 5)
 		return CLI_FAILED;
 	/* Nobody names what is made for a logger that is gone; who recovers its pieces is not to meet a writer there. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	worker_is_begun();
 	int64_t until_ns = strtoll(argv[2], NULL, 10);
 	unsigned given = (unsigned)argc - 4, count = (unsigned)strtoul(argv[3], NULL, 10);
 	if (!count || count > given)

@@ -8,20 +8,19 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "os/moment.h"
 #include "session/clock.h"
+#include "session/worker.h"
 #include "trace/merge.h"
 
 enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20, SOURCE_BYTES = 32, LOOK_BYTES_MAX = 64 << 20, FOLD_NICE = 19, FOLD_NICE_FOR_EVER = 5,
@@ -178,67 +177,27 @@ static void fold_hurry(struct keep *keep)
 		setpriority(PRIO_PGRP, (id_t)pid, getpriority(PRIO_PROCESS, 0));
 }
 
-/* The command does it: neither its memory nor its end are ours. It is to have what nobody else wants of the processors, until that is waited for. */
-static int fold_spawn(const char *const *words, struct keep *keep, int *output)
+/* It is to have what nobody else wants of the processors, until it is waited for. */
+static void fold_begun(struct keep *keep, pid_t pid)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t all;
-	int ends[2];
-	pid_t pid = 0;
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	/* A group of its own, since a priority is a thread's. */
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	int error = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, (char *const *)words, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	close(ends[1]);
-	if (error) {
-		close(ends[0]);
-		return -error;
-	}
 	setpriority(PRIO_PGRP, (id_t)pid, may_hurry() ? FOLD_NICE : FOLD_NICE_FOR_EVER);
 	__atomic_store_n(&keep->pid, pid, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&keep->is_urgent, __ATOMIC_SEQ_CST))
 		fold_hurry(keep);
-	*output = ends[0];
-	return 0;
-}
-
-/* What it says, and how it ended. */
-static int fold_wait(struct keep *keep, int output, struct diag *diag)
-{
-	size_t size = 0;
-	ssize_t got;
-	int status = 0;
-	while (size + 1 < sizeof(diag->text) && ((got = read(output, diag->text + size, sizeof(diag->text) - 1 - size)) > 0 || (got < 0 && errno == EINTR)))
-		size += got > 0 ? (size_t)got : 0;
-	diag->text[size] = 0;
-	diag->text[strcspn(diag->text, "\n")] = 0;
-	close(output);
-	while (waitpid(keep->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return 0;
-	return diag->text[0] ? -EIO : diag_fail(diag, EIO, "the process that folds was ended by signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
 static void *fold_run(void *argument)
 {
 	struct store *store = argument;
 	struct keep *keep = store->keep;
-	int output = -1;
-	keep->error = fold_spawn(keep->words, keep, &output);
-	if (keep->error)
+	struct worker worker;
+	keep->error = worker_begin(&worker, keep->words, false);
+	if (keep->error) {
 		diag_fail(&keep->diag, -keep->error, "cannot begin to fold: %s", strerror(-keep->error));
-	else
-		keep->error = fold_wait(keep, output, &keep->diag);
+	} else {
+		fold_begun(keep, worker.pid);
+		keep->error = worker_wait(&worker, &keep->diag);
+	}
 	__atomic_store_n(&keep->is_done, 1, __ATOMIC_RELEASE);
 	doorbell_ring(store->doorbell);
 	return NULL;
