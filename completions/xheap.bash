@@ -47,7 +47,7 @@ _xheap_record() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$current" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$current" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --flush-timer) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --flush-timer --real-time --check-stacks --quiet --help" "$current" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --flush-timer --index --real-time --check-stacks --quiet --help" "$current" ;;
 	esac
 }
 

@@ -16,26 +16,26 @@
 #include "heap/index.h"
 #include "os/moment.h"
 
-enum { INDEX_EVENTS_DEFAULT = 1000000, INDEX_PLACES = 2, PROGRESS_NS = 200000000, PERCENT = 100 };
+enum { INDEX_EVENTS_DEFAULT = 1000000, PROGRESS_NS = 200000000, PERCENT = 100 };
 
 /* ---- the index ---- */
 
-/* Where an index may be: beside the trace, else in the user's cache. The caller's (free); NULL where there is none. */
-static void index_paths(char *paths[INDEX_PLACES], const char *trace_path)
+unsigned analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path)
 {
 	char cache[CACHE_PATH_BYTES], *real = realpath(trace_path, NULL);
 	paths[0] = paths[1] = NULL;
 	if (!real)
-		return;
+		return 0;
 	if (asprintf(&paths[0], "%s.index", real) < 0)
 		memory_exhausted(strlen(real));
 	if (cache_directory(cache, "indexes") &&
 	    asprintf(&paths[1], "%s%016" PRIx64 ".index", cache, (uint64_t)XXH3_64bits(real, strlen(real))) < 0)
 		memory_exhausted(strlen(real));
 	free(real);
+	return paths[1] ? ANALYSIS_INDEX_PLACES : 1;
 }
 
-static bool is_worth_an_index(const struct trace *trace)
+bool analysis_is_worth_an_index(const struct trace *trace)
 {
 	const char *word = getenv("XHEAP_INDEX_EVENTS");
 	uint64_t least = INDEX_EVENTS_DEFAULT;
@@ -61,7 +61,7 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 }
 
 /* Build the table; with an index of one of the paths, when it can be. */
-static int table_build(struct heap_table **table, const struct trace *trace, const char *path, char *const paths[INDEX_PLACES], unsigned path_count,
+static int table_build(struct heap_table **table, const struct trace *trace, const char *path, char *const paths[ANALYSIS_INDEX_PLACES], unsigned path_count,
 		       struct diag *diag)
 {
 	bool is_terminal = isatty(STDERR_FILENO) == 1;
@@ -89,12 +89,10 @@ static int table_build(struct heap_table **table, const struct trace *trace, con
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
 {
 	struct diag diag = {""};
-	char *paths[INDEX_PLACES] = {NULL, NULL};
+	char *paths[ANALYSIS_INDEX_PLACES] = {NULL, NULL};
 	int error = -ENOENT;
 	*index_path = NULL;
-	if (is_worth_an_index(trace))
-		index_paths(paths, path);
-	unsigned path_count = !paths[0] ? 0 : !paths[1] ? 1 : INDEX_PLACES;
+	unsigned path_count = analysis_is_worth_an_index(trace) ? analysis_index_paths(paths, path) : 0;
 	for (unsigned i = 0; i < path_count && error; i++) {
 		error = heap_index_read(table, trace, path, (const char *const *)&paths[i], 1);
 		if (!error)
@@ -102,7 +100,7 @@ int analysis_table(struct heap_table **table, const struct trace *trace, const c
 	}
 	if (error)
 		error = table_build(table, trace, path, paths, path_count, &diag);
-	for (unsigned i = 0; i < INDEX_PLACES; i++)
+	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
 		free(paths[i]);
 	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 }

@@ -15,6 +15,14 @@ struct analysis {
 	uint64_t begin_ns, opened_ns, matched_ns; /**< when it began, when the trace was open, when the table was there */
 };
 
+enum { ANALYSIS_INDEX_PLACES = 2 };
+
+/** Where the index of a trace may be: beside it, else in the user's cache. How many places there are; the paths are the caller's (free), or NULL. */
+unsigned analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path);
+
+/** Whether the trace gets an index. */
+bool analysis_is_worth_an_index(const struct trace *trace);
+
 /** The table of a trace: from its index where there is one, else built; traces of XHEAP_INDEX_EVENTS events (a million) get an index then.
  *  *index_path is the index that it came from, the caller's (free), or NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);

@@ -21,7 +21,7 @@ struct command {
 	int (*run)(int argc, char **argv); /**< argv[0] is the command's name; returns the exit status */
 };
 
-extern const struct command command_fold, command_record, command_recover, command_info, command_dump, command_report, command_heap, command_symbols,
+extern const struct command command_fold, command_index, command_record, command_recover, command_info, command_dump, command_report, command_heap, command_symbols,
 	command_start, command_update, command_query, command_sessions, command_flush, command_stop, command_launch, command_top, command_merge,
 	command_help, command_version;
 

@@ -99,8 +99,11 @@ int main(int argc, char **argv)
 		name = "help";
 	if (!strcasecmp(name, "--version") || !strcasecmp(name, "-version") || !strcmp(name, "-V"))
 		name = "version";
+	/* What loggers start. */
 	if (!strcmp(name, command_fold.name))
 		return command_fold.run(argc - 1, argv + 1);
+	if (!strcmp(name, command_index.name))
+		return command_index.run(argc - 1, argv + 1);
 	if (asks_as_documented(argc, argv)) {
 		argv[0] = (char *)command_heap.name;
 		return command_heap.run(argc, argv);

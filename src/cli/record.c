@@ -32,7 +32,7 @@
 #include "session/logger.h"
 
 enum { FLUSH_MS_MIN = 10, FLUSH_MS_MAX = 60000, FLUSH_MS_REAL_TIME = 100 };
-enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
+enum { EXIT_USAGE = 2, EXIT_SIGNALLED = 128, INDEX_WAIT_MS = 100, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
 static const uint64_t SAMPLE_BYTES_MAX = 1ull << 40;
 
 /* ---- options ---- */
@@ -104,6 +104,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('K', "keep", required_argument, "live", "of a long run: the newest events, what is live whole, and sums of the rest: see the manual") \
 	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
 	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
+	X('I', "index", no_argument, "", "make the trace's index meanwhile, so that the first question is answered as fast as later ones") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
 	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
@@ -199,6 +200,7 @@ static int take_option(struct record *record, int letter)
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
 	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
+	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
 	default: return EXIT_USAGE;
@@ -227,6 +229,11 @@ static int check_file_mode(struct record *record, const char *command)
 		return cli_fail("%s: --file-mode %s: --max-file has to be at least 1M", command, name);
 	if (is_newfile && record->output && !session_path_is_numbered(record->output))
 		return cli_fail("%s: --file-mode newfile: the file's name, %s, has no %%d for the counter", command, record->output);
+	if (session->with_index && session->file_mode != SESSION_FILE_SEQUENTIAL)
+		return cli_fail("%s: --index is for a trace in one file that keeps everything, not for --file-mode %s", command,
+				session_file_mode_name(session->file_mode));
+	if (session->with_index && session->sample_bytes)
+		return cli_fail("%s: --index goes without --sample: what a sample says takes all of it to tell", command);
 	if (session->file_mode == SESSION_FILE_NONE && record->output)
 		return cli_fail("%s: --file-mode none: there is no file to be called %s", command, record->output);
 	return 0;
@@ -451,15 +458,51 @@ static void tell(struct record *record, uint32_t kind, int64_t value)
 	control_send(record->control, &message);
 }
 
+static volatile sig_atomic_t is_index_unwanted;
+
+static void on_index_unwanted(int signal)
+{
+	(void)signal;
+	is_index_unwanted = 1;
+}
+
+/* The trace is there, and only its index is waited for. That is told on a terminal when it takes longer than one waits. */
+static void index_wait_show(struct record *record, const struct control_message *message)
+{
+	const struct sigaction unwanted = {.sa_handler = on_index_unwanted};
+	if (!record->index_wait_ns) {
+		record->index_wait_ns = moment_now_ns();
+		sigaction(SIGINT, &unwanted, NULL);
+		sigaction(SIGTERM, &unwanted, NULL);
+		sigaction(SIGHUP, &unwanted, NULL);
+	}
+	if (!record->is_quiet && isatty(STDERR_FILENO) == 1 && moment_now_ns() - record->index_wait_ns >= NS_PER_S)
+		fprintf(stderr, "\r\033[Kmaking the index: %d %%; Ctrl-C goes without", (int)message->value);
+}
+
+static void index_wait_over(const struct record *record)
+{
+	if (record->index_wait_ns && !record->is_quiet && isatty(STDERR_FILENO) == 1)
+		fputs("\r\033[K", stderr);
+}
+
 void record_wait_for_summary(struct record *record)
 {
 	struct control_message message;
 	while (!record->has_summary) {
-		int got = control_receive(record->control, &message, -1);
-		if (got > 0)
-			record_take(record, &message);
-		else if (got < 0)
+		int got = control_receive(record->control, &message, record->index_wait_ns ? INDEX_WAIT_MS : -1);
+		if (got < 0)
 			break;
+		if (is_index_unwanted) {
+			is_index_unwanted = 0;
+			tell(record, CONTROL_STOP, 0);
+		}
+		if (got > 0 && message.kind == CONTROL_INDEXING) {
+			index_wait_show(record, &message);
+		} else if (got > 0) {
+			index_wait_over(record);
+			record_take(record, &message);
+		}
 	}
 }
 
@@ -496,6 +539,8 @@ void record_print_summary(const struct record *record, int logger_status)
 		kept ? (double)summary->size_bytes / (double)kept : 0.0, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
+	if (summary->index_bytes)
+		fprintf(stderr, "xheap: its index is made, %s\n", text_bytes(summary->index_bytes).data);
 	/* Of what could not be written there may be no file. */
 	if (!summary->error || access(record->trace_path, F_OK) == 0)
 		fprintf(stderr, "xheap: next: xheap report %s\n", shown);

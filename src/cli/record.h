@@ -22,6 +22,7 @@ struct record {
 	bool keeps_live;             /* --keep live was said */
 	pid_t command_pid, logger_pid;
 	int control;
+	uint64_t index_wait_ns;       /**< since when only the index is waited for; 0: not yet */
 	struct control_summary summary;
 	bool has_summary;
 	bool is_appended;             /**< to what the file has already */

@@ -16,7 +16,8 @@
 
 #include "base/memory.h"
 
-enum { LOOK_PART = 16 /* and one in so many of all events, as a trace grows */ };
+enum { LOOK_PART = 16 /* and one in so many of all events, as a trace grows */,
+       STEP_LOOKS = 4 /* so many times the events that are worth a look are matched before it is seen whether somebody waits */ };
 
 struct heap_follow {
 	const char *path;
@@ -64,7 +65,49 @@ static bool is_worth_a_look(const struct heap_follow *follow, const struct trace
 	return count - before >= follow->look_events && count - before >= count / LOOK_PART;
 }
 
-int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, struct diag *diag)
+struct ending { int64_t last_ns; uint32_t count; };
+
+static int ending_compare(const void *a, const void *b)
+{
+	const struct ending *left = a, *right = b;
+	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
+}
+
+/* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at most. */
+static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t until_ns, uint64_t events)
+{
+	struct ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));
+	uint32_t count = 0, i;
+	for (i = 0; i < trace_block_count(trace); i++) {
+		struct trace_block head;
+		trace_block_head(trace, i, &head);
+		if (head.last_ns > passed_ns)
+			endings[count++] = (struct ending){head.last_ns, head.count};
+	}
+	qsort(endings, count, sizeof(*endings), ending_compare);
+	for (i = 0; i < count && endings[i].count < events; i++)
+		events -= endings[i].count;
+	until_ns = i < count && endings[i].last_ns < until_ns ? endings[i].last_ns : until_ns;
+	free(endings);
+	return until_ns;
+}
+
+static int look_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns, const bool *is_over, struct diag *diag)
+{
+	int64_t step_ns = INT64_MIN, passed_ns = INT64_MIN;
+	int error = 0;
+	for (uint64_t events = follow->look_events * STEP_LOOKS; !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
+		step_ns = step_until(trace, matching_passed_ns(follow->matching), until_ns, events);
+		passed_ns = matching_passed_ns(follow->matching);
+		error = matching_look(follow->matching, trace, step_ns, diag);
+		/* There may be no time to stop at so soon. */
+		if (matching_passed_ns(follow->matching) == passed_ns)
+			events *= 2;
+	}
+	return error;
+}
+
+int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over, struct diag *diag)
 {
 	struct trace *trace;
 	int error = follow->error ? follow->error : trace_open(&trace, follow->path, diag);
@@ -78,7 +121,7 @@ int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size
 		trace_close(trace);
 		return 0;
 	}
-	follow->error = error ? error : matching_look(follow->matching, trace, until_ns, diag);
+	follow->error = error ? error : look_by_steps(follow, trace, until_ns, is_over, diag);
 	trace_close(follow->trace);
 	follow->trace = trace;
 	return follow->error;

@@ -131,7 +131,7 @@ struct matching {
 	struct heap_table *table;
 	struct heap_build how;
 	struct known known;
-	int64_t passed_ns;            /* the last point that was matched; INT64_MIN: none was */
+	int64_t passed_ns;            /* the latest point that was matched; INT64_MIN: none was */
 	size_t most;                  /* rows that can come */
 	struct heap_allocation *ring;
 	struct heap_details *ring_details;
@@ -1164,7 +1164,8 @@ static void matching_run(struct matching *matching, const struct heap_run *run)
 		points_expect(matching, live, &run->places[i], run->known - i);
 		matching_point(matching, run->block, &run->places[i]);
 	}
-	if (i > first)
+	/* A thread may have gone back in time. */
+	if (i > first && run->places[i - 1].time_ns > matching->passed_ns)
 		matching->passed_ns = run->places[i - 1].time_ns;
 }
 
@@ -1438,11 +1439,9 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	/* What a sample says takes all of the table to tell. */
 	bool is_by_points = matching->table->sample_bytes || matching->how.until_ns;
 	matching->from_ns = matching->passed_ns;
-	matching->until_ns = until_ns;
-	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
-					   is_growing && matching->from_ns < INT64_MAX ? matching->from_ns + 1 : INT64_MIN, until_ns);
-	if (is_part)
-		matching->until_ns = heap_stream_cut(matching->stream, until_ns);
+	int64_t from_ns = is_growing && matching->from_ns < INT64_MAX ? matching->from_ns + 1 : INT64_MIN;
+	matching->until_ns = is_part ? heap_stream_cut(trace, from_ns, until_ns) : until_ns;
+	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, from_ns, matching->until_ns);
 	packing_follow(matching->packing, matching->stream);
 	error = matching_all(matching, diag);
 	packing_follow(matching->packing, NULL);

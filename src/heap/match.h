@@ -23,7 +23,7 @@ struct matching *matching_new(const struct heap_build *how);
  */
 int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag);
 
-/** The time of the last point that was matched, INT64_MIN when none was. */
+/** The time of the latest point that was matched, INT64_MIN when none was. */
 int64_t matching_passed_ns(const struct matching *matching);
 
 /** Match the rest: the table, which is the caller's and needs this trace. 0, or a negative errno with the reason in diag. */

@@ -220,7 +220,7 @@ static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lan
 	for (uint32_t i = 0; i < lane->block_count; i++) {
 		struct trace_block head;
 		trace_block_head(stream->trace, lane->blocks[i], &head);
-		int64_t last_ns = stream->is_alone && stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
+		int64_t last_ns = stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
 		if (head.first_ns <= until_ns && last_ns > until_ns)
 			until_ns = head.first_ns > INT64_MIN ? head.first_ns - 1 : INT64_MIN;
 		before_ns = head.last_ns > before_ns ? head.last_ns : before_ns;
@@ -228,13 +228,26 @@ static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lan
 	return until_ns;
 }
 
-int64_t heap_stream_cut(const struct heap_stream *stream, int64_t until_ns)
+static void lanes_free(struct heap_stream *stream)
 {
+	free(stream->is_alone);
+	free(stream->lanes);
+	free(stream->heap);
+	free(stream->blocks);
+}
+
+int64_t heap_stream_cut(const struct trace *trace, int64_t from_ns, int64_t until_ns)
+{
+	/* Blocks behind it, too: a thread may go back from there. */
+	struct heap_stream all = {.trace = trace, .from_ns = from_ns};
+	stream_make_lanes(&all, from_ns, INT64_MAX);
+	stream_find_alone(&all);
 	for (int64_t before_ns = INT64_MAX; before_ns != until_ns;) {
 		before_ns = until_ns;
-		for (uint32_t i = 0; i < stream->lane_count; i++)
-			until_ns = lane_cut(stream, &stream->lanes[i], until_ns);
+		for (uint32_t i = 0; i < all.lane_count; i++)
+			until_ns = lane_cut(&all, &all.lanes[i], until_ns);
 	}
+	lanes_free(&all);
 	return until_ns;
 }
 
@@ -571,9 +584,6 @@ void heap_stream_free(struct heap_stream *stream)
 		free(stream->withins[i]);
 	}
 	free(stream->withins);
-	free(stream->is_alone);
-	free(stream->lanes);
-	free(stream->heap);
-	free(stream->blocks);
+	lanes_free(stream);
 	free(stream);
 }

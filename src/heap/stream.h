@@ -52,8 +52,9 @@ struct crew;
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
 
-/** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no thread goes back. */
-int64_t heap_stream_cut(const struct heap_stream *stream, int64_t until_ns);
+/** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no thread goes back; of blocks that end
+ *  at from_ns or later. */
+int64_t heap_stream_cut(const struct trace *trace, int64_t from_ns, int64_t until_ns);
 
 /** Events in the blocks that were passed over because they end before from_ns. */
 uint64_t heap_stream_skipped(const struct heap_stream *stream);

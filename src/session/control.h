@@ -24,11 +24,13 @@ enum control_kind {
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
 	CONTROL_NOTE,         /**< from it: text for the user; without one: it is busy, and will answer */
+	CONTROL_INDEXING,     /**< from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };
 
 struct control_summary {
 	uint64_t events, lost, truncated, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
+	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
 };

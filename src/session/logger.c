@@ -30,11 +30,12 @@
 #include "os/proc.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
+#include "session/indexing.h"
 #include "session/logger_state.h"
 
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
-       SEARCH_ROUNDS = 3 };
+       SEARCH_ROUNDS = 3, INDEX_POLL_MS = 100, PERCENT = 100 };
 
 /* ---- our death ---- */
 
@@ -669,6 +670,14 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
 		logger_note(logger, diag.text);
+	if (logger->indexing && until_ns)
+		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
+}
+
+static bool wants_flush(const struct logger *logger, uint64_t now)
+{
+	return store_wants_flush(logger->store) || now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * NS_PER_MS ||
+	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
 static void loop(struct logger *logger)
@@ -677,7 +686,7 @@ static void loop(struct logger *logger)
 	logger->flushed_ns = moment_now_ns();
 	for (;;) {
 		uint64_t now = moment_now_ns();
-		bool flush = store_wants_flush(logger->store) || now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * 1000000;
+		bool flush = wants_flush(logger, now);
 		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from before are looked for is needed
 		 * whole, to tell which there were. */
 		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? inject_ticks() : 0;
@@ -709,6 +718,54 @@ static void loop(struct logger *logger)
 		quiet = has_any ? 0 : quiet + 1;
 		wait_for_work(logger, quiet < BUSY_ROUNDS ? BUSY_MS : IDLE_MS);
 	}
+}
+
+/* ---- the trace's index ---- */
+
+static void index_begin(struct logger *logger)
+{
+	struct diag diag = {""};
+	char text[sizeof(diag.text) + 100];
+	logger->indexing = indexing_begin(store_path(logger->store), &diag);
+	snprintf(text, sizeof(text), "no index is made meanwhile: %s", diag.text);
+	if (!logger->indexing)
+		logger_note(logger, text);
+}
+
+/* Whether who recorded wants to go on without the index, or is gone. A session's index is made whoever comes and goes. */
+static bool is_index_given_up(const struct logger *logger)
+{
+	struct control_message message;
+	if (logger->options->session_name)
+		return false;
+	int got = logger->has_controller ? control_receive(logger->control, &message, 0) : -1;
+	return got < 0 || (got > 0 && message.kind == CONTROL_STOP);
+}
+
+/* The trace is there, whatever becomes of its index. Bytes of that; 0: there is none. */
+static uint64_t index_end(struct logger *logger)
+{
+	struct indexing_progress progress;
+	struct diag diag = {""};
+	char text[sizeof(diag.text) + 100];
+	bool has_ended = false, is_given_up = false;
+	indexing_finish(logger->indexing);
+	while (!has_ended && !is_given_up) {
+		has_ended = indexing_wait(logger->indexing, INDEX_POLL_MS, &progress);
+		uint64_t done = progress.done < progress.all ? progress.done : progress.all;
+		struct control_message message = {.kind = CONTROL_INDEXING, .value = progress.all ? (int64_t)(done * PERCENT / progress.all) : 0};
+		if (!has_ended)
+			logger_tell_all(logger, &message);
+		is_given_up = !has_ended && is_index_given_up(logger);
+	}
+	if (is_given_up)
+		indexing_cancel(logger->indexing);
+	int error = indexing_end(logger->indexing, &diag);
+	logger->indexing = NULL;
+	snprintf(text, sizeof(text), "no index was made meanwhile, the first question makes it: %s", is_given_up ? "it was not waited for" : diag.text);
+	if (error)
+		logger_note(logger, text);
+	return error ? 0 : progress.index_bytes;
 }
 
 /* ---- beginning and end ---- */
@@ -823,6 +880,8 @@ static int logger_begin(struct logger *logger)
 	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
 	flight_begin(logger);
+	if (logger->options->with_index)
+		index_begin(logger);
 	return 0;
 }
 
@@ -910,6 +969,7 @@ static void logger_end(struct logger *logger)
 	int error = writer_flush(logger->writer, &logger->diag);
 	statistics.logger_cpu_ns = logger_cpu();
 	int close_error = store_close(logger->store, &statistics, &logger->diag);
+	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
@@ -917,7 +977,7 @@ static void logger_end(struct logger *logger)
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
-		.error = logger->error ? logger->error : error ? error : close_error};
+		.index_bytes = index_bytes, .error = logger->error ? logger->error : error ? error : close_error};
 	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE ? store_size_bytes(logger->store)
 				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size : 0;
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,

@@ -93,6 +93,7 @@ struct logger {
 	pid_t command_pid;
 	uint32_t untraced;
 	uint64_t flushed_ns;
+	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
 	int error;
 	struct diag diag;
 	/* The robust list that tells targets of our death. */

@@ -7,10 +7,11 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { READ_END = 0, WRITE_END = 1 };
+enum { WORKER_NICE = 19, READ_END = 0, WRITE_END = 1 };
 
 static void end_close(int *fd)
 {
@@ -87,4 +88,10 @@ int worker_wait(struct worker *worker, struct diag *diag)
 void worker_is_begun(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+void worker_yield(void)
+{
+	/* Here a process is a thread. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), WORKER_NICE);
 }

@@ -25,4 +25,7 @@ int worker_wait(struct worker *worker, struct diag *diag);
 /** In the worker, first of all: it goes with who began it. */
 void worker_is_begun(void);
 
+/** In the worker: this thread, and those that it begins, have what nobody else wants of the processors. There is no way back. */
+void worker_yield(void);
+
 #endif

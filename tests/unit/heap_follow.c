@@ -23,6 +23,7 @@ enum { PROCESSES = 3, THREADS_EACH = 3, THREADS = PROCESSES * THREADS_EACH, ADDR
 
 static const char whole_path[] = "whole.xht", path[] = "grown.xht", at_once_path[] = "at-once.index", followed_path[] = "followed.index";
 static struct scene scene;
+static const bool is_over = false;
 static uint32_t seed, processes[PROCESSES], threads[THREADS];
 
 static uint32_t random_below(uint32_t limit)
@@ -230,7 +231,7 @@ static int follow_random(struct heap_follow *followed, const struct trace *whole
 	for (uint32_t i = 0; i < count && !error; i++) {
 		grow(sizes[i]);
 		int64_t true_ns = told_ns(whole);
-		error = heap_follow_look(followed, is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit), 0, diag);
+		error = heap_follow_look(followed, is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit), 0, &is_over, diag);
 		assert_true(!error || (error == -ESTALE && !is_true));
 	}
 	if (!error)
@@ -323,7 +324,7 @@ static void flush(void)
 static int look(int64_t until_ns)
 {
 	flush();
-	return heap_follow_look(follow, until_ns, 0, &reason);
+	return heap_follow_look(follow, until_ns, 0, &is_over, &reason);
 }
 
 static void finish(int expected)

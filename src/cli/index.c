@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap --index: what a logger starts to have the index of its trace made meanwhile. Not for users, and in no list. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "cli/analysis.h"
+#include "cli/cli.h"
+#include "heap/follow.h"
+#include "heap/index.h"
+#include "session/indexing.h"
+#include "session/worker.h"
+
+enum { LOOK_EVENTS = 500000 };
+
+static void progress_send(const struct indexing_progress *progress)
+{
+	/* A pipe takes it whole. When nobody reads any more, our end has come as well. */
+	if (write(STDOUT_FILENO, progress, sizeof(*progress)) != (ssize_t)sizeof(*progress))
+		_exit(CLI_FAILED);
+}
+
+static void progress_tell(void *cookie, uint64_t done, uint64_t all)
+{
+	const bool *is_whole = cookie;
+	if (*is_whole)
+		progress_send(&(struct indexing_progress){.done = done, .all = all});
+}
+
+/* The logger tells who recorded. */
+static int refuse(const struct diag *diag)
+{
+	fprintf(stderr, "%s\n", diag->text);
+	return CLI_FAILED;
+}
+
+/* ---- looks at the trace, by a thread that is in nobody's way ---- */
+
+struct looking {
+	struct heap_follow *follow;
+	pthread_mutex_t lock;
+	pthread_cond_t has_news;
+	struct indexing_cut cut;      /* the newest */
+	bool has_cut, is_over;        /* there is one that was not looked at; the trace is whole */
+};
+
+/* False: the trace is whole. */
+static bool cut_take(struct looking *looking, struct indexing_cut *cut)
+{
+	pthread_mutex_lock(&looking->lock);
+	while (!looking->has_cut && !looking->is_over)
+		pthread_cond_wait(&looking->has_news, &looking->lock);
+	*cut = looking->cut;
+	bool is_over = looking->is_over;
+	looking->has_cut = false;
+	pthread_mutex_unlock(&looking->lock);
+	return !is_over;
+}
+
+static void *looking_run(void *context)
+{
+	struct looking *looking = context;
+	struct indexing_cut cut;
+	worker_yield();
+	while (cut_take(looking, &cut)) {
+		struct diag diag = {""};
+		if (heap_follow_look(looking->follow, cut.until_ns, cut.size_bytes, &looking->is_over, &diag))
+			_exit(refuse(&diag));
+	}
+	return NULL;
+}
+
+static void looking_tell(struct looking *looking, const struct indexing_cut *cut_or_null)
+{
+	pthread_mutex_lock(&looking->lock);
+	if (cut_or_null)
+		looking->cut = *cut_or_null;
+	looking->has_cut = cut_or_null != NULL;
+	__atomic_store_n(&looking->is_over, cut_or_null == NULL, __ATOMIC_RELAXED);
+	pthread_cond_signal(&looking->has_news);
+	pthread_mutex_unlock(&looking->lock);
+}
+
+/* Until the trace is whole. What is left to be done then is for us, who have not given way to others: somebody waits. */
+static void looks_take(struct heap_follow *follow)
+{
+	struct looking looking = {.follow = follow, .lock = PTHREAD_MUTEX_INITIALIZER, .has_news = PTHREAD_COND_INITIALIZER};
+	struct indexing_cut cut;
+	pthread_t thread;
+	ssize_t got;
+	bool is_begun = thread_begin(&thread, looking_run, &looking);
+	while ((got = read(STDIN_FILENO, &cut, sizeof(cut))) == (ssize_t)sizeof(cut) || (got < 0 && errno == EINTR))
+		if (got > 0)
+			looking_tell(&looking, &cut);
+	looking_tell(&looking, NULL);
+	if (is_begun)
+		pthread_join(thread, NULL);
+}
+
+/* Follow the trace until it is whole. 0, or a negative errno with the reason in diag; *trace and *table are the caller's then. */
+static int trace_follow(const char *path, const struct heap_build *how, bool *is_whole, struct trace **trace, struct heap_table **table,
+			struct diag *diag)
+{
+	struct heap_follow *follow = heap_follow_new(path, how, LOOK_EVENTS);
+	looks_take(follow);
+	*is_whole = true;
+	int error = heap_follow_end(follow, trace, table, diag);
+	heap_follow_free(follow);
+	return error;
+}
+
+static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, const char *index_path, struct diag *diag)
+{
+	struct stat status;
+	if (!analysis_is_worth_an_index(trace))
+		return 0;
+	int error = heap_index_write(table, path, index_path, diag);
+	if (!error && !stat(index_path, &status))
+		progress_send(&(struct indexing_progress){.index_bytes = (uint64_t)status.st_size});
+	return error;
+}
+
+static int index_run(int argc, char **argv)
+{
+	char *paths[ANALYSIS_INDEX_PLACES];
+	struct trace *trace;
+	struct heap_table *table;
+	struct diag diag = {""};
+	unsigned chosen = 0;
+	bool is_whole = false;
+	if (argc != 2)
+		return CLI_FAILED;
+	/* A logger that dies has made no whole trace. */
+	worker_is_begun();
+	unsigned path_count = analysis_index_paths(paths, argv[1]);
+	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
+				 .progress = progress_tell, .cookie = &is_whole};
+	int error = how.fd < 0 ? how.fd : trace_follow(argv[1], &how, &is_whole, &trace, &table, &diag);
+	if (error)
+		return refuse(&diag);
+	/* A place in the cache is as good as one beside the trace. */
+	diag = (struct diag){""};
+	error = index_write(trace, table, argv[1], paths[chosen], &diag);
+	return error ? refuse(&diag) : CLI_OK;
+}
+
+const struct command command_index = {.name = INDEXING_WORD, .usage = "FILE", .summary = "", .run = index_run, .help = ""};
