@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -96,24 +97,42 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 	return true;
 }
 
-/* Why a process may not be traced. */
-static int cannot_trace(pid_t pid, int error, struct diag *diag)
+/* What kernel.yama.ptrace_scope forbids, and what to do. */
+static const char *const yama_scopes[] = {
+	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as root, "
+	      "sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
+	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
+	[3] = "nobody may, until the machine has been started anew with a smaller value",
+};
+
+/* The scope by which Yama forbids a process to us; 0: something else does. */
+static unsigned yama_forbids(pid_t pid)
 {
+	enum { ALL = 3 };
+	char path[40];
+	struct stat status;
 	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	int scope = file ? fgetc(file) - '0' : 0;
-	int64_t tracer = proc_status_value(pid, "TracerPid");
+	unsigned scope = file ? (unsigned)(fgetc(file) - '0') : 0;
 	if (file)
 		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	bool is_own = stat(path, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
+	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
+}
+
+int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
+{
+	int64_t tracer = proc_status_value(pid, "TracerPid");
 	if (error == ESRCH)
 		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
 	if (tracer > 0)
 		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid, (int)tracer);
-	if (error == EPERM && scope > 0 && geteuid() != 0)
-		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %d; as root, sysctl kernel.yama.ptrace_scope=0 "
-				 "allows it for processes of one's own, or run xheap as root", (int)pid, scope);
-	if (error == EPERM)
-		return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
-	return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+	if (error != EPERM && error != EACCES)
+		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+	unsigned scope = yama_forbids(pid);
+	if (scope)
+		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s", (int)pid, scope, yama_scopes[scope]);
+	return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
 }
 
 /* Seize the threads that are not yet. *more: there were some. */
@@ -125,7 +144,7 @@ static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 	int error = 0;
 	*more = false;
 	if (!tasks)
-		return cannot_trace(crowd->pid, ESRCH, diag);
+		return inject_cannot_trace(crowd->pid, ESRCH, diag);
 	for (struct dirent *entry; !error && (entry = readdir(tasks));) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || stand_of(crowd, tid))
@@ -136,7 +155,7 @@ static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 		} else if (errno != ESRCH || tid == crowd->pid) {
 			/* A thread that ends meanwhile is none; a first thread that has ended stays in the list. */
 			if (errno != EPERM || !proc_has_ended(tid))
-				error = cannot_trace(crowd->pid, errno, diag);
+				error = inject_cannot_trace(crowd->pid, errno, diag);
 		}
 	}
 	closedir(tasks);
@@ -150,7 +169,7 @@ static int crowd_seize(struct crowd *crowd, struct diag *diag)
 	while (more && !error)
 		error = crowd_look(crowd, &more, diag);
 	if (!error && !crowd->count)
-		error = cannot_trace(crowd->pid, ESRCH, diag);
+		error = inject_cannot_trace(crowd->pid, ESRCH, diag);
 	return error;
 }
 
@@ -611,10 +630,10 @@ int inject_check(pid_t pid, struct diag *diag)
 	/* The kernel asks for this what it asks for tracing. */
 	int memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory < 0)
-		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno == EACCES ? EPERM : errno, diag);
+		return inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 	close(memory);
 	if (proc_status_value(pid, "TracerPid") > 0)
-		return cannot_trace(pid, EPERM, diag);
+		return inject_cannot_trace(pid, EPERM, diag);
 	/* What a filter allows can be read once the process is traced, by who may. */
 	int64_t seccomp = proc_status_value(pid, "Seccomp");
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
@@ -718,7 +737,7 @@ static int detach(const struct inject *inject, const struct inject *own, pid_t p
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	int memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory < 0)
-		return cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
+		return inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 	struct mappings mappings = {NULL, 0};
 	mappings.count = proc_read_maps(pid, &mappings.items);
 	struct urgency before = urgency_begin();

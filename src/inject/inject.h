@@ -72,6 +72,9 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 /** What attaching or detaching cost the process. */
 struct inject_pause { uint64_t all_ns; /**< all its threads stood */ uint64_t one_ns; /**< one of them did */ uint32_t thread_count; };
 
+/** Why the kernel does not let us trace pid, with this error; a negative errno. */
+int inject_cannot_trace(pid_t pid, int error, struct diag *diag);
+
 /** Whether a process that runs can be attached to, as far as that can be told without touching it: 0, or a negative errno with the reason. */
 int inject_check(pid_t pid, struct diag *diag);
 

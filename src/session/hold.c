@@ -337,7 +337,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	}
 	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
 		result->kind = is_held_only ? HOLD_FAILED : HOLD_UNTRACED;
-		error = diag_errno(&result->diag, "cannot trace process %d", (int)request->pid);
+		error = inject_cannot_trace(request->pid, errno, &result->diag);
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
 		return;
