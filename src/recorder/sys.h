@@ -38,6 +38,14 @@ static inline uint64_t clock_ticks(void)
 	return high << 32 | low;
 }
 
+/* Yama lets only ancestors and whom a process names itself take hold of it. Elsewhere this fails, without harm. */
+static inline void logger_allow(const struct region_header *region)
+{
+	enum { PR_SET_PTRACER = 0x59616d61 };
+	if (!region->no_syscalls)
+		sys_call4(SYS_NUMBER_PRCTL, PR_SET_PTRACER, region->session_pid, 0, 0);
+}
+
 enum { CLOCK_RAW = 4 };
 
 typedef int vdso_clock_call(int, int64_t *);

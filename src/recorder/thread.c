@@ -110,6 +110,8 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 			STORE(&recorder->lock, 0);
 			STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
 			STORE_RELEASE(&wiped->is_alive, 1);
+			/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
+			logger_allow(region);
 			break;
 		}
 	}
