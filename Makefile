@@ -19,6 +19,12 @@ check: setup-check all
 	@ninja -C $(BUILD) --quiet live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
+# On an emulated machine whose kernel has Yama: what may be traced at each of its settings, and what is said where it may not.
+check-yama: all
+	@scripts/setup yama
+	@ninja -C $(BUILD) --quiet live-programs
+	@BUILD=$(BUILD) tests/yama/yama.py || [ $$? = 77 ]
+
 golden-update: setup-check all
 	@GOLDEN_UPDATE=1 tests/run --build $(BUILD) golden
 
@@ -51,4 +57,4 @@ distcheck: setup-check
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check check golden-update demo install fuzz soak bench distcheck clean
+.PHONY: all setup-check check check-yama golden-update demo install fuzz soak bench distcheck clean
