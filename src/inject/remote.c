@@ -431,7 +431,9 @@ static int send_descriptor(int to, int fd)
 /* Its end of the pair, reached from here. */
 static int send_over(const struct remote *remote, int socket, int fd)
 {
-	int process = (int)syscall(SYS_pidfd_open, remote->pid, 0);
+	/* It may be another thread than the first, for which there are such descriptors only since Linux 6.9. */
+	pid_t first = (pid_t)proc_status_value(remote->pid, "Tgid");
+	int process = (int)syscall(SYS_pidfd_open, first, 0);
 	int here = process >= 0 ? (int)syscall(SYS_pidfd_getfd, process, socket, 0) : -1;
 	int error = here >= 0 ? send_descriptor(here, fd) : -errno;
 	if (here >= 0)

@@ -254,6 +254,23 @@ def mixed():
     target.end()
 
 
+def passed():
+    """A region that the target may not open itself is handed over by any of its threads: here the first makes no calls."""
+    program = os.path.join(PROGRAMS, "mixed")
+    if os.geteuid() != 0 or not os.path.exists(program):
+        return "not root" if os.geteuid() else "cannot be built here"
+    user = pwd.getpwnam("nobody")
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-nobody.")
+    os.chmod(folder, 0o755)
+    shutil.copy(program, folder)
+    target = Target(program=os.path.join(folder, "mixed"), user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+    for _ in range(3):
+        record("passed.xht", "-p", target.pid, "--duration", "100ms")
+    expect(dump("passed.xht"), "nothing was recorded")
+    target.end()
+    shutil.rmtree(folder)
+
+
 def filtered():
     """A seccomp filter that allows what is needed, as those of containers do, is no hindrance to root."""
     if os.geteuid() != 0:
@@ -293,4 +310,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, passed, filtered, as_somebody))
