@@ -350,7 +350,10 @@ static int row_compare(const void *a, const void *b, void *context)
 	if (left->depth != right->depth)
 		return left->depth < right->depth ? -1 : 1;
 	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
-	return order ? order : left->by != right->by ? (left->by < right->by ? -1 : 1) : (left > right) - (left < right);
+	if (order)
+		return order;
+	/* Cells come in the order in which threads of ours found them, and so do rows. */
+	return left->by != right->by ? (left->by < right->by ? -1 : 1) : (left->group > right->group) - (left->group < right->group);
 }
 
 /* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
