@@ -44,6 +44,9 @@ static const struct command *const commands[] = {
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
+/* What loggers start. */
+static const struct command *const workers[] = {&command_fold, &command_index};
+
 const struct command *command_find(const char *name)
 {
 	for (int i = 0; i < COMMAND_COUNT; i++)
@@ -99,11 +102,9 @@ int main(int argc, char **argv)
 		name = "help";
 	if (!strcasecmp(name, "--version") || !strcasecmp(name, "-version") || !strcmp(name, "-V"))
 		name = "version";
-	/* What loggers start. */
-	if (!strcmp(name, command_fold.name))
-		return command_fold.run(argc - 1, argv + 1);
-	if (!strcmp(name, command_index.name))
-		return command_index.run(argc - 1, argv + 1);
+	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++)
+		if (!strcmp(name, workers[i]->name))
+			return workers[i]->run(argc - 1, argv + 1);
 	if (asks_as_documented(argc, argv)) {
 		argv[0] = (char *)command_heap.name;
 		return command_heap.run(argc, argv);
