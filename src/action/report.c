@@ -371,6 +371,8 @@ static void json_doubts(struct json *json, const struct report *report)
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
 		json_count(json, "annotated_blocks", table->nested_count);
 	}
+	if (dictionary->statistics.untraced_calls)
+		json_count(json, "untraced_calls", dictionary->statistics.untraced_calls);
 	if (dictionary->statistics.heapless)
 		json_count(json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(json, "unknown_frees", table->unknown_frees);
@@ -651,6 +653,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (window->peak_from_ns > window->range.from_ns)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
+	text_doubt(out, "calls that were not recorded", dictionary->statistics.untraced_calls, " (their threads or processes found no room: there were too many at once)");
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,

@@ -119,6 +119,8 @@ static void info_json(const struct info *info, FILE *out)
 	report_json_dropped(&json, dictionary);
 	report_json_folded(&json, dictionary);
 	json_count(&json, "truncated_stacks", dictionary->truncated_count);
+	if (dictionary->statistics.untraced_calls)
+		json_count(&json, "untraced_calls", dictionary->statistics.untraced_calls);
 	if (dictionary->statistics.unwatched)
 		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
 	if (dictionary->statistics.heapless)
@@ -247,6 +249,8 @@ static void info_text(const struct info *info, FILE *out)
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
+	if (dictionary->statistics.untraced_calls)
+		fprintf(out, "  %s calls were not recorded: their threads or processes found no room\n", text_count(dictionary->statistics.untraced_calls).data);
 	report_text_gaps(out, dictionary);
 	report_text_dropped(out, dictionary);
 	report_text_folded(out, dictionary);

@@ -213,7 +213,7 @@ struct recorder {
 	uint64_t internal[RECORDER_INTERNAL_MAX];
 	struct address_range allocator[RECORDER_RANGE_MAX]; /**< whole images whose calls under a guard are nested ones */
 
-	uint64_t stalled_heartbeat;   /**< +1: a wait ended without progress at this heartbeat, do not wait again */
+	uint64_t stalled;             /**< +1: a wait ended where the logger's progress stayed at this, do not wait again */
 	uint64_t ticks_per_ms;
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
 	struct thread *free_threads;

@@ -46,16 +46,16 @@ static void pause_for(const struct recorder *recorder, uint32_t round)
 int logger_wait(struct recorder *recorder, struct waiting *waiting)
 {
 	struct region_header *region = recorder->region;
-	uint64_t now = clock_now(recorder), beat = LOAD(&region->heartbeat);
-	if (recorder->stalled_heartbeat == beat + 1 || (LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 ||
+	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
+	if (recorder->stalled == progress + 1 || (LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 ||
 	    !(LOAD(&region->options) & OPTION_WAIT))
 		return 0;
-	if (!waiting->round || beat != waiting->heartbeat) {
+	if (!waiting->round || progress != waiting->progress) {
 		waiting->begin = waiting->round ? waiting->begin : now;
-		waiting->heartbeat = beat;
+		waiting->progress = progress;
 		waiting->since = now;
 	} else if (now - waiting->since > (uint64_t)region->wait_limit_ms * recorder->ticks_per_ms) {
-		recorder->stalled_heartbeat = beat + 1;
+		recorder->stalled = progress + 1;
 		return 0;
 	}
 	pause_for(recorder, waiting->round++);

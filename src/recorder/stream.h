@@ -18,7 +18,7 @@ int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, e
 void stream_lose(struct thread *thread, enum lost_kind kind, uint64_t bytes, uint64_t ticks);
 
 /** A wait for the logger to make room; zeroed. In ticks. */
-struct waiting { uint64_t begin, since, heartbeat; uint32_t round; };
+struct waiting { uint64_t begin, since, progress; uint32_t round; };
 
 /** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too long. */
 int logger_wait(struct recorder *recorder, struct waiting *waiting);

@@ -4,7 +4,7 @@
 #include "recorder/sample.h"
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
        MADVISE_DONTDUMP = 16 };
 
 static void lock(uint32_t *word)
@@ -85,37 +85,49 @@ static struct region_process *process_at(struct region_header *region, uint32_t 
 	return (struct region_process *)((uint8_t *)region + region->process_offset) + index;
 }
 
-/* Register this process in the region: a forked child's first call. False: no room. */
-static int process_register(struct recorder *recorder, uint32_t tid)
+/* Take a free row of the region's processes for this one, which no other thread of it does now. */
+static void process_take_row(struct recorder *recorder, uint32_t pid)
 {
 	struct region_header *region = recorder->region;
 	struct wiped *wiped = recorder->wiped;
-	lock(&wiped->registering);
-	if (!wiped->process) {
-		uint32_t pid = region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-		uint32_t max = region->process_max < REGION_PROCESS_MAX ? region->process_max : REGION_PROCESS_MAX;
-		for (uint32_t i = 0; i < max; i++) {
-			struct region_process *process = process_at(region, i);
-			if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
-				continue;
-			process->pid = pid;
-			process->parent = recorder->parent_process;
-			process->start_ticks = clock_now(recorder);
-			STORE_RELEASE(&process->state, PROCESS_LIVE);
-			wiped->pid = pid;
-			wiped->process = i + 1;
-			/* What this process forks will call it its parent. */
-			recorder->parent_process = i;
-			/* Locks that another thread of the parent held at the fork are nobody's here. */
-			STORE(&recorder->lock, 0);
-			STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
-			STORE_RELEASE(&wiped->is_alive, 1);
-			/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
-			logger_allow(region);
-			break;
-		}
+	uint32_t max = region->process_max < REGION_PROCESS_MAX ? region->process_max : REGION_PROCESS_MAX;
+	for (uint32_t i = 0; i < max; i++) {
+		struct region_process *process = process_at(region, i);
+		if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
+			continue;
+		process->pid = pid;
+		process->parent = recorder->parent_process;
+		process->start_ticks = clock_now(recorder);
+		STORE_RELEASE(&process->state, PROCESS_LIVE);
+		wiped->pid = pid;
+		wiped->process = i + 1;
+		/* What this process forks will call it its parent. */
+		recorder->parent_process = i;
+		/* Locks that another thread of the parent held at the fork are nobody's here. */
+		STORE(&recorder->lock, 0);
+		STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
+		STORE_RELEASE(&wiped->is_alive, 1);
+		/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
+		logger_allow(region);
+		return;
 	}
-	unlock(&wiped->registering);
+}
+
+/*
+ * Register this process in the region: a forked child's first call. Many that come and go at once wait a little until the logger has seen some of them end.
+ * False: no room.
+ */
+static int process_register(struct recorder *recorder, uint32_t tid)
+{
+	struct wiped *wiped = recorder->wiped;
+	struct waiting waiting = {.round = 0};
+	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
+	do {
+		lock(&wiped->registering);
+		if (!wiped->process)
+			process_take_row(recorder, recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0));
+		unlock(&wiped->registering);
+	} while (!wiped->process && clock_now(recorder) - since < most && logger_wait(recorder, &waiting));
 	return wiped->process != 0;
 }
 

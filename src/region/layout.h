@@ -166,7 +166,7 @@ struct region_header {
 	uint32_t options;             /**< enum region_option; changed live */
 	uint32_t wait_limit_ms;
 	uint32_t state;               /**< 0 preparing, 1 live, 2 the logger has detached */
-	uint64_t heartbeat;           /**< the logger adds one when it makes progress */
+	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
 	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
 	uint32_t doorbell_armed;
 
@@ -189,7 +189,7 @@ struct region_header {
 	uint64_t sample_unwatched;    /**< recorded blocks whose end could not be watched for */
 	uint32_t name_max, name_count;
 	uint32_t heaps_refused;       /**< times that a heap found no row */
-	uint32_t reserved2[1];
+	uint32_t buffer_apart;        /**< so many of buffer_max are there for threads to begin with, and only as many as there are threads */
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
 };

@@ -50,7 +50,7 @@ static bool layout_compute(struct region_header *header)
 	    header->entry_max > REGION_ENTRY_MAX || header->heap_max == 0 || header->heap_max > REGION_HEAP_MAX ||
 	    header->name_max == 0 || header->name_max > REGION_NAME_MAX || header->image_max == 0 || header->image_max > IMAGE_LIMIT || header->slot_max == 0 || header->slot_max > SLOT_LIMIT ||
 	    header->pc_max <= PC_FIRST || header->pc_max > PC_LIMIT || header->buffer_max == 0 || header->buffer_max > BUFFER_LIMIT ||
-	    header->buffer_size == 0 || header->buffer_size % PAGE != 0 || header->buffer_size > BUFFER_SIZE_LIMIT)
+	    header->buffer_apart >= header->buffer_max || header->buffer_size == 0 || header->buffer_size % PAGE != 0 || header->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(header, parts[i].offset_field) = (uint32_t)at;
@@ -76,6 +76,11 @@ static uint32_t at_most(uint64_t value, uint32_t max)
 	return value < max ? (uint32_t)value : max;
 }
 
+static void progress_add(struct region_header *header)
+{
+	__atomic_fetch_add(&header->progress, 1, __ATOMIC_RELEASE);
+}
+
 /* Allocate elements up to `want` and tell the target. */
 static int raise(const struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
 {
@@ -85,6 +90,7 @@ static int raise(const struct region *region, uint32_t *ready, uint32_t *shared,
 	*ready = want;
 	/* Pairs with the recorder's acquire: what lies below the count is allocated. */
 	__atomic_store_n(shared, want, __ATOMIC_RELEASE);
+	progress_add(region->header);
 	return 0;
 }
 
@@ -172,7 +178,7 @@ static void limits_fill(struct region_header *limits, const struct region_config
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
-		.buffer_max = config->buffer_max, .buffer_size = config->buffer_size,
+		.buffer_max = config->buffer_max + config->buffer_apart, .buffer_apart = config->buffer_apart, .buffer_size = config->buffer_size,
 		.pc_count = PC_FIRST,
 	};
 	boot_id_read(limits->boot_id);
@@ -314,14 +320,32 @@ static uint32_t free_slots(const struct region *region)
 	return count;
 }
 
-void region_grow(struct region *region)
+/* How many buffers there may be by now. */
+static uint32_t buffers_most(const struct region *region)
 {
-	uint32_t used = region->buffer_ready < region->limits.buffer_max ? region->buffer_ready - free_buffers(region) : 0;
+	const struct region_header *limits = &region->limits;
+	uint32_t most = limits->buffer_max - limits->buffer_apart;
+	return region->buffer_ready < most ? most : at_most((uint64_t)most + region->slot_ready - free_slots(region), limits->buffer_max);
+}
+
+static void grow_buffers(struct region *region)
+{
+	uint32_t most = buffers_most(region), used = region->buffer_ready < most ? region->buffer_ready - free_buffers(region) : 0;
 	if (used < region->buffers_used)
 		used = region->buffers_used;
 	if (used > region->buffer_ready - (region->buffer_ready + 3) / 4)
-		raise_buffers(region, 2 * (uint64_t)region->buffer_ready);
+		raise_buffers(region, at_most(2 * (uint64_t)region->buffer_ready, most));
 	region->buffers_used = 0;
+}
+
+void region_note_progress(const struct region *region)
+{
+	progress_add(region->header);
+}
+
+void region_grow(struct region *region)
+{
+	grow_buffers(region);
 	uint32_t pcs = __atomic_load_n(&region->header->pc_count, __ATOMIC_RELAXED);
 	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
 		raise_pcs(region, 2 * (uint64_t)region->pc_ready);

@@ -12,6 +12,7 @@
 struct region_config {
 	uint32_t buffer_size;         /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
+	uint32_t buffer_apart;        /**< beyond buffer_max: one for each thread that lives, so many at most. A thread keeps its own for as long as it lives */
 	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (4096, 1 Mi, 4096) */
 	uint32_t options;             /**< enum region_option */
 	uint32_t wait_limit_ms;
@@ -40,6 +41,9 @@ void region_forget_buffers(struct region *region);
 int region_open(struct region *region, const char *path, struct diag *diag);
 
 void region_close(struct region *region);
+
+/** Tell those who wait that there is more room. */
+void region_note_progress(const struct region *region);
 
 /** Allocate more pages where a count nears what is ready: buffers (fewer than a quarter free), program counters, heaps, slots, images.
  *  Failing to is no error: the target waits or drops. */

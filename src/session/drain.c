@@ -239,6 +239,7 @@ static void buffer_release(struct drain_region *region, uint32_t index)
 	region_buffer(region->region, index)->taken = 0;
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
 	__atomic_store_n(&region_buffer(region->region, index)->state, BUFFER_FREE, __ATOMIC_RELEASE);
+	region_note_progress(region->region);
 }
 
 static void list_add(struct drain_region *region, uint32_t *list, uint32_t index)
@@ -848,6 +849,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	slot->call_entry = slot->pending = 0;
 	/* Pairs with the recorder's compare-and-swap. */
 	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
+	region_note_progress(region->region);
 }
 
 void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t tid)

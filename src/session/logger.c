@@ -622,7 +622,6 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
 	region_grow(&target->region);
 	coarse_clock_raise(target->region.header);
-	__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELEASE);
 	members_check(logger, target, now);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		member_sample(logger, target, i, now);
@@ -951,7 +950,7 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 						.logger_cpu_ns = logger_cpu(), .buffers_written = totals.buffers_written,
 						.buffer_size = logger->options->buffer_size, .peak_buffers = totals.peak_buffers,
 						.suppressed = totals.suppressed, .unwatched = totals.unwatched,
-						.heapless = totals.heapless};
+						.heapless = totals.heapless, .untraced_calls = totals.untraced_calls};
 }
 
 static void logger_end(struct logger *logger)

@@ -403,7 +403,8 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	result->damaged_buffers = totals.damaged_buffers;
 	result->total_events = writer_event_count(recovery->writer);
 	struct trace_statistics statistics = {.waits = totals.waits, .buffers_written = totals.buffers_written, .suppressed = totals.suppressed,
-					      .unwatched = totals.unwatched, .heapless = totals.heapless};
+					      .unwatched = totals.unwatched, .heapless = totals.heapless,
+					      .untraced_calls = totals.untraced_calls};
 	struct writer_clock clock = recovery->session->clock;
 	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
 	int error = writer_close(recovery->writer, &statistics, diag);

@@ -93,6 +93,7 @@ static void place_end(struct translate *translate, uint32_t index)
 	uint32_t oldest = translate->ended[translate->first_ended++ % REGION_PROCESS_MAX];
 	translate->ended_count--;
 	__atomic_store_n(&region_process(translate->region, oldest)->state, PROCESS_FREE, __ATOMIC_RELEASE);
+	region_note_progress(translate->region);
 }
 
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)

@@ -490,7 +490,7 @@ static bool take_statistics(struct load *load, const struct found *found)
 		return cut(load, found->offset, "the statistics at offset %llu are not valid", (unsigned long long)found->offset);
 	/* A trace that was gone on with has them from each of its writers. */
 #define X(name) sum->name += row.name;
-	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed) X(unwatched) X(heapless)
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed) X(unwatched) X(heapless) X(untraced_calls)
 #undef X
 	sum->buffer_size = row.buffer_size;
 	sum->peak_buffers = row.peak_buffers > sum->peak_buffers ? row.peak_buffers : sum->peak_buffers;

@@ -269,7 +269,8 @@ void rows_get_option(struct reading *reading, struct rows_texts *texts, struct t
 
 /* The numbers of the statistics in the order of the file: append, never reorder. */
 #define STATISTICS(X) \
-	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(buffer_size) X(peak_buffers) X(suppressed) X(unwatched) X(heapless)
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(buffer_size) X(peak_buffers) X(suppressed) X(unwatched) X(heapless) \
+	X(untraced_calls)
 
 void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics)
 {

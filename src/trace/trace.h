@@ -180,6 +180,7 @@ struct trace_statistics {
 	uint64_t suppressed;             /**< calls nested in the allocator, not events */
 	uint64_t unwatched;              /**< blocks of a sample whose end was not watched for: too many were live */
 	uint64_t heapless;               /**< events of annotated heaps of which it is not told which: there were too many heaps */
+	uint64_t untraced_calls;         /**< of threads and processes that found no room, or inside of others: they are no events */
 };
 
 /** A block of events: of one thread, in the order of the calls' returns. Columns of `count` values each. */

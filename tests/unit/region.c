@@ -121,6 +121,34 @@ static void no_room_is_an_error_that_leaves_nothing(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static void threads_that_live_have_buffers_of_their_own(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+	struct region_config config = small;
+	config.buffer_max = 4;
+	config.buffer_apart = 8;
+	assert_int_equal(region_create(&region, path, &config, &diag), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		region_buffer(&region, i)->state = BUFFER_OWNED;
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 4);
+	uint64_t progress = region.header->progress;
+	for (uint32_t i = 0; i < 3; i++)
+		region_slot(&region, i)->state = SLOT_LIVE;
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 7);
+	assert_true(region.header->progress > progress);
+	for (uint32_t i = 0; i < 7; i++)
+		region_buffer(&region, i)->state = BUFFER_OWNED;
+	for (uint32_t i = 0; i < 16; i++)
+		region_slot(&region, i)->state = SLOT_LIVE;
+	region_grow(&region);
+	assert_int_equal(region.buffer_ready, 12);
+	region_close(&region);
+}
+
 static void buffers_grow_before_they_run_out(void **state)
 {
 	(void)state;
@@ -281,6 +309,7 @@ int main(void)
 		TEST(it_is_never_made_over_another_file),
 		TEST(impossible_limits_are_refused_and_leave_nothing),
 		TEST(no_room_is_an_error_that_leaves_nothing),
+		TEST(threads_that_live_have_buffers_of_their_own),
 		TEST(buffers_grow_before_they_run_out),
 		TEST(tables_grow_ahead_of_their_counts),
 		TEST(rows_are_added_up_to_their_limits),
