@@ -3,7 +3,7 @@
 
 #include "recorder/sys.h"
 
-enum { OWNER_DIED = 0x40000000, SPIN_COUNT = 200, SLEEP_NS = 100000 };
+enum { OWNER_DIED = 0x40000000, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
 
 static struct region_buffer *buffer_head(struct region_header *region, uint32_t index)
 {
@@ -33,13 +33,15 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum lost_kind 
 	return 0;
 }
 
+/* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait for. */
 static void pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->region->no_syscalls) {
 		__asm__ volatile("pause");
 		return;
 	}
-	int64_t time[2] = {0, SLEEP_NS};
+	uint32_t doublings = (round - SPIN_COUNT) / SLEEPS_ALIKE;
+	int64_t time[2] = {0, (int64_t)SLEEP_NS << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX)};
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
 }
 

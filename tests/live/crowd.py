@@ -27,12 +27,12 @@ def record(what, count, *options):
 
 def more_threads_than_buffers():
     """Each holds a buffer for as long as it lives: there is one for each."""
-    facts = record("threads", 2 * BUFFERS)
+    facts = record("threads", 2 * BUFFERS, "--wait-limit", "60s")
     expect(not facts["lost_events"] and "untraced_calls" not in facts, f"lost: {facts}")
 
 
 def fewer_buffers_than_threads():
-    facts = record("threads", 300, "--min-buffers", "2", "--max-buffers", "8")
+    facts = record("threads", 300, "--min-buffers", "2", "--max-buffers", "8", "--wait-limit", "60s")
     expect(not facts["lost_events"] and "untraced_calls" not in facts, f"lost: {facts}")
 
 

@@ -34,7 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Program, its words, the options of record.
 SCENES = {
     "threads": ("churn_wrapped", ["2", "400000", "3"], []),
-    "full": ("churn_wrapped", ["8", "30000"], ["--min-buffers", "2", "--max-buffers", "4"]),
+    "full": ("churn_wrapped", ["8", "150000"], ["--min-buffers", "2", "--max-buffers", "4"]),
     "generations": ("generations", ["700"], []),
 }
 HEADER_BYTES, STAMP_AT, COUNT_AT, CAPACITY_AT = 4096, 24, 16, 8  # of struct call_header
