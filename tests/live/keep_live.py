@@ -571,7 +571,7 @@ def redis():
         subprocess.run(["redis-benchmark", "-s", socket, "-q", "-n", "20000", "-c", "10", "-r", "100000", "-d", "200", "-t", "set,get,lpush,lpop,sadd,hset"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         sizes.append(directory_bytes("redis.xht.pieces"))
-        folded = max(folded, query(name)["folded_bytes"])
+        folded = max(folded, query(name).get("folded_bytes", 0))
     count = leaked(leaking.communicate(timeout=600)[0])
     state = query(name)
     subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100)
