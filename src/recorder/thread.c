@@ -122,10 +122,11 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 	struct wiped *wiped = recorder->wiped;
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
+	uint32_t pid = recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
 	do {
 		lock(&wiped->registering);
 		if (!wiped->process)
-			process_take_row(recorder, recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0));
+			process_take_row(recorder, pid);
 		unlock(&wiped->registering);
 	} while (!wiped->process && clock_now(recorder) - since < most && logger_wait(recorder, &waiting));
 	return wiped->process != 0;

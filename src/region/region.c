@@ -76,9 +76,9 @@ static uint32_t at_most(uint64_t value, uint32_t max)
 	return value < max ? (uint32_t)value : max;
 }
 
-static void progress_add(struct region_header *header)
+void region_note_progress(const struct region *region)
 {
-	__atomic_fetch_add(&header->progress, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
 }
 
 /* Allocate elements up to `want` and tell the target. */
@@ -90,7 +90,7 @@ static int raise(const struct region *region, uint32_t *ready, uint32_t *shared,
 	*ready = want;
 	/* Pairs with the recorder's acquire: what lies below the count is allocated. */
 	__atomic_store_n(shared, want, __ATOMIC_RELEASE);
-	progress_add(region->header);
+	region_note_progress(region);
 	return 0;
 }
 
@@ -336,11 +336,6 @@ static void grow_buffers(struct region *region)
 	if (used > region->buffer_ready - (region->buffer_ready + 3) / 4)
 		raise_buffers(region, at_most(2 * (uint64_t)region->buffer_ready, most));
 	region->buffers_used = 0;
-}
-
-void region_note_progress(const struct region *region)
-{
-	progress_add(region->header);
 }
 
 void region_grow(struct region *region)
