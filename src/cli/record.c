@@ -25,6 +25,7 @@
 
 #include "base/text.h"
 #include "hook/hook.h"
+#include "os/fd.h"
 #include "os/moment.h"
 #include "recorder/recorder.h"
 #include "session/clocks.h"
@@ -600,13 +601,6 @@ struct launch {
 	int go[2];                   /* tells the command to be executed */
 };
 
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static int launch_open(struct launch *launch, const struct record *record)
 {
 	*launch = (struct launch){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
@@ -622,10 +616,10 @@ static _Noreturn void command_run(struct record *record, struct launch *launch)
 {
 	int ready = 0;
 	/* So that we do not wait for ourselves where nobody comes. */
-	shut(&launch->ids[1]);
+	fd_close(&launch->ids[1]);
 	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
 		_exit(EXIT_USAGE);
-	shut(&launch->go[1]);
+	fd_close(&launch->go[1]);
 	/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
 	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
 	if (write(launch->failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
@@ -640,7 +634,7 @@ static int logger_fork(struct record *record, struct launch *launch)
 		return error;
 	record->logger_pid = fork();
 	if (record->logger_pid == 0) {
-		shut(&launch->go[1]);
+		fd_close(&launch->go[1]);
 		_exit(logger_run(&record->session, launch->sockets[1]));
 	}
 	return record->logger_pid < 0 ? EXIT_USAGE : 0;
@@ -655,10 +649,10 @@ static int launch_fork(struct launch *launch, struct record *record)
 	int error = record->command_pid < 0 ? EXIT_USAGE : 0;
 	if (!error && !record->is_in_session)
 		error = logger_fork(record, launch);
-	shut(&launch->failure[1]);
-	shut(&launch->go[0]);
+	fd_close(&launch->failure[1]);
+	fd_close(&launch->go[0]);
 	if (!record->is_in_session) {
-		shut(&launch->sockets[1]);
+		fd_close(&launch->sockets[1]);
 		record->control = launch->sockets[0];
 	}
 	return error;
@@ -677,8 +671,8 @@ static int launch_hold(struct launch *launch, struct record *record)
 
 static int launch_give_up(struct launch *launch, struct record *record, int error)
 {
-	shut(&launch->ids[1]);
-	shut(&launch->go[1]);
+	fd_close(&launch->ids[1]);
+	fd_close(&launch->go[1]);
 	if (record->command_pid > 0)
 		waitpid(record->command_pid, NULL, 0);
 	tell(record, CONTROL_EXEC_FAILED, 0);
@@ -706,7 +700,7 @@ static int not_executed(struct launch *launch, struct record *record, int reason
 	if (!record->is_in_session)
 		record_wait_for_summary(record);
 	/* The child has waited until the logger let go of it. */
-	shut(&launch->go[1]);
+	fd_close(&launch->go[1]);
 	waitpid(record->command_pid, NULL, 0);
 	give_up(record);
 	return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
@@ -728,7 +722,7 @@ static int run(struct record *record)
 	int reason = launch_go(&launch);
 	if (reason)
 		return not_executed(&launch, record, reason);
-	shut(&launch.go[1]);
+	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
 	tell(record, CONTROL_STATUS, status);
 	if (record->is_in_session)

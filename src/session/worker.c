@@ -11,14 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKER_NICE = 19, READ_END = 0, WRITE_END = 1 };
+#include "os/fd.h"
 
-static void end_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
+enum { WORKER_NICE = 19, READ_END = 0, WRITE_END = 1 };
 
 static int spawn(struct worker *worker, const char *const *words, int input, int output, int errors)
 {
@@ -48,14 +43,14 @@ int worker_begin(struct worker *worker, const char *const *words, bool is_talkin
 	worker->pid = 0;
 	bool has_pipes = (!is_talking || (!pipe2(input, O_CLOEXEC) && !pipe2(output, O_CLOEXEC))) && !pipe2(errors, O_CLOEXEC);
 	int error = has_pipes ? spawn(worker, words, input[READ_END], output[WRITE_END], errors[WRITE_END]) : -errno;
-	end_close(&input[READ_END]);
-	end_close(&output[WRITE_END]);
-	end_close(&errors[WRITE_END]);
+	fd_close(&input[READ_END]);
+	fd_close(&output[WRITE_END]);
+	fd_close(&errors[WRITE_END]);
 	*worker = (struct worker){worker->pid, input[WRITE_END], output[READ_END], errors[READ_END]};
 	if (error) {
-		end_close(&worker->input);
-		end_close(&worker->output);
-		end_close(&worker->errors);
+		fd_close(&worker->input);
+		fd_close(&worker->output);
+		fd_close(&worker->errors);
 		return error;
 	}
 	if (is_talking) {
@@ -70,14 +65,14 @@ int worker_wait(struct worker *worker, struct diag *diag)
 	size_t size = 0;
 	ssize_t got;
 	int status = 0;
-	end_close(&worker->input);
+	fd_close(&worker->input);
 	while (size + 1 < sizeof(diag->text) &&
 	       ((got = read(worker->errors, diag->text + size, sizeof(diag->text) - 1 - size)) > 0 || (got < 0 && errno == EINTR)))
 		size += got > 0 ? (size_t)got : 0;
 	diag->text[size] = 0;
 	diag->text[strcspn(diag->text, "\n")] = 0;
-	end_close(&worker->errors);
-	end_close(&worker->output);
+	fd_close(&worker->errors);
+	fd_close(&worker->output);
 	while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
