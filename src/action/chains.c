@@ -78,7 +78,7 @@ static void row_add(struct action_row *row, const struct chain *chain)
 
 static void chains_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, true, false, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_DETAILS, NULL};
 	struct map row_of = {0};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;
@@ -87,9 +87,11 @@ static void chains_extend(struct action_source *source, const struct heap_window
 	for (uint32_t i = 0; i < rows->memory_count; i++)
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
-	while ((part = heap_scan_next(&scan)))
+	while ((part = heap_scan_next(&scan))) {
+		uint64_t passes[PACK_ROWS / 64];
+		heap_filter_select(passes, source->filter, &part->columns, part->count);
 		for (uint32_t i = 0; i < part->count; i++) {
-			const struct heap_allocation *allocation = &part->allocations[i];
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
 			bool is_taken = allocation->end == HEAP_END_REALLOC;
 			struct heap_cell cell;
 			if (!is_taken && !(allocation->flags & HEAP_REALLOC))
@@ -99,13 +101,14 @@ static void chains_extend(struct action_source *source, const struct heap_window
 				chain_keep(&chains, part->first + i, &chain);
 				continue;
 			}
-			if (!heap_filter_passes(source->filter, allocation) || !heap_window_has(window, allocation))
+			if (!(passes[i / 64] >> i % 64 & 1) || !heap_window_has(window, allocation))
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);
 			const uint32_t *row = map_find(&row_of, map_pair(action_site_node(source, &cell), cell.by));
 			if (row)
 				row_add(&rows->memory[*row], &chain);
 		}
+	}
 	heap_scan_end(&scan);
 	map_fini(&row_of);
 	map_fini(&chains.place_of);

@@ -76,13 +76,12 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 		bool added;
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	}
-	plan.with_details = true;
-	plan.is_brief = false;
+	plan.columns = PACK_DETAILS;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
 		for heap_rows_each (part, i) {
 			struct heap_cell cell;
-			const struct heap_allocation *allocation = &part->allocations[i];
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
 			if (!heap_window_has(window, allocation))
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);

@@ -66,9 +66,9 @@ static void rows_add(struct xheap_allocations *allocations, const struct heap_ro
 {
 	struct heap_range range = allocations->filter.range;
 	for heap_rows_each (rows, i) {
-		const struct heap_allocation *row = &rows->allocations[i];
-		if (row->birth_ns >= range.from_ns && row->birth_ns <= range.to_ns)
-			row_add(allocations, rows->first + i, row, &rows->details[i]);
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		if (row.birth_ns >= range.from_ns && row.birth_ns <= range.to_ns)
+			row_add(allocations, rows->first + i, &row, &rows->details[i]);
 	}
 }
 
@@ -112,7 +112,7 @@ static int open_work(void *context, struct diag *diag)
 	if (error)
 		return error;
 	struct heap_range range = allocations->filter.range;
-	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, INT64_MAX, true, false, &allocations->filter.filter};
+	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, INT64_MAX, PACK_DETAILS, &allocations->filter.filter};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;

@@ -42,6 +42,7 @@ struct row {
 	uint64_t seq;
 	const struct heap_table *table; /* allocations */
 	const struct heap_rows *rows; /* some of them, with row `at` */
+	struct heap_allocation allocation; /* this one */
 	const struct trace_block *block; /* events */
 	uint32_t at;                  /* row of the block; else the row of the table or the dictionary */
 };
@@ -385,7 +386,7 @@ static void sample_pid(const struct row *row, struct value *value) { put_count(v
 static const struct column memory_columns[] = {
 	{"process", sample_process, 7}, {"pid", sample_pid, 7}, {"time_ns", sample_time, 14}, {"resident_bytes", sample_bytes, 14}};
 
-static const struct heap_allocation *allocation_of(const struct row *row) { return &row->rows->allocations[row->at - row->rows->first]; }
+static const struct heap_allocation *allocation_of(const struct row *row) { return &row->allocation; }
 static const struct heap_details *details_of(const struct row *row) { return &row->rows->details[row->at - row->rows->first]; }
 static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
 static void allocation_id(const struct row *row, struct value *value) { put_count(value, row->at); }
@@ -623,7 +624,7 @@ static int set_path(void *context, char *word)
 
 static void write_allocations(struct dump *dump, const struct heap_table *table)
 {
-	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, true, false, &dump->options->filter.filter};
+	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_DETAILS, &dump->options->filter.filter};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
@@ -631,9 +632,10 @@ static void write_allocations(struct dump *dump, const struct heap_table *table)
 	while (!ferror(dump->out) && (rows = heap_scan_next(&scan))) {
 		dump->row.rows = rows;
 		for heap_rows_each (rows, i) {
-			const struct heap_allocation *allocation = &rows->allocations[i];
+			const struct heap_allocation allocation = heap_rows_get(rows, i);
 			dump->row.at = rows->first + i;
-			if (allocation->birth_ns >= dump->range.from_ns && allocation->birth_ns <= dump->range.to_ns)
+			dump->row.allocation = allocation;
+			if (allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
 				write_row(dump);
 		}
 	}

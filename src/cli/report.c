@@ -97,15 +97,16 @@ static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns
 static uint64_t rounding_at_peak(const struct view *view)
 {
 	int64_t time_ns = view->window.peak_at_ns;
-	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, true, false, NULL};
+	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, PACK_DETAILS, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	uint64_t bytes = 0;
 	heap_scan_begin(&scan, view->source.table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for (uint32_t i = 0; i < rows->count; i++)
-			if (is_live_at(&rows->allocations[i], time_ns))
-				bytes += rows->details[i].slack_bytes;
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes += is_live_at(&row, time_ns) ? rows->details[i].slack_bytes : 0;
+		}
 	heap_scan_end(&scan);
 	return bytes;
 }
@@ -129,7 +130,7 @@ struct split {
 
 static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, true, false, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, PACK_DETAILS, NULL};
 	struct split split = {.live_bytes = 0};
 	struct heap_extents extents = {0};
 	struct heap_scan scan;
@@ -137,13 +138,13 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
-			const struct heap_allocation *allocation = &rows->allocations[i];
-			if (allocation->birth_ns > time_ns || table->dictionary->threads[allocation->thread].process != process)
+			const struct heap_allocation allocation = heap_rows_get(rows, i);
+			if (allocation.birth_ns > time_ns || table->dictionary->threads[allocation.thread].process != process)
 				continue;
-			heap_extents_add(&extents, 0, allocation, &rows->details[i]);
-			if (!is_live_at(allocation, time_ns))
+			heap_extents_add(&extents, 0, &allocation, &rows->details[i]);
+			if (!is_live_at(&allocation, time_ns))
 				continue;
-			split.live_bytes += allocation->size_bytes;
+			split.live_bytes += allocation.size_bytes;
 			split.rounding_bytes += rows->details[i].slack_bytes;
 		}
 	heap_scan_end(&scan);

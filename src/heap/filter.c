@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/registers.h"
 #include "base/text.h"
 
 static const char *const class_names[] = {"AIFI", "AIFO", "AOFI", "AOFO"};
@@ -155,11 +156,28 @@ static void drop_if_all_pass(uint8_t **passes, uint32_t count)
 	*passes = NULL;
 }
 
+static bool is_bounded(struct heap_bounds bounds)
+{
+	return bounds.from || bounds.to != UINT64_MAX;
+}
+
 /* Whether everything passes that is counted at all and comes from a site that does. */
 static bool asks_for_sites(const struct heap_filter *filter)
 {
 	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed && filter->class == HEAP_CLASS_NONE &&
-	       !filter->size_bytes.from && filter->size_bytes.to == UINT64_MAX && !filter->lifetime_ns.from && filter->lifetime_ns.to == UINT64_MAX;
+	       !is_bounded(filter->size_bytes) && !is_bounded(filter->lifetime_ns);
+}
+
+static unsigned filter_columns(const struct heap_filter *filter)
+{
+	const struct { bool is_asked; unsigned columns; } asked[] = {
+		{is_bounded(filter->size_bytes), PACK_SIZES}, {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE, PACK_TIMES},
+		{filter->unwanted_flags || filter->is_closed, PACK_STATES}, {filter->thread, PACK_THREADS}, {filter->site, PACK_SITES},
+		{filter->free_site, PACK_END_SITES}, {filter->heap, PACK_HEAPS}};
+	unsigned columns = 0;
+	for (unsigned i = 0; i < sizeof(asked) / sizeof(*asked); i++)
+		columns |= asked[i].is_asked ? asked[i].columns : 0;
+	return columns;
 }
 
 /* What of nested blocks is wanted. */
@@ -175,7 +193,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	filter->is_whole = is_all && filter->unwanted_flags == HEAP_NESTED;
 	filter->is_of_sites = is_of_sites && (!filter->unwanted_flags || !table->nested_count);
 	filter->is_plain = is_all && filter->is_of_sites;
-	filter->is_brief = !filter->heap && !filter->free_site;
+	filter->columns = filter_columns(filter);
 	filter->selection = NULL;
 	if (filter->is_plain)
 		return;
@@ -219,25 +237,92 @@ void heap_filter_fini_beside(struct heap_filter *filter)
 
 /* ---- asking ---- */
 
-static bool is_within(struct heap_bounds bounds, uint64_t number)
+/* All bits set for each row that fits, none for the others. */
+struct fits {
+	uint64_t rows[PACK_ROWS];
+};
+
+/* from <= number < to, or <= where that is the most there is. */
+WIDE_REGISTERS static void fit_bounds(struct fits *fits, const uint64_t *numbers, uint32_t count, struct heap_bounds bounds)
 {
-	return number >= bounds.from && (number < bounds.to || bounds.to == UINT64_MAX);
+	uint64_t last = bounds.to == UINT64_MAX ? bounds.to : bounds.to - 1, width = last - bounds.from;
+	if (!bounds.to || last < bounds.from) {
+		memset(fits->rows, 0, count * sizeof(*fits->rows));
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		fits->rows[i] &= 0 - (uint64_t)(numbers[i] - bounds.from <= width);
 }
 
-bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation)
+/* As heap_lifetime_ns(). */
+WIDE_REGISTERS static void fit_lifetimes(struct fits *fits, const struct pack_columns *columns, uint32_t count, struct heap_bounds bounds)
 {
-	if (!is_within(filter->size_bytes, allocation->size_bytes) ||
-	    !is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(allocation)) || allocation->flags & filter->unwanted_flags)
-		return false;
-	if (filter->is_closed && !heap_end_is_given_back(allocation->end))
-		return false;
-	if (filter->thread && !filter->thread[allocation->thread])
-		return false;
-	if (filter->site && !filter->site[allocation->site])
-		return false;
-	if (filter->free_site && (allocation->end_site == HEAP_NONE || !filter->free_site[allocation->end_site]))
-		return false;
-	if (filter->heap && !filter->heap[allocation->heap < filter->heap_none ? allocation->heap : filter->heap_none])
-		return false;
-	return filter->class == HEAP_CLASS_NONE || heap_class_of(allocation, filter->window) == filter->class;
+	uint64_t lifetimes[PACK_ROWS];
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t birth = columns->numbers[PACK_BIRTH][i], end = columns->numbers[PACK_END][i], lifetime = end - birth;
+		uint64_t overflows = 0 - (((end ^ birth) & (end ^ lifetime)) >> 63);
+		lifetimes[i] = (lifetime & ~overflows) | (INT64_MAX & overflows);
+	}
+	fit_bounds(fits, lifetimes, count, bounds);
+}
+
+/* Numbers whose place in the table is not 0. */
+static void fit_table(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes)
+{
+	for (uint32_t i = 0; i < count; i++)
+		fits->rows[i] &= 0 - (uint64_t)(passes[numbers[i]] != 0);
+}
+
+/* The same of numbers that may be none, which are told by one more than they are. */
+static void fit_table_or_none(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes, bool none_passes)
+{
+	for (uint32_t i = 0; i < count; i++)
+		fits->rows[i] &= 0 - (uint64_t)(numbers[i] ? passes[numbers[i] - 1] != 0 : none_passes);
+}
+
+static void fit_states(struct fits *fits, const struct heap_filter *filter, const uint64_t *states, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_given_back = heap_end_is_given_back(states[i] & PACK_END_MASK);
+		bool is_wanted = !(states[i] >> PACK_FLAGS_SHIFT & filter->unwanted_flags);
+		fits->rows[i] &= 0 - (uint64_t)(is_wanted && (is_given_back || !filter->is_closed));
+	}
+}
+
+static void fit_class(struct fits *fits, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct heap_allocation row = pack_row(columns, i);
+		fits->rows[i] &= 0 - (uint64_t)(heap_class_of(&row, filter->window) == filter->class);
+	}
+}
+
+void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count)
+{
+	const uint64_t (*numbers)[PACK_ROWS] = columns->numbers;
+	struct fits fits;
+	memset(passes, 0, PACK_ROWS / 8);
+	memset(fits.rows, 0xff, count * sizeof(*fits.rows));
+	if (is_bounded(filter->size_bytes))
+		fit_bounds(&fits, numbers[PACK_SIZE], count, filter->size_bytes);
+	if (is_bounded(filter->lifetime_ns))
+		fit_lifetimes(&fits, columns, count, filter->lifetime_ns);
+	if (filter->unwanted_flags || filter->is_closed)
+		fit_states(&fits, filter, numbers[PACK_STATE], count);
+	if (filter->thread)
+		fit_table(&fits, numbers[PACK_THREAD], count, filter->thread);
+	if (filter->site)
+		fit_table(&fits, numbers[PACK_SITE], count, filter->site);
+	if (filter->free_site)
+		fit_table_or_none(&fits, numbers[PACK_END_SITE], count, filter->free_site, false);
+	if (filter->heap)
+		fit_table_or_none(&fits, numbers[PACK_HEAP], count, filter->heap, filter->heap[filter->heap_none]);
+	if (filter->class != HEAP_CLASS_NONE)
+		fit_class(&fits, filter, columns, count);
+	for (uint32_t i = 0; i < count; i += 64) {
+		uint64_t word = 0;
+		for (uint32_t k = 0; k < 64 && i + k < count; k++)
+			word |= (fits.rows[i + k] & 1) << k;
+		passes[i / 64] = word;
+	}
 }

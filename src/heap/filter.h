@@ -51,7 +51,7 @@ struct heap_filter {
 	bool has_overhead;           /**< what remains of blocks with others in them is counted */
 	bool is_plain;               /* everything passes */
 	bool is_of_sites;            /**< where it was allocated tells whether an allocation passes, and nothing else */
-	bool is_brief;               /**< neither the heap nor where it ended decides whether an allocation passes */
+	unsigned columns;            /**< PACK_TIMES, ...: what decides whether an allocation passes */
 	bool is_whole;               /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
@@ -83,20 +83,13 @@ enum heap_class heap_class_of(const struct heap_allocation *allocation, struct h
 enum heap_class heap_class_find(const char *name);
 const char *heap_class_name(enum heap_class class);
 
-/** heap_filter_passes() without the short ways. */
-bool heap_filter_passes_slowly(const struct heap_filter *filter, const struct heap_allocation *allocation);
+/** Which of a group's first `count` rows pass: a bit each of PACK_ROWS. The columns that decide are there. */
+void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count);
 
 /** Whether allocations of the site may pass. */
 static inline bool heap_filter_passes_site(const struct heap_filter *filter, uint32_t site)
 {
 	return !filter->site || filter->site[site];
-}
-
-static inline bool heap_filter_passes(const struct heap_filter *filter, const struct heap_allocation *allocation)
-{
-	if (filter->is_of_sites)
-		return heap_filter_passes_site(filter, allocation->site);
-	return filter->is_plain || heap_filter_passes_slowly(filter, allocation);
 }
 
 #endif

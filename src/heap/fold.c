@@ -264,11 +264,11 @@ static void rows_divide(struct folding *folding)
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	bool added;
-	plan.with_details = true;
+	plan.columns = PACK_DETAILS;
 	heap_scan_begin(&scan, folding->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
 		for heap_rows_each (rows, i) {
-			const struct heap_allocation *row = &rows->allocations[i];
+			const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
 			if (row->end == HEAP_END_OPEN)
 				map_add(&folding->carried, block_key(row->thread, row->birth_ns, rows->details[i].address), &added);
 			else

@@ -173,14 +173,16 @@ static bool was_found_later(const struct heap_table *table, const struct heap_al
 
 uint64_t heap_folded_late_bytes(const struct heap_table *table)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MIN, INT64_MAX, false, false, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MIN, INT64_MAX, PACK_ALL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	uint64_t bytes = 0;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i)
-			bytes += was_found_later(table, &rows->allocations[i]) ? heap_weigh(table, &rows->allocations[i]).bytes : 0;
+		for heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
+		}
 	heap_scan_end(&scan);
 	return bytes;
 }

@@ -255,21 +255,22 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 }
 
 bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t at, uint32_t first, uint32_t count,
-		 const struct pack_limits *limits, bool is_whole, struct heap_allocation *allocations, struct heap_details *details)
+		 const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns, struct heap_details *details)
 {
 	const struct heap_group *group = &groups->items[at];
 	const uint8_t *data = window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);
-	if (!data || !unpack_rows(data, group->rows_bytes, allocations, count, limits, is_whole))
+	if (!data || !unpack_rows(data, group->rows_bytes, columns, count, limits, wanted))
 		return false;
-	if (details) {
+	bool has_details = (wanted & PACK_DETAILS) == PACK_DETAILS;
+	if (has_details) {
 		data = window_get(&reader->details, groups, group->details_offset, group->details_bytes, group->details_checksum);
-		if (!data || !unpack_details(data, group->details_bytes, allocations, details, first, count, limits))
+		if (!data || !unpack_details(data, group->details_bytes, columns, details, first, count, limits))
 			return false;
 	}
 	if (!group->end_count)
 		return true;
 	data = window_get(&reader->ends, groups, group->ends_offset, group->ends_bytes, group->ends_checksum);
-	return data && unpack_ends(data, group->ends_bytes, allocations, details, count, group->end_count, limits);
+	return data && unpack_ends(data, group->ends_bytes, columns, has_details ? details : NULL, count, group->end_count, limits);
 }
 
 void groups_reader_fini(struct groups_reader *reader)

@@ -82,9 +82,9 @@ struct groups_reader {
 	struct groups_window rows, details, ends;
 };
 
-/** A group's allocations, whole or not (unpack_rows()); details where they are wanted, of whole ones. False when it is not as it was written. */
+/** Those columns of a group's allocations that are wanted, and details where these are. False when it is not as it was written. */
 bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t group, uint32_t first, uint32_t count,
-		 const struct pack_limits *limits, bool is_whole, struct heap_allocation *allocations, struct heap_details *details);
+		 const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns, struct heap_details *details);
 void groups_reader_fini(struct groups_reader *reader);
 
 #endif

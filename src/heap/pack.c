@@ -4,16 +4,9 @@
 #include <limits.h>
 #include <string.h>
 
-enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
-enum { STATE_FLAGS_SHIFT = 4, STATE_END_MASK = 15 };
+#include "base/registers.h"
 
-/* Code for the processor's widest registers, too. It is chosen when the program starts, which is before gcc's thread sanitizer does; clang has
- * no such choice. */
-#if defined(__SANITIZE_THREAD__) || defined(__clang__)
-#define WIDE_REGISTERS
-#else
-#define WIDE_REGISTERS __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#endif
+enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
 
 /* ---- columns ---- */
 
@@ -152,14 +145,27 @@ static uint64_t load64(const uint8_t *at)
 	return number;
 }
 
+typedef uint64_t four __attribute__((vector_size(4 * sizeof(uint64_t))));
+
+/* Numbers k to k + 3 of eight. */
+static inline __attribute__((always_inline)) void get_four(const uint8_t *at, unsigned k, unsigned width, uint64_t least, uint64_t *numbers)
+{
+	const four shifts = {k * width % BYTE, (k + 1) * width % BYTE, (k + 2) * width % BYTE, (k + 3) * width % BYTE};
+	four loaded = {load64(at + k * width / BYTE), load64(at + (k + 1) * width / BYTE), load64(at + (k + 2) * width / BYTE),
+		       load64(at + (k + 3) * width / BYTE)};
+	loaded = (loaded >> shifts & ((UINT64_C(1) << width) - 1)) + least;
+	memcpy(numbers + k, &loaded, sizeof(loaded));
+}
+
 /* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all that tells where they are. */
 static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
 {
 	uint64_t mask = (UINT64_C(1) << width) - 1;
 	uint32_t i = 0;
-	for (; i + BYTE <= count; i += BYTE, at += width)
-		for (unsigned k = 0; k < BYTE; k++)
-			numbers[i + k] = least + (load64(at + k * width / BYTE) >> k * width % BYTE & mask);
+	for (; i + BYTE <= count; i += BYTE, at += width) {
+		get_four(at, 0, width, least, &numbers[i]);
+		get_four(at, 4, width, least, &numbers[i]);
+	}
 	for (unsigned k = 0; i < count; i++, k++)
 		numbers[i] = least + (load64(at + k * width / BYTE) >> k * width % BYTE & mask);
 }
@@ -168,7 +174,7 @@ static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at,
 #define EIGHT_WIDTHS(X, from) X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
 #define WIDTHS_TO_WIDE(X) EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
 
-static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
 {
 	switch (width) {
 	case 0:
@@ -223,83 +229,82 @@ static uint64_t or_none(uint32_t number)
 	return (uint32_t)(number + 1);
 }
 
-enum { BIRTH, LIFETIME, SIZE, SITE, END_SITE, THREAD, HEAP, STATE, ROW_COLUMNS };
-
 static uint64_t state_code(unsigned flags, unsigned end)
 {
-	return (uint64_t)flags << STATE_FLAGS_SHIFT | end;
+	return (uint64_t)flags << PACK_FLAGS_SHIFT | end;
 }
 
-/* A beginning is told by what is between it and the one before. */
+/* A beginning is told by what is between it and the one before, an end by the lifetime. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
 {
-	uint64_t columns[ROW_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
+	uint64_t columns[PACK_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
 	bytes_number(bytes, before_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation *row = &allocations[i];
-		columns[BIRTH][i] = (uint64_t)row->birth_ns - before_ns;
-		columns[LIFETIME][i] = row->end == HEAP_END_OPEN ? 0 : (uint64_t)row->end_ns - (uint64_t)row->birth_ns;
-		columns[SIZE][i] = row->size_bytes;
-		columns[SITE][i] = row->site;
-		columns[END_SITE][i] = or_none(row->end_site);
-		columns[THREAD][i] = row->thread;
-		columns[HEAP][i] = or_none(row->heap);
-		columns[STATE][i] = state_code(row->flags, row->end);
+		columns[PACK_BIRTH][i] = (uint64_t)row->birth_ns - before_ns;
+		columns[PACK_END][i] = row->end == HEAP_END_OPEN ? 0 : (uint64_t)row->end_ns - (uint64_t)row->birth_ns;
+		columns[PACK_SIZE][i] = row->size_bytes;
+		columns[PACK_SITE][i] = row->site;
+		columns[PACK_END_SITE][i] = or_none(row->end_site);
+		columns[PACK_THREAD][i] = row->thread;
+		columns[PACK_HEAP][i] = or_none(row->heap);
+		columns[PACK_STATE][i] = state_code(row->flags, row->end);
 		before_ns = (uint64_t)row->birth_ns;
 	}
-	put_columns(bytes, columns, ROW_COLUMNS, count);
+	put_columns(bytes, columns, PACK_COLUMNS, count);
 }
 
-/* Which numbers are not as they have to be is found out once for the group. */
-static bool unpack_all(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct heap_allocation *allocations, uint32_t count,
-		       const struct pack_limits *limits)
+WIDE_REGISTERS static void times_settle(struct pack_columns *columns, uint64_t time_ns, uint32_t count, uint64_t open_ns)
 {
-	bool is_bad = false;
+	_Static_assert(HEAP_END_OPEN == 6, "the only one with these two bits, or none");
+	uint64_t *births = columns->numbers[PACK_BIRTH], *ends = columns->numbers[PACK_END];
+	const uint64_t *states = columns->numbers[PACK_STATE];
+	for (uint32_t i = 0; i < count; i++)
+		births[i] = time_ns += births[i];
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t site = columns[SITE][i], end_site = columns[END_SITE][i], thread = columns[THREAD][i], heap = columns[HEAP][i],
-			 state = columns[STATE][i];
-		time_ns += columns[BIRTH][i];
-		unsigned end = state & STATE_END_MASK;
-		is_bad |= site >= limits->sites || end_site > limits->sites || thread >= limits->threads || heap > limits->heaps ||
-			  end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
-		allocations[i] = (struct heap_allocation){
-			.birth_ns = (int64_t)time_ns, .end_ns = end == HEAP_END_OPEN ? limits->open_ns : (int64_t)(time_ns + columns[LIFETIME][i]),
-			.size_bytes = columns[SIZE][i], .end = (uint8_t)end, .flags = (uint8_t)(state >> STATE_FLAGS_SHIFT), .site = (uint32_t)site,
-			.end_site = (uint32_t)end_site - 1, .thread = (uint32_t)thread, .heap = (uint32_t)heap - 1};
+		uint64_t is_open = 0 - (states[i] >> 1 & states[i] >> 2 & 1);
+		ends[i] = ((births[i] + ends[i]) & ~is_open) | (open_ns & is_open);
 	}
-	return !is_bad;
 }
 
-/* All but the heap and where they ended, which are left as they are. */
-static bool unpack_some(uint64_t (*columns)[PACK_ROWS], uint64_t time_ns, struct heap_allocation *allocations, uint32_t count,
-			const struct pack_limits *limits)
+/* Whether one of the numbers is above the most there can be, which has fewer than 64 bits. */
+WIDE_REGISTERS static bool is_above(const uint64_t *numbers, uint64_t most, uint32_t count)
 {
-	bool is_bad = false;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t site = columns[SITE][i], thread = columns[THREAD][i], state = columns[STATE][i];
-		struct heap_allocation *row = &allocations[i];
-		time_ns += columns[BIRTH][i];
-		unsigned end = state & STATE_END_MASK;
-		is_bad |= site >= limits->sites || thread >= limits->threads || end > HEAP_END_OPEN || state >> STATE_FLAGS_SHIFT > UINT8_MAX;
-		row->birth_ns = (int64_t)time_ns;
-		row->end_ns = end == HEAP_END_OPEN ? limits->open_ns : (int64_t)(time_ns + columns[LIFETIME][i]);
-		row->size_bytes = columns[SIZE][i];
-		row->end = (uint8_t)end;
-		row->flags = (uint8_t)(state >> STATE_FLAGS_SHIFT);
-		row->site = (uint32_t)site;
-		row->thread = (uint32_t)thread;
-	}
-	return !is_bad;
+	uint64_t above = 0;
+	for (uint32_t i = 0; i < count; i++)
+		above |= numbers[i] | (most - numbers[i]);
+	return above >> 63;
 }
 
-bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole)
+/* The ends' code is four bits, and the flags' eight. */
+WIDE_REGISTERS static bool has_bad_state(const uint64_t *states, uint32_t count)
 {
-	enum { SOME = 1 << BIRTH | 1 << LIFETIME | 1 << SIZE | 1 << SITE | 1 << THREAD | 1 << STATE };
+	uint64_t bad = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bad |= states[i] >> (PACK_FLAGS_SHIFT + 8) | (states[i] >> 3 & 1) | (states[i] & states[i] >> 1 & states[i] >> 2 & 1);
+	return bad != 0;
+}
+
+static bool is_within_limits(const struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+{
+	/* One more where it may be none. */
+	const struct { enum pack_column column; uint64_t limit; } below[] = {
+		{PACK_SIZE, UINT64_C(1) << 48}, {PACK_SITE, limits->sites}, {PACK_END_SITE, (uint64_t)limits->sites + 1}, {PACK_THREAD, limits->threads}, {PACK_HEAP, (uint64_t)limits->heaps + 1}};
+	for (unsigned i = 0; i < sizeof(below) / sizeof(*below); i++)
+		if (wanted >> below[i].column & 1 && (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
+			return false;
+	return !(wanted >> PACK_STATE & 1) || !has_bad_state(columns->numbers[PACK_STATE], count);
+}
+
+bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+{
 	struct reading reading = {.at = data, .end = data + size};
-	uint64_t columns[ROW_COLUMNS][PACK_ROWS], time_ns = reading_number(&reading);
-	if (!get_columns(&reading, columns, ROW_COLUMNS, count, is_whole ? UINT_MAX : SOME))
+	uint64_t time_ns = reading_number(&reading);
+	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) || (count && !is_within_limits(columns, count, limits, wanted)))
 		return false;
-	return (is_whole ? unpack_all : unpack_some)(columns, time_ns, allocations, count, limits);
+	if (wanted & PACK_TIMES)
+		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);
+	return true;
 }
 
 /* ---- details ---- */
@@ -336,8 +341,8 @@ static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32
 	return number >= -1 && number < (int64_t)limit;
 }
 
-bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocation *allocations, struct heap_details *details, uint32_t first,
-		    uint32_t count, const struct pack_limits *limits)
+bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details, uint32_t first, uint32_t count,
+		    const struct pack_limits *limits)
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
@@ -349,7 +354,7 @@ bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocati
 		details[i] = (struct heap_details){.address = address << 4 | address >> 60, .slack_bytes = (uint32_t)slack,
 						   .previous = previous ? first + i - (uint32_t)previous : HEAP_NONE};
 		is_good &= slack <= UINT32_MAX && previous <= first + i &&
-			   thread_decode(columns[END_THREAD][i], allocations[i].thread, limits->threads, &details[i].end_thread);
+			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads, &details[i].end_thread);
 	}
 	return is_good;
 }
@@ -371,8 +376,8 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 	put_columns(bytes, columns, ENDS_COLUMNS, count);
 }
 
-bool unpack_ends(const uint8_t *data, size_t size, struct heap_allocation *allocations, struct heap_details *details, uint32_t count,
-		 uint32_t end_count, const struct pack_limits *limits)
+bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details, uint32_t count, uint32_t end_count,
+		 const struct pack_limits *limits)
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
@@ -380,15 +385,12 @@ bool unpack_ends(const uint8_t *data, size_t size, struct heap_allocation *alloc
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];
-		if (row >= count || site > limits->sites || (state & STATE_END_MASK) > HEAP_END_OPEN)
+		if (row >= count || site > limits->sites || (state & PACK_END_MASK) > HEAP_END_OPEN || state >> PACK_FLAGS_SHIFT > UINT8_MAX)
 			return false;
-		struct heap_allocation *allocation = &allocations[row];
-		allocation->end_ns = (int64_t)((uint64_t)allocation->birth_ns + columns[ENDS_LIFETIME][i]);
-		allocation->end_site = (uint32_t)site - 1;
-		allocation->end = state & STATE_END_MASK;
-		allocation->flags = (uint8_t)(state >> STATE_FLAGS_SHIFT);
-		/* The thread that allocated is only there when the rows are whole. */
-		if (details && !thread_decode(columns[ENDS_THREAD][i], allocation->thread, limits->threads, &details[row].end_thread))
+		rows->numbers[PACK_END][row] = rows->numbers[PACK_BIRTH][row] + columns[ENDS_LIFETIME][i];
+		rows->numbers[PACK_END_SITE][row] = site;
+		rows->numbers[PACK_STATE][row] = state;
+		if (details && !thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row], limits->threads, &details[row].end_thread))
 			return false;
 	}
 	return true;

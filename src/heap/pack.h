@@ -29,6 +29,42 @@ struct pack_limits {
 	int64_t open_ns;             /**< when open allocations end */
 };
 
+/** What a group's rows consist of. */
+enum pack_column {
+	PACK_BIRTH, PACK_END, PACK_SIZE,
+	PACK_SITE,
+	PACK_END_SITE,               /**< one more than it is; 0: none */
+	PACK_THREAD,
+	PACK_HEAP,                   /**< one more than it is; 0: none */
+	PACK_STATE,                  /**< enum heap_end, and from bit PACK_FLAGS_SHIFT on the flags */
+	PACK_COLUMNS
+};
+enum { PACK_FLAGS_SHIFT = 4, PACK_END_MASK = (1 << PACK_FLAGS_SHIFT) - 1 };
+
+/** Which of them are wanted: a bit for each. Times are only to be had together, and so are states. */
+enum {
+	PACK_STATES = 1 << PACK_STATE, PACK_SIZES = 1 << PACK_SIZE, PACK_SITES = 1 << PACK_SITE, PACK_END_SITES = 1 << PACK_END_SITE,
+	PACK_THREADS = 1 << PACK_THREAD, PACK_HEAPS = 1 << PACK_HEAP, PACK_TIMES = 1 << PACK_BIRTH | 1 << PACK_END | PACK_STATES,
+	PACK_ALL = (1 << PACK_COLUMNS) - 1,
+	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_ALL /* and struct heap_details */
+};
+
+/** A group's rows, column by column. What was not wanted is anything. */
+struct pack_columns {
+	uint64_t numbers[PACK_COLUMNS][PACK_ROWS];
+};
+
+/** Row i as an allocation, as far as the columns are there. */
+static inline struct heap_allocation pack_row(const struct pack_columns *columns, uint32_t i)
+{
+	uint64_t state = columns->numbers[PACK_STATE][i];
+	return (struct heap_allocation){
+		.birth_ns = (int64_t)columns->numbers[PACK_BIRTH][i], .end_ns = (int64_t)columns->numbers[PACK_END][i],
+		.size_bytes = columns->numbers[PACK_SIZE][i], .end = state & PACK_END_MASK, .flags = (uint8_t)(state >> PACK_FLAGS_SHIFT),
+		.site = (uint32_t)columns->numbers[PACK_SITE][i], .end_site = (uint32_t)columns->numbers[PACK_END_SITE][i] - 1,
+		.thread = (uint32_t)columns->numbers[PACK_THREAD][i], .heap = (uint32_t)columns->numbers[PACK_HEAP][i] - 1};
+}
+
 /** Add a group's packed rows, or what is apart of them. When memory runs out, bytes->has_failed. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count);
 void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count);
@@ -36,13 +72,13 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 
 /**
  * The reverse, of bytes that may be anything: false when they are no group of `count` rows within the limits. Behind `size` bytes
- * PACK_SLACK_BYTES can be read. `first` is the first row's number. What is not whole has neither heap nor end_site.
+ * PACK_SLACK_BYTES can be read. `first` is the first row's number. Details need the rows' threads, ends their times.
  */
-bool unpack_rows(const uint8_t *data, size_t size, struct heap_allocation *allocations, uint32_t count, const struct pack_limits *limits, bool is_whole);
-bool unpack_details(const uint8_t *data, size_t size, const struct heap_allocation *allocations, struct heap_details *details, uint32_t first,
-		    uint32_t count, const struct pack_limits *limits);
-/** Ends of rows that are there already: into allocations, and details where that is not NULL. */
-bool unpack_ends(const uint8_t *data, size_t size, struct heap_allocation *allocations, struct heap_details *details, uint32_t count,
-		 uint32_t end_count, const struct pack_limits *limits);
+bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted);
+bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details, uint32_t first, uint32_t count,
+		    const struct pack_limits *limits);
+/** Ends of rows that are there already: into their columns, and details where that is not NULL. */
+bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details, uint32_t count, uint32_t end_count,
+		 const struct pack_limits *limits);
 
 #endif

@@ -18,7 +18,7 @@ enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
 
 struct slice {
 	uint64_t began_bytes, ended_bytes;
-	uint64_t events;
+	uint32_t events, first_group; /* of the table: with an allocation that begins or ends in it */
 };
 
 /* A beginning, or an end. */
@@ -73,22 +73,24 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
 }
 
-static void row_sum(struct pass *pass, const struct heap_allocation *row)
+static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
+{
+	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
+	slice->events++;
+	return slice;
+}
+
+static void row_sum(struct pass *pass, const struct heap_allocation *row, uint32_t group)
 {
 	struct heap_range range = pass->slicing->range;
 	uint64_t bytes = heap_weigh(pass->table, row).bytes;
 	if (is_base(row, range))
 		pass->base_bytes += bytes;
-	if (begins_within(row, range)) {
-		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->birth_ns)];
-		slice->began_bytes += bytes;
-		slice->events++;
-	}
-	if (ends_within(row, range)) {
-		struct slice *slice = &pass->slices[slice_of(pass->slicing, row->end_ns)];
-		slice->ended_bytes += bytes;
-		slice->events++;
-	}
+	if (begins_within(row, range))
+		slice_touch(pass, row->birth_ns, group)->began_bytes += bytes;
+	if (ends_within(row, range))
+		slice_touch(pass, row->end_ns, group)->ended_bytes += bytes;
 }
 
 static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
@@ -120,12 +122,26 @@ static void pass_run(void *context)
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i)
-			(pass->changes ? row_collect : row_sum)(pass, &rows->allocations[i]);
+		for heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if (pass->changes)
+				row_collect(pass, &row);
+			else
+				row_sum(pass, &row, rows->first / PACK_ROWS);
+		}
 	heap_scan_end(&scan);
 }
 
 /* ---- the first pass ---- */
+
+static void slice_add(struct slice *to, const struct slice *from)
+{
+	if (from->events && (!to->events || from->first_group < to->first_group))
+		to->first_group = from->first_group;
+	to->began_bytes += from->began_bytes;
+	to->ended_bytes += from->ended_bytes;
+	to->events += from->events;
+}
 
 static void slices_sum(struct slice *slices, uint64_t *base_bytes, const struct pass *like)
 {
@@ -140,11 +156,8 @@ static void slices_sum(struct slice *slices, uint64_t *base_bytes, const struct 
 	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
 	for (unsigned i = 0; i < width; i++) {
 		*base_bytes += passes[i].base_bytes;
-		for (uint32_t k = 0; i && k < like->slicing->count; k++) {
-			slices[k].began_bytes += passes[i].slices[k].began_bytes;
-			slices[k].ended_bytes += passes[i].slices[k].ended_bytes;
-			slices[k].events += passes[i].slices[k].events;
-		}
+		for (uint32_t k = 0; i && k < like->slicing->count; k++)
+			slice_add(&slices[k], &passes[i].slices[k]);
 		if (i)
 			free(passes[i].slices);
 	}
@@ -214,26 +227,42 @@ static int64_t slice_start(const struct slicing *slicing, uint32_t slice)
 	return at >= length ? slicing->range.to_ns : (int64_t)((uint64_t)slicing->range.from_ns + (uint64_t)at);
 }
 
+/* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before the first one. */
+static struct pass batch_pass(const struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts,
+			      uint32_t *first_group)
+{
+	struct pass pass = *like;
+	uint32_t from = last, to = first;
+	pass.first = first;
+	pass.last = last;
+	pass.starts = starts;
+	*first_group = UINT32_MAX;
+	for (uint32_t slice = first; slice < last; slice++) {
+		if (starts[slice - first] == starts[slice - first + 1])
+			continue;
+		from = from < slice ? from : slice;
+		to = slice;
+		*first_group = *first_group < search->slices[slice].first_group ? *first_group : search->slices[slice].first_group;
+	}
+	pass.plan.from_ns = pass.plan.live_from_ns = slice_start(like->slicing, from);
+	if (to + 3 < like->slicing->count)
+		pass.plan.to_ns = slice_start(like->slicing, to + 3);
+	return pass;
+}
+
 static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts, uint64_t events)
 {
 	unsigned width = heap_scan_width(like->table);
 	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
 	struct change *changes = memory_zeroed(events, sizeof(*changes));
 	uint64_t *filled = memory_zeroed(last - first, sizeof(*filled));
-	uint32_t shared = 0;
-	for (unsigned i = 0; i < width; i++) {
-		passes[i] = *like;
-		passes[i].plan.live_from_ns = slice_start(like->slicing, first);
-		passes[i].plan.from_ns = passes[i].plan.live_from_ns;
-		if (last + 2 < like->slicing->count)
-			passes[i].plan.to_ns = slice_start(like->slicing, last + 2);
-		passes[i].shared = &shared;
-		passes[i].first = first;
-		passes[i].last = last;
-		passes[i].starts = starts;
-		passes[i].filled = filled;
-		passes[i].changes = changes;
-	}
+	uint32_t shared;
+	struct pass pass = batch_pass(search, like, first, last, starts, &shared);
+	pass.shared = &shared;
+	pass.filled = filled;
+	pass.changes = changes;
+	for (unsigned i = 0; i < width; i++)
+		passes[i] = pass;
 	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
 	for (uint32_t slice = first; slice < last; slice++)
 		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
@@ -260,7 +289,7 @@ void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table
 {
 	struct slicing slicing;
 	slicing_make(&slicing, table, range, parts);
-	struct pass like = {.table = table, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, false, true, filter}};
+	struct pass like = {.table = table, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter}};
 	struct slice *slices = memory_zeroed(slicing.count, sizeof(*slices));
 	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing.count + 1, sizeof(uint64_t)), .peaks = peaks,
 				.known_bytes = memory_zeroed(parts, sizeof(uint64_t)), .per_part = slicing.count / parts};

@@ -14,7 +14,7 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 {
 	scan->table = table;
 	scan->plan = *plan;
-	memset(scan->rows.allocations, 0, sizeof(scan->rows.allocations));
+	memset(&scan->rows.columns, 0, sizeof(scan->rows.columns));
 	scan->reader = (struct groups_reader){.rows = {.data = NULL}};
 	scan->next = scan->end = scan->own_shared = 0;
 	scan->shared = shared ? shared : &scan->own_shared;
@@ -29,17 +29,17 @@ static bool is_wanted(const struct heap_group *group, const struct heap_scan_pla
 static void rows_select(struct heap_rows *rows, const struct heap_filter *filter, uint32_t group)
 {
 	struct heap_selection *selection = filter ? filter->selection : NULL;
-	memset(rows->passes, 0, sizeof(rows->passes));
-	if (selection && selection->is_known[group]) {
-		memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));
+	if (!selection) {
+		memset(rows->passes, 0, sizeof(rows->passes));
+		for (uint32_t i = 0; i < rows->count; i += 64)
+			rows->passes[i / 64] = rows->count - i < 64 ? (UINT64_C(1) << (rows->count - i)) - 1 : UINT64_MAX;
 		return;
 	}
-	for (uint32_t i = 0; i < rows->count; i++)
-		rows->passes[i / 64] |= (uint64_t)(!selection || heap_filter_passes(filter, &rows->allocations[i])) << i % 64;
-	if (!selection)
-		return;
-	memcpy(selection->passes[group], rows->passes, sizeof(rows->passes));
-	selection->is_known[group] = true;
+	if (!selection->is_known[group]) {
+		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->count);
+		selection->is_known[group] = true;
+	}
+	memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));
 }
 
 static bool is_known_empty(const struct heap_selection *selection, uint32_t group)
@@ -67,11 +67,11 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 		if (!is_wanted(&groups->items[group], &scan->plan) || (selection && is_known_empty(selection, group)))
 			continue;
 		struct heap_rows *rows = &scan->rows;
-		bool is_brief = scan->plan.is_brief && (!selection || selection->is_known[group] || scan->plan.filter->is_brief);
+		bool is_known = !selection || selection->is_known[group];
 		rows->first = group * PACK_ROWS;
 		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
-		if (groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, !is_brief, rows->allocations,
-				scan->plan.with_details ? rows->details : NULL)) {
+		if (groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits,
+				scan->plan.columns | (is_known ? 0 : scan->plan.filter->columns), &rows->columns, rows->details)) {
 			rows_select(rows, scan->plan.filter, group);
 			scan->next++;
 			return rows;

@@ -9,20 +9,25 @@
 struct heap_scan_plan {
 	int64_t from_ns, to_ns;
 	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
-	bool with_details;
-	bool is_brief;               /**< of allocations, the heap and where they ended are not wanted */
+	unsigned columns;            /**< PACK_TIMES, ...: what is wanted of allocations */
 	const struct heap_filter *filter; /**< which allocations are wanted, prepared with the table; NULL: all */
 };
 
 /** All of them. */
-#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, false, false, NULL})
+#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL})
 
 struct heap_rows {
 	uint32_t first, count;       /**< numbers of the allocations */
-	struct heap_allocation allocations[PACK_ROWS];
-	struct heap_details details[PACK_ROWS]; /**< where they were asked for */
+	struct pack_columns columns; /**< those that were asked for */
+	struct heap_details details[PACK_ROWS]; /**< likewise */
 	uint64_t passes[PACK_ROWS / 64]; /**< which of them are wanted; no bits behind the last one */
 };
+
+/** Row i, as far as it was asked for. */
+static inline struct heap_allocation heap_rows_get(const struct heap_rows *rows, uint32_t i)
+{
+	return pack_row(&rows->columns, i);
+}
 
 /** The first row from `at` on that is wanted; rows->count when there is none. */
 static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
@@ -47,7 +52,8 @@ struct heap_scan {
 	struct heap_rows rows;
 };
 
-/** Begin. `shared` is the place that threads of one pass share, 0 to begin with; NULL: a pass of its own. */
+/** Begin. `shared` is the place that threads of one pass share, at first the first group that is wanted; NULL: a pass of its
+ *  own, of all groups. */
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t *shared);
 
 /** The next allocations, in order (of a shared pass: those that this thread takes); NULL at the end. Valid until the next call. What cannot

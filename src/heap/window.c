@@ -30,28 +30,30 @@ static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns
 	return has_begun && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
 }
 
-static void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, const struct heap_weight *weight)
+static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, struct heap_weight weight)
 {
-	*count += weight->count;
-	*bytes += weight->bytes;
-	if (__builtin_expect(weight->count_variance > 0, 0))
-		heap_variance_add(variance, &(struct heap_variance){weight->count_variance, weight->bytes_variance});
+	*count += weight.count;
+	*bytes += weight.bytes;
+	if (__builtin_expect(weight.count_variance > 0, 0))
+		heap_variance_add(variance, &(struct heap_variance){weight.count_variance, weight.bytes_variance});
 }
 
-static void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, const struct heap_weight *weight,
-			  struct heap_range range)
+static inline void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, struct heap_weight weight, struct heap_range range)
 {
 	weight_add(&numbers->total_count, &numbers->total_bytes, &numbers->total_variance, weight);
 	if (is_outstanding(allocation, range))
 		weight_add(&numbers->outstanding_count, &numbers->outstanding_bytes, &numbers->outstanding_variance, weight);
 	numbers->recorded_count++;
-	numbers->realloc_count += allocation->flags & HEAP_REALLOC ? weight->count : 0;
-	numbers->realloc_moved_count += allocation->flags & HEAP_MOVED ? weight->count : 0;
+	if (allocation->flags & HEAP_REALLOC) /* only then may it have been moved */
+		numbers->realloc_count += weight.count;
+	if (allocation->flags & HEAP_MOVED)
+		numbers->realloc_moved_count += weight.count;
 	numbers->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
-	numbers->open_count += heap_end_is_given_back(allocation->end) ? 0 : weight->count;
+	if (!heap_end_is_given_back(allocation->end))
+		numbers->open_count += weight.count;
 }
 
-static void peak_count(struct heap_numbers *numbers, const struct heap_weight *weight)
+static inline void peak_count(struct heap_numbers *numbers, struct heap_weight weight)
 {
 	weight_add(&numbers->peak_count, &numbers->peak_bytes, &numbers->peak_variance, weight);
 }
@@ -234,13 +236,16 @@ static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct
 	return *id;
 }
 
-static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
+static uint32_t cell_find(struct heap_window *window, struct cells *cells, const struct heap_table *table, struct heap_allocation allocation)
 {
 	struct heap_cell cell;
-	if (is_by_site(window))
-		return allocation->site;
-	heap_window_cell(window, table, allocation, &cell);
+	heap_window_cell(window, table, &allocation, &cell);
 	return cell_add(window, cells, cell);
+}
+
+static inline uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
+{
+	return is_by_site(window) ? allocation->site : cell_find(window, cells, table, *allocation);
 }
 
 static void cells_begin(struct heap_window *window, const struct heap_table *table)
@@ -255,18 +260,25 @@ static void cells_begin(struct heap_window *window, const struct heap_table *tab
 }
 
 /* Of a block with others in it only what remains counts, apart. */
-static bool is_remainder(const struct heap_window *window, const struct heap_allocation *allocation)
+static inline bool is_remainder(const struct heap_window *window, const struct heap_allocation *allocation)
 {
 	return window->overhead_site != HEAP_NONE && allocation->flags & HEAP_AROUND;
 }
 
 /* Whether the allocation is in the rows. Window classes have rows of what began before, which is in no total. */
-bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation)
+static inline bool has(const struct heap_window *window, const struct heap_allocation *allocation)
 {
 	if (is_remainder(window, allocation))
 		return false;
-	return is_in_range(allocation, window->range) ||
-	       (window->by == HEAP_BY_CLASS && heap_class_of(allocation, window->range) != HEAP_CLASS_NONE);
+	if (window->by != HEAP_BY_CLASS)
+		return is_in_range(allocation, window->range);
+	const struct heap_allocation own = *allocation;
+	return heap_class_of(&own, window->range) != HEAP_CLASS_NONE;
+}
+
+bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation)
+{
+	return has(window, allocation);
 }
 
 bool heap_window_is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
@@ -274,14 +286,16 @@ bool heap_window_is_outstanding(const struct heap_window *window, const struct h
 	return is_outstanding(allocation, window->range);
 }
 
-static void uncertain_count(struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
-			    const struct heap_weight *weight)
+static inline void uncertain_count(struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
+				   struct heap_weight weight)
 {
-	const struct heap_process *process = &table->processes[table->dictionary->threads[allocation->thread].process];
-	if (heap_end_is_given_back(allocation->end) || process->last_loss_ns <= allocation->birth_ns)
+	if (heap_end_is_given_back(allocation->end))
 		return;
-	window->uncertain_count += weight->count;
-	window->uncertain_bytes += weight->bytes;
+	const struct heap_process *process = &table->processes[table->dictionary->threads[allocation->thread].process];
+	if (process->last_loss_ns <= allocation->birth_ns)
+		return;
+	window->uncertain_count += weight.count;
+	window->uncertain_bytes += weight.bytes;
 }
 
 /* One thread's part of the window. */
@@ -297,7 +311,7 @@ struct part {
 	struct map seen;             /* cell and thread */
 };
 
-static void use_add(struct part *part, uint32_t cell, uint32_t thread)
+static void use_find(struct part *part, uint32_t cell, uint32_t thread)
 {
 	struct heap_window *window = &part->window;
 	bool added;
@@ -307,14 +321,18 @@ static void use_add(struct part *part, uint32_t cell, uint32_t thread)
 		memset(part->last_thread + part->last_capacity, 0xff, (capacity - part->last_capacity) * sizeof(*part->last_thread));
 		part->last_capacity = capacity;
 	}
-	if (part->last_thread[cell] == thread)
-		return;
 	part->last_thread[cell] = thread;
 	map_add(&part->seen, map_pair(cell, thread), &added);
 	if (!added)
 		return;
 	memory_grow(window->uses, window->use_count, part->use_capacity);
 	window->uses[window->use_count++] = (struct heap_use){cell, thread};
+}
+
+static inline void use_add(struct part *part, uint32_t cell, uint32_t thread)
+{
+	if (cell >= part->last_capacity || part->last_thread[cell] != thread)
+		use_find(part, cell, thread);
 }
 
 /* The bytes are less than none for what was handed out. */
@@ -331,51 +349,45 @@ static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks,
 }
 
 /* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others in it adds nothing. */
-static void remainder_count(struct part *part, const struct heap_allocation *allocation)
+static void remainder_count(struct part *part, struct heap_allocation allocation)
 {
 	struct heap_window *window = &part->window;
-	struct heap_allocation of_nobody = *allocation;
-	bool is_around = allocation->flags & HEAP_AROUND, is_nested = allocation->flags & HEAP_NESTED;
-	uint64_t size_bytes = allocation->size_bytes, blocks = is_around, bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
-	bool is_left = is_in_range(allocation, window->range) && is_outstanding(allocation, window->range);
+	bool is_around = allocation.flags & HEAP_AROUND, is_nested = allocation.flags & HEAP_NESTED;
+	uint64_t size_bytes = allocation.size_bytes, blocks = is_around, bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
+	bool is_left = is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
 	if (!blocks && !bytes)
 		return;
-	of_nobody.site = window->overhead_site;
-	uint32_t cell = cell_of(window, &part->cells, part->table, &of_nobody);
-	bool is_at_peak = is_live_at(allocation, window->peak_at_ns);
-	numbers_add_remainder(&window->numbers[cell], blocks, bytes, is_left, is_at_peak);
-	numbers_add_remainder(&window->totals, blocks, bytes, is_left, is_at_peak);
+	allocation.site = window->overhead_site;
+	uint32_t cell = cell_of(window, &part->cells, part->table, &allocation);
+	numbers_add_remainder(&window->numbers[cell], blocks, bytes, is_left, is_live_at(&allocation, window->peak_at_ns));
 }
 
-static void part_count(struct part *part, const struct heap_allocation *allocation)
+/* The totals are those of all cells, in the end. */
+static inline void part_count(struct part *part, const struct heap_allocation *allocation)
 {
 	struct heap_window *window = &part->window;
 	if (window->overhead_site != HEAP_NONE)
-		remainder_count(part, allocation);
+		remainder_count(part, *allocation);
 	if (is_remainder(window, allocation))
 		return;
 	if (allocation->flags & HEAP_EARLIER) {
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = !part->is_summed && heap_window_has(window, allocation);
+	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = !part->is_summed && has(window, allocation);
 	if (!is_at_peak && !is_row)
 		return;
 	struct heap_weight weight = heap_weigh(part->table, allocation);
 	uint32_t cell = cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
 	struct heap_numbers *numbers = &window->numbers[cell];
-	if (is_at_peak) {
-		peak_count(numbers, &weight);
-		peak_count(&window->totals, &weight);
-	}
-	if (is_row) {
-		numbers_count(numbers, allocation, &weight, window->range);
-		use_add(part, cell, allocation->thread);
-	}
-	if (is_row && is_in_range(allocation, window->range)) {
-		numbers_count(&window->totals, allocation, &weight, window->range);
-		uncertain_count(window, part->table, allocation, &weight);
-	}
+	if (is_at_peak)
+		peak_count(numbers, weight);
+	if (!is_row)
+		return;
+	numbers_count(numbers, allocation, weight, window->range);
+	use_add(part, cell, allocation->thread);
+	if (is_in_range(allocation, window->range))
+		uncertain_count(window, part->table, allocation, weight);
 }
 
 static void part_scan(void *context)
@@ -388,8 +400,10 @@ static void part_scan(void *context)
 		plan.from_ns = plan.to_ns = plan.live_from_ns = part->window.peak_at_ns;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i)
-			part_count(part, &rows->allocations[i]);
+		for heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			part_count(part, &row);
+		}
 	heap_scan_end(&scan);
 }
 
@@ -404,7 +418,6 @@ static void part_merge(struct part *to, struct part *from)
 	}
 	for (size_t i = 0; i < from->window.use_count; i++)
 		use_add(to, cell_ids[from->window.uses[i].cell], from->window.uses[i].thread);
-	heap_numbers_add(&window->totals, &from->window.totals);
 	window->earlier_count += from->window.earlier_count;
 	window->earlier_bytes += from->window.earlier_bytes;
 	window->uncertain_count += from->window.uncertain_count;
@@ -417,6 +430,18 @@ static void part_fini(struct part *part)
 	map_fini(&part->cells.ids);
 	map_fini(&part->seen);
 	free(part->last_thread);
+}
+
+/* What began before the range is in no total but that of the peak. */
+static void totals_sum(struct heap_window *window)
+{
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		struct heap_numbers numbers = window->numbers[i];
+		bool is_before = window->by == HEAP_BY_CLASS && (window->cells[i].by == HEAP_AOFI || window->cells[i].by == HEAP_AOFO);
+		if (is_before)
+			numbers = (struct heap_numbers){.peak_count = numbers.peak_count, .peak_bytes = numbers.peak_bytes, .peak_variance = numbers.peak_variance};
+		heap_numbers_add(&window->totals, &numbers);
+	}
 }
 
 /* What the table knows without a pass: of the sites that pass, all. */
@@ -439,11 +464,16 @@ static bool is_split_by_heap(const struct heap_window *window)
 	return window->is_by_heap || window->by == HEAP_BY_HEAP;
 }
 
+static unsigned window_columns(const struct heap_window *window)
+{
+	return PACK_TIMES | PACK_SIZES | PACK_SITES | PACK_THREADS | (is_split_by_heap(window) ? PACK_HEAPS : 0);
+}
+
 struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter)
 {
 	/* Rows by class have what began before, too, whenever it ended. */
 	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
-	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, false, !is_split_by_heap(window), filter};
+	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, window_columns(window), filter};
 }
 
 /* Nothing is less than nothing: blocks of which the one around began before the trace, or that overlap, are more than was there. */
@@ -549,6 +579,7 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 		heap_window_fini(&parts[i].window);
 		part_fini(&parts[i]);
 	}
+	totals_sum(&parts[0].window);
 	if (is_summed)
 		window_add_sums(&parts[0].window, &table->sums, filter);
 	else
@@ -612,18 +643,17 @@ static void gathered_put(struct collecting *collecting, uint32_t list)
 	gathered->count = 0;
 }
 
-static void collecting_add(struct collecting *collecting, const struct heap_allocation *allocation)
+static uint32_t cell_list(const struct collecting *collecting, struct heap_allocation allocation)
 {
-	uint32_t cell_id = allocation->site;
 	struct heap_cell cell;
-	if (collecting->cells) {
-		heap_window_cell(collecting->window, collecting->table, allocation, &cell);
-		const uint32_t *found = map_find(collecting->cells, map_pair(cell.site, cell.by));
-		if (!found)
-			return;
-		cell_id = *found;
-	}
-	uint32_t list = collecting->list_of[cell_id];
+	heap_window_cell(collecting->window, collecting->table, &allocation, &cell);
+	const uint32_t *found = map_find(collecting->cells, map_pair(cell.site, cell.by));
+	return found ? collecting->list_of[*found] : HEAP_NONE;
+}
+
+static inline void collecting_add(struct collecting *collecting, const struct heap_allocation *allocation)
+{
+	uint32_t list = collecting->cells ? cell_list(collecting, *allocation) : collecting->list_of[allocation->site];
 	if (list == HEAP_NONE)
 		return;
 	struct gathered *gathered = &collecting->gathered[list];
@@ -638,11 +668,15 @@ static void collecting_scan(void *context)
 	struct heap_scan_plan plan = heap_window_plan(collecting->window, collecting->filter);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
+	if (is_by_site(collecting->window))
+		plan.columns = PACK_TIMES | PACK_SITES;
 	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i)
-			if (heap_window_has(collecting->window, &rows->allocations[i]))
-				collecting_add(collecting, &rows->allocations[i]);
+		for heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if (has(collecting->window, &row))
+				collecting_add(collecting, &row);
+		}
 	heap_scan_end(&scan);
 	for (uint32_t list = 0; list < collecting->list_count; list++)
 		gathered_put(collecting, list);

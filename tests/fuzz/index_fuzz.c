@@ -108,11 +108,11 @@ static void check_rows(const struct heap_table *table)
 	struct heap_scan_plan plan = HEAP_SCAN_ALL;
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	plan.with_details = true;
+	plan.columns = PACK_DETAILS;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
-			const struct heap_allocation *row = &rows->allocations[i];
+			const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
 			expect(row->site < table->site_count && (row->end_site == HEAP_NONE || row->end_site < table->site_count));
 			expect(row->thread < table->dictionary->thread_count && row->end <= HEAP_END_OPEN);
 			expect(row->heap == TRACE_NONE || row->heap < table->dictionary->heap_count);

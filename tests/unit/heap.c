@@ -77,7 +77,7 @@ static struct heap_allocation row(uint32_t i)
 	heap_scan_begin(&scan, table, &HEAP_SCAN_ALL, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		if (i >= rows->first && i - rows->first < rows->count)
-			found = rows->allocations[i - rows->first];
+			found = heap_rows_get(rows, i - rows->first);
 	heap_scan_end(&scan);
 	return found;
 }
@@ -673,7 +673,7 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 	struct heap_scan scans[2];
 	struct heap_scan_plan plan = HEAP_SCAN_ALL;
 	const struct heap_rows *a, *b;
-	plan.with_details = true;
+	plan.columns = PACK_DETAILS;
 	heap_scan_begin(&scans[0], left, &plan, NULL);
 	heap_scan_begin(&scans[1], right, &plan, NULL);
 	do {
@@ -681,10 +681,10 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 		b = heap_scan_next(&scans[1]);
 		assert_true(!a == !b);
 		for (uint32_t i = 0; a && i < a->count; i++) {
-			struct heap_allocation row = a->allocations[i];
-			assert_same_site(left, right, &row.site, b->allocations[i].site);
-			assert_same_site(left, right, &row.end_site, b->allocations[i].end_site);
-			assert_memory_equal(&row, &b->allocations[i], sizeof(row));
+			struct heap_allocation row = heap_rows_get(a, i), other = heap_rows_get(b, i);
+			assert_same_site(left, right, &row.site, other.site);
+			assert_same_site(left, right, &row.end_site, other.end_site);
+			assert_memory_equal(&row, &other, sizeof(row));
 			assert_int_equal(a->details[i].address, b->details[i].address);
 			assert_int_equal(a->details[i].slack_bytes, b->details[i].slack_bytes);
 			assert_int_equal(a->details[i].previous, b->details[i].previous);

@@ -133,7 +133,7 @@ static const struct heap_allocation *row(uint32_t id)
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++)
 			if (rows->first + i == id)
-				kept = rows->allocations[i];
+				kept = heap_rows_get(rows, i);
 	heap_scan_end(&scan);
 	return &kept;
 }
