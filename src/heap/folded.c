@@ -6,7 +6,6 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/peak.h"
 #include "heap/sample.h"
 #include "heap/scan.h"
 
@@ -197,23 +196,16 @@ bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_fi
 	return range.from_ns > heap_folded_until_ns(table) || (asks_for_everything(table, filter, range) && table->dictionary->fold_count <= 1);
 }
 
-struct heap_peak heap_folded_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
-				  bool *is_folded)
+bool heap_folded_peak(struct heap_peak *peak, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
+		      bool *is_folded)
 {
 	const struct trace_dictionary *dictionary = table->dictionary;
 	bool is_everything = asks_for_everything(table, filter, range) && dictionary->fold_count <= 1;
-	struct heap_peak peak = {range.from_ns, 0};
-	*from_ns = range.from_ns;
 	uint64_t folded_bytes = is_everything && dictionary->fold_count ? dictionary->folds[0].peak_bytes + heap_folded_late_bytes(table) : 0;
 	*is_folded = is_everything && dictionary->fold_count && folded_bytes >= table->peak.bytes;
-	if (*is_folded)
-		return (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes};
-	if (is_everything)
-		return table->peak;
-	/* What of each stack was live then is not known any more. */
-	if (!heap_folded_tells_peak(table, filter, range))
-		*from_ns = heap_folded_until_ns(table) + 1;
-	if (*from_ns <= range.to_ns)
-		heap_peaks(&peak, 1, table, filter, (struct heap_range){*from_ns, range.to_ns});
-	return peak;
+	/* Of earlier times it is not known any more what of each stack was live. */
+	*from_ns = heap_folded_tells_peak(table, filter, range) ? range.from_ns : heap_folded_until_ns(table) + 1;
+	*peak = *is_folded ? (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes}
+			   : is_everything ? table->peak : (struct heap_peak){range.from_ns, 0};
+	return is_everything || *from_ns > range.to_ns;
 }

@@ -49,8 +49,9 @@ struct heap_folded_part {
 bool heap_folded_count(struct heap_folded_part *part, const struct heap_window *window, const struct heap_filter *filter, const struct trace_sum *sum,
 		       uint32_t site);
 
-/** The most that was live in the range, folded time included, if that is known: see heap_window.peak_from_ns. */
-struct heap_peak heap_folded_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
-				  bool *is_folded);
+/** The most that was live in the range, folded time included, if that is known: see heap_window.peak_from_ns. False: it is to be searched for
+ *  from from_ns on. */
+bool heap_folded_peak(struct heap_peak *peak, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
+		      bool *is_folded);
 
 #endif

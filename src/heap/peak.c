@@ -115,6 +115,22 @@ static void row_collect(struct pass *pass, const struct heap_allocation *row)
 		change_put(pass, row->end_ns, 0 - bytes);
 }
 
+static void rows_sum(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, rows->first / PACK_ROWS);
+	}
+}
+
+static void rows_collect(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row);
+	}
+}
+
 static void pass_run(void *context)
 {
 	struct pass *pass = context;
@@ -122,13 +138,7 @@ static void pass_run(void *context)
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			if (pass->changes)
-				row_collect(pass, &row);
-			else
-				row_sum(pass, &row, rows->first / PACK_ROWS);
-		}
+		(pass->changes ? rows_collect : rows_sum)(pass, rows);
 	heap_scan_end(&scan);
 }
 
@@ -141,27 +151,6 @@ static void slice_add(struct slice *to, const struct slice *from)
 	to->began_bytes += from->began_bytes;
 	to->ended_bytes += from->ended_bytes;
 	to->events += from->events;
-}
-
-static void slices_sum(struct slice *slices, uint64_t *base_bytes, const struct pass *like)
-{
-	unsigned width = heap_scan_width(like->table);
-	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
-	uint32_t shared = 0;
-	for (unsigned i = 0; i < width; i++) {
-		passes[i] = *like;
-		passes[i].shared = &shared;
-		passes[i].slices = i ? memory_zeroed(like->slicing->count, sizeof(*slices)) : slices;
-	}
-	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
-	for (unsigned i = 0; i < width; i++) {
-		*base_bytes += passes[i].base_bytes;
-		for (uint32_t k = 0; i && k < like->slicing->count; k++)
-			slice_add(&slices[k], &passes[i].slices[k]);
-		if (i)
-			free(passes[i].slices);
-	}
-	free(passes);
 }
 
 /* ---- slices that may have a peak ---- */
@@ -285,31 +274,78 @@ static void slicing_make(struct slicing *slicing, const struct heap_table *table
 		slicing->scale = UINT64_MAX; /* one slice each nanosecond is as fine as it gets */
 }
 
-void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
-{
+struct heap_peak_search {
 	struct slicing slicing;
-	slicing_make(&slicing, table, range, parts);
-	struct pass like = {.table = table, .slicing = &slicing, .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter}};
-	struct slice *slices = memory_zeroed(slicing.count, sizeof(*slices));
-	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing.count + 1, sizeof(uint64_t)), .peaks = peaks,
-				.known_bytes = memory_zeroed(parts, sizeof(uint64_t)), .per_part = slicing.count / parts};
-	slices_sum(slices, &search.live_bytes[0], &like);
-	for (uint32_t i = 0; i < slicing.count; i++) {
+	struct pass *passes;         /* by thread */
+	unsigned width;
+	uint32_t parts, shared;
+};
+
+struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, uint32_t parts)
+{
+	struct heap_peak_search *search = memory_zeroed(1, sizeof(*search));
+	slicing_make(&search->slicing, table, range, parts);
+	search->parts = parts;
+	search->width = heap_scan_width(table);
+	search->passes = memory_zeroed(search->width, sizeof(*search->passes));
+	for (unsigned i = 0; i < search->width; i++)
+		search->passes[i] = (struct pass){.table = table, .slicing = &search->slicing, .shared = &search->shared,
+						  .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter},
+						  .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
+	return search;
+}
+
+void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows)
+{
+	rows_sum(&search->passes[thread], rows);
+}
+
+/* What all threads found becomes that of the first one. */
+static void passes_merge(struct heap_peak_search *search)
+{
+	struct pass *to = &search->passes[0];
+	for (unsigned i = 1; i < search->width; i++) {
+		struct pass *from = &search->passes[i];
+		to->base_bytes += from->base_bytes;
+		for (uint32_t k = 0; k < search->slicing.count; k++)
+			slice_add(&to->slices[k], &from->slices[k]);
+		free(from->slices);
+	}
+}
+
+void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *peaks)
+{
+	const struct slicing *slicing = &own->slicing;
+	passes_merge(own);
+	struct slice *slices = own->passes[0].slices;
+	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing->count + 1, sizeof(uint64_t)), .peaks = peaks,
+				.known_bytes = memory_zeroed(own->parts, sizeof(uint64_t)), .per_part = slicing->count / own->parts};
+	search.live_bytes[0] = own->passes[0].base_bytes;
+	for (uint32_t i = 0; i < slicing->count; i++) {
 		uint64_t *known_bytes = &search.known_bytes[i / search.per_part];
 		if (search.live_bytes[i] > *known_bytes)
 			*known_bytes = search.live_bytes[i];
 		if (i % search.per_part == 0)
-			peaks[i / search.per_part] = (struct heap_peak){i ? slice_start(&slicing, i + 1) : range.from_ns, search.live_bytes[i]};
+			peaks[i / search.per_part] = (struct heap_peak){i ? slice_start(slicing, i + 1) : slicing->range.from_ns, search.live_bytes[i]};
 		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
 	}
-	uint64_t *starts = memory_resize(NULL, (size_t)slicing.count + 1, sizeof(*starts)), events;
-	for (uint32_t first = 0, last; first < slicing.count; first = last) {
-		last = batch_choose(&search, first, slicing.count, starts, &events);
+	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
+	for (uint32_t first = 0, last; first < slicing->count; first = last) {
+		last = batch_choose(&search, first, slicing->count, starts, &events);
 		if (events)
-			batch_search(&search, &like, first, last, starts, events);
+			batch_search(&search, &own->passes[0], first, last, starts, events);
 	}
 	free(starts);
 	free(slices);
 	free(search.live_bytes);
 	free(search.known_bytes);
+	free(own->passes);
+	free(own);
+}
+
+void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+{
+	struct heap_peak_search *search = heap_peak_search_new(table, filter, range, parts);
+	heap_scan_threads(pass_run, search->passes, sizeof(*search->passes), search->width);
+	heap_peak_search_finish(search, peaks);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "heap/folded.h"
+#include "heap/peak.h"
 #include "heap/sample.h"
 #include "heap/scan.h"
 
@@ -305,7 +306,9 @@ struct part {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
 	uint32_t *shared;
-	bool is_summed;              /* only what was live at the peak is wanted: the rest is known */
+	bool with_rows, with_peak;   /* what this pass adds up */
+	struct heap_peak_search *search; /* that it is part of, as thread `number`; or NULL */
+	unsigned number;
 	uint32_t *last_thread;       /* by cell: that used it last */
 	size_t last_capacity, use_capacity;
 	struct map seen;             /* cell and thread */
@@ -359,7 +362,8 @@ static void remainder_count(struct part *part, struct heap_allocation allocation
 		return;
 	allocation.site = window->overhead_site;
 	uint32_t cell = cell_of(window, &part->cells, part->table, &allocation);
-	numbers_add_remainder(&window->numbers[cell], blocks, bytes, is_left, is_live_at(&allocation, window->peak_at_ns));
+	numbers_add_remainder(&window->numbers[cell], blocks, bytes, part->with_rows && is_left,
+			      part->with_peak && is_live_at(&allocation, window->peak_at_ns));
 }
 
 /* The totals are those of all cells, in the end. */
@@ -370,11 +374,11 @@ static inline void part_count(struct part *part, const struct heap_allocation *a
 		remainder_count(part, *allocation);
 	if (is_remainder(window, allocation))
 		return;
-	if (allocation->flags & HEAP_EARLIER) {
+	if (allocation->flags & HEAP_EARLIER && part->with_rows) {
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = is_live_at(allocation, window->peak_at_ns), is_row = !part->is_summed && has(window, allocation);
+	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && has(window, allocation);
 	if (!is_at_peak && !is_row)
 		return;
 	struct heap_weight weight = heap_weigh(part->table, allocation);
@@ -390,20 +394,39 @@ static inline void part_count(struct part *part, const struct heap_allocation *a
 		uncertain_count(window, part->table, allocation, weight);
 }
 
+static void part_count_rows(struct part *part, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		part_count(part, &row);
+	}
+}
+
+static struct heap_scan_plan part_plan(const struct part *part)
+{
+	struct heap_scan_plan plan = heap_window_plan(&part->window, part->filter);
+	if (part->with_rows)
+		return plan;
+	if (!part->search)
+		plan.from_ns = plan.to_ns = plan.live_from_ns = part->window.peak_at_ns;
+	if (is_by_site(&part->window))
+		plan.columns = PACK_TIMES | PACK_SIZES | (part->with_peak ? PACK_SITES : 0);
+	return plan;
+}
+
 static void part_scan(void *context)
 {
 	struct part *part = context;
-	struct heap_scan_plan plan = heap_window_plan(&part->window, part->filter);
+	const struct heap_scan_plan plan = part_plan(part);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	if (part->is_summed)
-		plan.from_ns = plan.to_ns = plan.live_from_ns = part->window.peak_at_ns;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
-	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			part_count(part, &row);
-		}
+	while ((rows = heap_scan_next(&scan))) {
+		if (part->search)
+			heap_peak_search_add(part->search, part->number, rows);
+		if (part->with_rows || part->with_peak)
+			part_count_rows(part, rows);
+	}
 	heap_scan_end(&scan);
 }
 
@@ -562,26 +585,60 @@ static void part_add_folded(struct part *part)
 		heap_uses_sort(window->uses, window->use_count);
 }
 
-/* empty: what a window begins with. is_summed: most of it is in the sums of the table. */
-static void window_sum(struct heap_window *window, const struct heap_window *empty, const struct heap_table *table, const struct heap_filter *filter,
-		       bool is_summed)
+/* How a window is made, beside what it begins with. */
+struct making {
+	const struct heap_table *table;
+	const struct heap_filter *filter;
+	bool is_summed;              /* most of it is in the sums of the table */
+	struct heap_peak_search *search; /* for the moment of the peak, which is not known yet; NULL: it is */
+	struct part *parts;
+	unsigned width;
+};
+
+static void parts_scan(struct making *making, bool with_rows, bool with_peak, struct heap_peak_search *search)
 {
-	unsigned width = heap_scan_width(table);
-	struct part *parts = memory_zeroed(width, sizeof(*parts));
 	uint32_t shared = 0;
-	for (unsigned i = 0; i < width; i++) {
-		parts[i] = (struct part){.window = *empty, .table = table, .filter = filter, .shared = &shared, .is_summed = is_summed};
-		cells_begin(&parts[i].window, table);
+	for (unsigned i = 0; i < making->width; i++) {
+		struct part *part = &making->parts[i];
+		part->shared = &shared;
+		part->with_rows = with_rows;
+		part->with_peak = with_peak;
+		part->search = search;
 	}
-	heap_scan_threads(part_scan, parts, sizeof(*parts), width);
-	for (unsigned i = 1; i < width; i++) {
+	heap_scan_threads(part_scan, making->parts, sizeof(*making->parts), making->width);
+}
+
+/* What is searched for needs all that the rows need: one pass does both, and another one sees what was live at the moment that was found. */
+static void parts_search(struct making *making)
+{
+	struct heap_peak peak;
+	parts_scan(making, !making->is_summed, false, making->search);
+	heap_peak_search_finish(making->search, &peak);
+	for (unsigned i = 0; i < making->width; i++)
+		making->parts[i].window.peak_at_ns = peak.time_ns;
+	parts_scan(making, false, true, NULL);
+}
+
+static void window_sum(struct heap_window *window, const struct heap_window *empty, struct making *making)
+{
+	making->width = heap_scan_width(making->table);
+	struct part *parts = making->parts = memory_zeroed(making->width, sizeof(*parts));
+	for (unsigned i = 0; i < making->width; i++) {
+		parts[i] = (struct part){.window = *empty, .table = making->table, .filter = making->filter, .number = i};
+		cells_begin(&parts[i].window, making->table);
+	}
+	if (making->search)
+		parts_search(making);
+	else
+		parts_scan(making, !making->is_summed, true, NULL);
+	for (unsigned i = 1; i < making->width; i++) {
 		part_merge(&parts[0], &parts[i]);
 		heap_window_fini(&parts[i].window);
 		part_fini(&parts[i]);
 	}
 	totals_sum(&parts[0].window);
-	if (is_summed)
-		window_add_sums(&parts[0].window, &table->sums, filter);
+	if (making->is_summed)
+		window_add_sums(&parts[0].window, &making->table->sums, making->filter);
 	else
 		heap_uses_sort(parts[0].window.uses, parts[0].window.use_count);
 	part_add_folded(&parts[0]);
@@ -594,20 +651,27 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		      enum heap_by by, bool is_by_heap)
 {
+	struct heap_peak peak;
 	int64_t peak_from_ns;
 	bool is_peak_folded, is_all_time = !range.from_ns && range.to_ns == table->duration_ns;
-	struct heap_peak peak = heap_folded_peak(table, filter, range, &peak_from_ns, &is_peak_folded);
-	uint32_t overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE;
-	window_sum(window, &(struct heap_window){.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
-						 .overhead_site = overhead_site, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded},
-		   table, filter, is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers);
+	bool is_known = heap_folded_peak(&peak, table, filter, range, &peak_from_ns, &is_peak_folded);
+	struct making making = {
+		.table = table, .filter = filter,
+		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers,
+		.search = is_known ? NULL : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns}, 1)};
+	const struct heap_window empty = {
+		.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
+		.overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded};
+	window_sum(window, &empty, &making);
 }
 
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
 {
-	window_sum(window, &(struct heap_window){.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns,
-						 .overhead_site = HEAP_NONE, .peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded},
-		   table, filter, false);
+	struct making making = {.table = table, .filter = filter};
+	const struct heap_window empty = {
+		.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns, .overhead_site = HEAP_NONE,
+		.peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded};
+	window_sum(window, &empty, &making);
 }
 
 /* ---- lifetimes ---- */
