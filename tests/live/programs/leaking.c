@@ -4,11 +4,15 @@
  *
  *     leaking ROUNDS THREADS PAUSE_US [LEAKED_PER_MILLE]
  *
+ * ROUNDS 0: as many as come until its input ends.
+ *
  * Each thread has its own generator and 64 places. In each round it takes a place and gives back, reallocates, or fills it; now and then a block is
  * forgotten, by one of three functions, with the size 100,000 + 16 * its number + the thread's, so that every leaked block tells whose it is.
  * At the end each thread gives back what is in its places.
  */
+#include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,10 +63,19 @@ __attribute__((noinline)) static void touch(struct worker *worker)
 	}
 }
 
+static bool is_over(unsigned long round)
+{
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+	char ignored;
+	if (rounds)
+		return round >= rounds;
+	return round % 64 == 0 && poll(&input, 1, 0) > 0 && read(0, &ignored, 1) <= 0;
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
-	for (unsigned long i = 0; i < rounds; i++) {
+	for (unsigned long i = 0; !is_over(i); i++) {
 		touch(worker);
 		if (next(worker) % 1000 < per_mille)
 			forget(worker);
