@@ -297,6 +297,19 @@ static void fit_class(struct fits *fits, const struct heap_filter *filter, const
 	}
 }
 
+WIDE_REGISTERS static void fits_put(uint64_t *passes, const struct fits *fits, uint32_t count)
+{
+	uint32_t i = 0;
+	for (; i + 64 <= count; i += 64) {
+		uint64_t word = 0;
+		for (uint32_t k = 0; k < 64; k++)
+			word |= fits->rows[i + k] & UINT64_C(1) << k;
+		passes[i / 64] = word;
+	}
+	for (; i < count; i++)
+		passes[i / 64] |= fits->rows[i] & UINT64_C(1) << i % 64;
+}
+
 void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count)
 {
 	const uint64_t (*numbers)[PACK_ROWS] = columns->numbers;
@@ -319,10 +332,5 @@ void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, cons
 		fit_table_or_none(&fits, numbers[PACK_HEAP], count, filter->heap, filter->heap[filter->heap_none]);
 	if (filter->class != HEAP_CLASS_NONE)
 		fit_class(&fits, filter, columns, count);
-	for (uint32_t i = 0; i < count; i += 64) {
-		uint64_t word = 0;
-		for (uint32_t k = 0; k < 64 && i + k < count; k++)
-			word |= (fits.rows[i + k] & 1) << k;
-		passes[i / 64] = word;
-	}
+	fits_put(passes, &fits, count);
 }

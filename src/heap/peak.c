@@ -81,10 +81,9 @@ static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint
 	return slice;
 }
 
-static void row_sum(struct pass *pass, const struct heap_allocation *row, uint32_t group)
+static inline __attribute__((always_inline)) void row_sum(struct pass *pass, const struct heap_allocation *row, uint64_t bytes, uint32_t group)
 {
 	struct heap_range range = pass->slicing->range;
-	uint64_t bytes = heap_weigh(pass->table, row).bytes;
 	if (is_base(row, range))
 		pass->base_bytes += bytes;
 	if (begins_within(row, range))
@@ -115,12 +114,25 @@ static void row_collect(struct pass *pass, const struct heap_allocation *row)
 		change_put(pass, row->end_ns, 0 - bytes);
 }
 
-static void rows_sum(struct pass *pass, const struct heap_rows *rows)
+static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
 {
 	for heap_rows_each (rows, i) {
 		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_sum(pass, &row, rows->first / PACK_ROWS);
+		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
 	}
+}
+
+static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
+}
+
+static void rows_sum(struct pass *pass, const struct heap_rows *rows)
+{
+	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
 }
 
 static void rows_collect(struct pass *pass, const struct heap_rows *rows)

@@ -213,6 +213,12 @@ static bool is_by_site(const struct heap_window *window)
 	return window->by == HEAP_BY_NONE && !window->is_by_heap;
 }
 
+/* Cells are sites, and what remains of blocks with others in them is not counted. */
+static bool is_simple_window(const struct heap_window *window)
+{
+	return is_by_site(window) && window->overhead_site == HEAP_NONE;
+}
+
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
 		      struct heap_cell *cell)
 {
@@ -237,16 +243,13 @@ static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct
 	return *id;
 }
 
-static uint32_t cell_find(struct heap_window *window, struct cells *cells, const struct heap_table *table, struct heap_allocation allocation)
+static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
 {
 	struct heap_cell cell;
-	heap_window_cell(window, table, &allocation, &cell);
+	if (is_by_site(window))
+		return allocation->site;
+	heap_window_cell(window, table, allocation, &cell);
 	return cell_add(window, cells, cell);
-}
-
-static inline uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
-{
-	return is_by_site(window) ? allocation->site : cell_find(window, cells, table, *allocation);
 }
 
 static void cells_begin(struct heap_window *window, const struct heap_table *table)
@@ -271,10 +274,8 @@ static inline bool has(const struct heap_window *window, const struct heap_alloc
 {
 	if (is_remainder(window, allocation))
 		return false;
-	if (window->by != HEAP_BY_CLASS)
-		return is_in_range(allocation, window->range);
-	const struct heap_allocation own = *allocation;
-	return heap_class_of(&own, window->range) != HEAP_CLASS_NONE;
+	return is_in_range(allocation, window->range) ||
+	       (window->by == HEAP_BY_CLASS && heap_class_of(allocation, window->range) != HEAP_CLASS_NONE);
 }
 
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation)
@@ -367,22 +368,22 @@ static void remainder_count(struct part *part, struct heap_allocation allocation
 }
 
 /* The totals are those of all cells, in the end. */
-static inline void part_count(struct part *part, const struct heap_allocation *allocation)
+static inline __attribute__((always_inline)) void part_count(struct part *part, const struct heap_allocation *allocation, bool is_simple)
 {
 	struct heap_window *window = &part->window;
-	if (window->overhead_site != HEAP_NONE)
+	if (!is_simple && window->overhead_site != HEAP_NONE)
 		remainder_count(part, *allocation);
-	if (is_remainder(window, allocation))
+	if (!is_simple && is_remainder(window, allocation))
 		return;
 	if (allocation->flags & HEAP_EARLIER && part->with_rows) {
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && has(window, allocation);
+	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && (is_simple ? is_in_range(allocation, window->range) : has(window, allocation));
 	if (!is_at_peak && !is_row)
 		return;
-	struct heap_weight weight = heap_weigh(part->table, allocation);
-	uint32_t cell = cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
+	struct heap_weight weight = is_simple ? (struct heap_weight){1, allocation->size_bytes, 0, 0} : heap_weigh(part->table, allocation);
+	uint32_t cell = is_simple ? allocation->site : cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
 	struct heap_numbers *numbers = &window->numbers[cell];
 	if (is_at_peak)
 		peak_count(numbers, weight);
@@ -394,11 +395,20 @@ static inline void part_count(struct part *part, const struct heap_allocation *a
 		uncertain_count(window, part->table, allocation, weight);
 }
 
-static void part_count_rows(struct part *part, const struct heap_rows *rows)
+static void part_count_any(struct part *part, const struct heap_rows *rows)
 {
 	for heap_rows_each (rows, i) {
 		const struct heap_allocation row = heap_rows_get(rows, i);
-		part_count(part, &row);
+		part_count(part, &row, false);
+	}
+}
+
+/* Of a simple window, and no sample. */
+static void part_count_simple(struct part *part, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		part_count(part, &row, true);
 	}
 }
 
@@ -420,12 +430,13 @@ static void part_scan(void *context)
 	const struct heap_scan_plan plan = part_plan(part);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
+	bool is_simple = is_simple_window(&part->window) && !part->table->sample_bytes;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan))) {
 		if (part->search)
 			heap_peak_search_add(part->search, part->number, rows);
 		if (part->with_rows || part->with_peak)
-			part_count_rows(part, rows);
+			(is_simple ? part_count_simple : part_count_any)(part, rows);
 	}
 	heap_scan_end(&scan);
 }
@@ -707,23 +718,41 @@ static void gathered_put(struct collecting *collecting, uint32_t list)
 	gathered->count = 0;
 }
 
-static uint32_t cell_list(const struct collecting *collecting, struct heap_allocation allocation)
+static uint32_t cell_list(const struct collecting *collecting, const struct heap_allocation *allocation)
 {
 	struct heap_cell cell;
-	heap_window_cell(collecting->window, collecting->table, &allocation, &cell);
-	const uint32_t *found = map_find(collecting->cells, map_pair(cell.site, cell.by));
+	heap_window_cell(collecting->window, collecting->table, allocation, &cell);
+	const uint32_t *found = collecting->cells ? map_find(collecting->cells, map_pair(cell.site, cell.by)) : &cell.site;
 	return found ? collecting->list_of[*found] : HEAP_NONE;
 }
 
-static inline void collecting_add(struct collecting *collecting, const struct heap_allocation *allocation)
+static inline void lifetime_add(struct collecting *collecting, uint32_t list, const struct heap_allocation *allocation)
 {
-	uint32_t list = collecting->cells ? cell_list(collecting, *allocation) : collecting->list_of[allocation->site];
-	if (list == HEAP_NONE)
-		return;
 	struct gathered *gathered = &collecting->gathered[list];
 	gathered->values[gathered->count++] = heap_lifetime_ns(allocation);
 	if (gathered->count == GATHERED_MAX)
 		gathered_put(collecting, list);
+}
+
+static void collect_any(struct collecting *collecting, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		uint32_t list = has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
+		if (list != HEAP_NONE)
+			lifetime_add(collecting, list, &row);
+	}
+}
+
+static void collect_simple(struct collecting *collecting, const struct heap_rows *rows)
+{
+	const struct heap_range range = collecting->window->range;
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		uint32_t list = is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
+		if (list != HEAP_NONE)
+			lifetime_add(collecting, list, &row);
+	}
 }
 
 static void collecting_scan(void *context)
@@ -732,15 +761,12 @@ static void collecting_scan(void *context)
 	struct heap_scan_plan plan = heap_window_plan(collecting->window, collecting->filter);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	if (is_by_site(collecting->window))
+	bool is_simple = is_simple_window(collecting->window);
+	if (is_simple)
 		plan.columns = PACK_TIMES | PACK_SITES;
 	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			if (has(collecting->window, &row))
-				collecting_add(collecting, &row);
-		}
+		(is_simple ? collect_simple : collect_any)(collecting, rows);
 	heap_scan_end(&scan);
 	for (uint32_t list = 0; list < collecting->list_count; list++)
 		gathered_put(collecting, list);
