@@ -9,6 +9,9 @@
 
 enum { CHUNKS_PAGE = 4096, CHUNKS_WINDOW_BYTES = 64 << 10, CHUNKS_READ_TRIES = 200, CHUNKS_WALK_TRIES = 5 };
 
+/** Why nothing is known where threads' caches are not. */
+#define CACHES_MISSING "the caches of its threads were not found"
+
 /** A walk under way. */
 struct chunks {
 	struct walk *walk;
@@ -18,7 +21,9 @@ struct chunks {
 	struct map listed;            /* chunks in fast bins */
 	struct map keys;              /* marks of cached blocks */
 	struct map caches;            /* the caches themselves, which are blocks of nobody's */
-	int64_t cache_offset;         /* where a thread names its own, from its pointer */
+	int64_t cache_offset;         /* where a thread names its own, from its pointer; 0: none does */
+	uint64_t data;                /* where what the library writes begins: before it are constants */
+	bool has_no_cache_seen;       /* no thread seems to have one */
 	uint64_t until_ns;            /* later it is given up */
 	uint8_t *first, *second;      /* a window, read twice */
 	uint32_t *offsets;            /* of its chunks */

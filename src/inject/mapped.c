@@ -24,12 +24,18 @@ static bool mapped_read(const struct chunks *state, struct mapped *mapped)
 	return is_read;
 }
 
-/* Whether a chunk that was mapped alone begins `skip` bytes behind the beginning of its mapping. */
-static bool is_mapped_chunk(const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
+/* Bytes of the mapping of a chunk that begins `skip` bytes behind the mapping's beginning. */
+static uint64_t mapping_bytes(const struct chunks *state, const struct glibc_chunk *chunk, uint64_t skip)
+{
+	return skip + (chunk->word & ~(uint64_t)GLIBC_BITS) + state->glibc.layout->mapped_tail_bytes;
+}
+
+/* Whether a chunk that was mapped alone begins there. */
+static bool is_mapped_chunk(const struct chunks *state, const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
 	return (chunk->word & GLIBC_BITS) == GLIBC_MAPPED && chunk->size_before == skip && bytes >= GLIBC_CHUNK_MIN && bytes <= left - skip &&
-	       (bytes + skip) % CHUNKS_PAGE == 0;
+	       mapping_bytes(state, chunk, skip) <= left && mapping_bytes(state, chunk, skip) % CHUNKS_PAGE == 0;
 }
 
 /* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before a multiple of a power
@@ -43,7 +49,7 @@ static bool mapped_find(const struct chunks *state, uint64_t at, uint64_t left, 
 		uint64_t block = (at + sizeof(first) - 1 + alignment) & ~(alignment - 1);
 		for (int i = 0; i < 2; i++, block += alignment) {
 			*skip = block - sizeof(first.user) - at;
-			if (*skip < left && glibc_read(state->walk->pid, at + *skip, &other, sizeof(other)) && is_mapped_chunk(&other, *skip, left)) {
+			if (*skip < left && glibc_read(state->walk->pid, at + *skip, &other, sizeof(other)) && is_mapped_chunk(state, &other, *skip, left)) {
 				*chunk = other;
 				return true;
 			}
@@ -51,7 +57,7 @@ static bool mapped_find(const struct chunks *state, uint64_t at, uint64_t left, 
 	}
 	*skip = 0;
 	*chunk = first;
-	return is_mapped_chunk(&first, 0, left);
+	return is_mapped_chunk(state, &first, 0, left);
 }
 
 /* Whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an arena. */
@@ -76,12 +82,31 @@ static uint64_t mapped_take(struct chunks *state, uint64_t at, uint64_t high, ui
 	uint64_t skip;
 	if (!mapped_find(state, at, high - at, &skip, &chunk))
 		return 0;
-	uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
-	if (!walk_block_add(state->walk, at + skip + 16, bytes - 16, heap))
+	uint64_t bytes = mapping_bytes(state, &chunk, skip), head_bytes = skip + GLIBC_CHUNK_HEAD;
+	uint64_t kept_bytes = state->glibc.layout->mapped_tail_bytes ? sizeof(uint64_t) : 0;
+	/* Since 2.43 such a chunk may lie in a cache, too. */
+	if (!caches_have(state, chunk.user[1]) && !walk_block_add(state->walk, at + head_bytes, bytes - head_bytes - kept_bytes, heap))
 		return 0;
 	found->count++;
-	found->bytes += bytes + skip;
-	return bytes + skip;
+	found->bytes += bytes;
+	return bytes;
+}
+
+/* Whether malloc's count of bytes is not exact: since 2.43 it forgets each time what is behind a chunk when that gets another size. */
+static bool is_vague(const struct chunks *state)
+{
+	return state->glibc.layout->mapped_tail_bytes != 0;
+}
+
+/* Whether to look further: for more than there are, too, where only their number says that they are the right ones. */
+static bool is_wanting(const struct chunks *state, const struct mapped *found, const struct mapped *wanted)
+{
+	return found->count < wanted->count || (is_vague(state) && found->count == wanted->count);
+}
+
+static bool is_all(const struct chunks *state, const struct mapped *found, const struct mapped *wanted)
+{
+	return found->count == wanted->count && (is_vague(state) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
 }
 
 /* Pages that were never touched are passed over: reading them would change that. */
@@ -90,7 +115,7 @@ static void mapped_scan(struct chunks *state, int pages, const struct proc_map *
 {
 	const uint64_t present = UINT64_C(3) << 62;
 	uint64_t entries[PAGES];
-	for (uint64_t at = map->low; at < map->high && found->count < wanted->count && !walk_is_late(state);) {
+	for (uint64_t at = map->low; at < map->high && is_wanting(state, found, wanted) && !walk_is_late(state);) {
 		ssize_t got = pread(pages, entries, sizeof(entries), (off_t)(at / CHUNKS_PAGE * sizeof(*entries)));
 		uint64_t begin = at, end = at + (got > 0 ? (uint64_t)got / sizeof(*entries) * CHUNKS_PAGE : 0);
 		while (at < end && at < map->high) {
@@ -117,7 +142,7 @@ static bool mapped_walk_once(struct chunks *state, uint32_t heap)
 	free(maps);
 	if (pages >= 0)
 		close(pages);
-	return mapped_read(state, &after) && !memcmp(&before, &after, sizeof(before)) && !memcmp(&before, &found, sizeof(before));
+	return mapped_read(state, &after) && !memcmp(&before, &after, sizeof(before)) && is_all(state, &found, &before);
 }
 
 void mapped_walk(struct chunks *state)

@@ -212,14 +212,15 @@ static enum outcome window_walk(struct chunks *state, const struct chain *chain,
 	pid_t pid = state->walk->pid;
 	if (!glibc_read(pid, chain->arena, &arena[0], sizeof(arena[0])) || (has_to_be_calm && !is_calm(state, &arena[0])))
 		return BROKEN;
-	uint64_t limit = chain->has_top ? arena[0].top + GLIBC_FENCE : chain->limit, left = limit - place->at, next;
+	uint64_t top = glibc_top(&state->glibc, &arena[0]), next;
+	uint64_t limit = chain->has_top ? top + GLIBC_FENCE : chain->limit, left = limit - place->at;
 	if (place->at > limit - GLIBC_FENCE || limit > chain->limit)
 		return BROKEN;
 	uint64_t size = left < CHUNKS_WINDOW_BYTES ? left : CHUNKS_WINDOW_BYTES;
 	const struct glibc_piece pieces[] = {{place->at, state->first, size}, {place->at, state->second, size},
 					     {chain->arena, &arena[1], sizeof(arena[1])}};
 	uint32_t count;
-	if (!glibc_read_pieces(pid, pieces, 3) || (has_to_be_calm && !is_calm(state, &arena[1])) || arena[0].top != arena[1].top)
+	if (!glibc_read_pieces(pid, pieces, 3) || (has_to_be_calm && !is_calm(state, &arena[1])) || top != glibc_top(&state->glibc, &arena[1]))
 		return BROKEN;
 	enum outcome outcome = window_follow(state, chain, place, limit, size, &count, &next);
 	if (outcome == BROKEN || !window_holds(state, count) || !window_take(state, chain, place, size, count, next))
@@ -256,26 +257,26 @@ static bool chain_walk(struct chunks *state, const struct chain *chain)
 
 /* ---- arenas ---- */
 
-/* The main arena lies in one piece as a rule: else its chain ends before its top. */
+/* The main arena lies in one piece as a rule: else its chain ends before its top. What it has that had nothing at the attach has events. */
 static bool main_walk(struct chunks *state, uint32_t heap)
 {
 	const struct chain chain = {.arena = state->glibc.main_arena, .start = state->glibc.main_start, .limit = UINT64_MAX >> 1, .has_top = true,
 				    .heap = heap};
-	return chain_walk(state, &chain);
+	return !chain.start || chain_walk(state, &chain);
 }
 
 /* From the heap with the top back to the first one. */
 static bool heaps_walk(struct chunks *state, uint64_t arena, uint32_t heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1, head = state->glibc.layout->heap_bytes;
-	const uint64_t first = (arena + GLIBC_ARENA_BYTES + 15) / 16 * 16;
+	const uint64_t first = (arena + glibc_arena_bytes(&state->glibc) + 15) / 16 * 16;
 	struct glibc_arena now;
 	struct glibc_heap info;
 	if ((arena & mask) != head || !glibc_read(state->walk->pid, arena, &now, sizeof(now)))
 		return false;
 	bool has_top = true;
 	unsigned count = 0;
-	for (uint64_t at = now.top & ~mask; at; at = info.before, has_top = false) {
+	for (uint64_t at = glibc_top(&state->glibc, &now) & ~mask; at; at = info.before, has_top = false) {
 		if (count++ == HEAP_MAX || !glibc_read(state->walk->pid, at, &info, sizeof(info)) || info.arena != arena || (info.before & mask) ||
 		    info.size > mask + 1)
 			return false;
@@ -311,7 +312,7 @@ static void arenas_walk(struct chunks *state)
 	do {
 		if (!lists_read(state, arena) || !arena_walk(state, arena))
 			skipped++;
-		arena = glibc_next_arena(state->walk->pid, arena);
+		arena = glibc_next_arena(&state->glibc, state->walk->pid, arena);
 	} while (++count < ARENA_MAX && arena && arena != state->glibc.main_arena);
 	if (skipped) {
 		char text[100];
@@ -405,7 +406,7 @@ static const char *cannot_walk(struct chunks *state, struct diag *diag)
 		return NULL;
 	if (!glibc->main_arena || !glibc->mapped)
 		return "malloc's arenas were not found";
-	return caches_find(state) ? NULL : "the caches of its threads were not found";
+	return caches_find(state) ? NULL : CACHES_MISSING;
 }
 
 static void glibc_walk(struct walk *walk, const struct region *region)

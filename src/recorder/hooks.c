@@ -27,7 +27,7 @@ _Static_assert(REGION_NAME_MAX <= 1 << (RECORDER_HEAP_KEY_CURRENT - RECORDER_HEA
 
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
-enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, NO_DURATION = 0xffff, NO_SLACK = 0xffff, ARENA_ALIGNMENT = 64 << 20,
+enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, CHUNK_HEAD = 16, PAGE = 4096, NO_DURATION = 0xffff, NO_SLACK = 0xffff, ARENA_ALIGNMENT = 64 << 20,
        EVENT_WORDS = 3, ADDRESS_BITS = 48, HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND, EVENT_PUSH_MAX = 128 };
 
 /* What leave() needs of enter(). */
@@ -340,11 +340,17 @@ static inline uint16_t heap_of(struct thread *thread, const struct hook_context 
 	return heap_of_key(thread, context, key);
 }
 
-/* What glibc's word before a block says that it has; 0: the block is not glibc's. */
+/* What glibc's word before a block says that it has. What is mapped alone ends where its mapping does, but since 2.43 a chunk's head before that. */
+static inline uint64_t usable_of(uint64_t address, uint64_t word)
+{
+	uint64_t bytes = word & ~7ull;
+	return bytes - (LIKELY(!(word & CHUNK_MMAPPED)) || (address - CHUNK_HEAD + bytes) % PAGE ? 8 : CHUNK_HEAD);
+}
+
+/* The same; 0: the block is not glibc's. */
 static inline uint64_t measure(const struct hook_context *context, uint64_t address)
 {
-	uint64_t word = context->chunk != CHUNK_NONE ? *(const uint64_t *)(address - 8) : 8;
-	return (word & ~7ull) - 8 - ((word & CHUNK_MMAPPED) << 2);
+	return context->chunk != CHUNK_NONE ? usable_of(address, *(const uint64_t *)(address - 8)) : 0;
 }
 
 /* What the block has beyond its size; what does not fit the record's own fields is given whole. */
@@ -372,7 +378,7 @@ void event_set_block(struct event *event, struct thread *thread, const struct ho
 	uint64_t word = *(const uint64_t *)(event->address - 8), key = context->heap_key, usable = (word & ~7ull) - 8;
 	if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN))) {
 		key = odd_heap_key(context, event->address, word);
-		usable -= (word & CHUNK_MMAPPED) << 2;
+		usable = usable_of(event->address, word);
 	}
 	event->heap = heap_of_key(thread, context, key);
 	event_set_usable(event, usable);
@@ -1111,7 +1117,7 @@ uint64_t annotate(const struct hook_context *context, struct annotation annotati
 /* The bytes of a program's text at `from`, as far as they can be read and there is room; their number. */
 static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t room, uint64_t from)
 {
-	enum { PAGE = 4096, LAST_WORD = PAGE - 8 };
+	enum { LAST_WORD = PAGE - 8 };
 	uint32_t count = 0;
 	for (uint64_t page = 0; from && count + 1 < room; from++) {
 		/* Its last word, so that no other page is asked for. */

@@ -19,7 +19,7 @@ import time
 
 from live import PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, xheap
 
-PROGRAM, ORACLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so")
+PROGRAM, ORACLE, USABLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so"), os.path.join(PROGRAMS, "usable")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 ROUNDS = 100 if SOAK else 6
 RECORD = struct.Struct("<IHHIIQQ3QQ")
@@ -143,6 +143,60 @@ def still():
         told.append(compare(target, "still.xht", record(target, "still.xht")))
         expect(told[-1] > 1000, f"only {told[-1]} blocks were found")
     return f"{told} blocks"
+
+
+def unusual():
+    """No thread has a cache, or nothing lies in the main arena: where caches are made when they are needed, as since glibc 2.42."""
+    told = []
+    for mode in ("large", "mapped"):
+        for threads in (0, 2):
+            target = Target(PROGRAM, mode, threads, 3)
+            told.append(compare(target, "unusual.xht", record(target, "unusual.xht")))
+            expect(told[-1] > 1000, f"{mode} {threads}: only {told[-1]} blocks were found")
+    return f"{told} blocks"
+
+
+# Caches that hold more, larger ones, or nothing, and what they leave to the other lists.
+TUNABLES = ("tcache_count=0", "tcache_count=65535", "tcache_max=0", "tcache_max=100", "tcache_max=5000", "tcache_max=4194287",
+            "tcache_max=4194287:glibc.malloc.tcache_count=2000:glibc.malloc.mmap_threshold=33554432", "mxfast=0", "mxfast=160", "arena_max=1",
+            "mmap_threshold=2000")
+
+
+def tuned():
+    """As GLIBC_TUNABLES has it."""
+    told = []
+    for number, tunable in enumerate(TUNABLES):
+        # Blocks that are mapped alone while others go are not found.
+        for mode, threads in (("still", 0), ("still", 3), ("still" if tunable.startswith("mmap") else "busy", 3)):
+            try:
+                target = Target(PROGRAM, mode, threads, number + 1, GLIBC_TUNABLES=f"glibc.malloc.{tunable}")
+                told.append(compare(target, "tuned.xht", record(target, "tuned.xht")))
+            except Failure as failure:
+                raise Failure(f"{mode} {threads}, {tunable}: {failure}")
+            expect(told[-1] > 1000, f"{mode} {threads}, {tunable}: only {told[-1]} blocks were found")
+    return f"{len(TUNABLES)} tunables, {min(told)} to {max(told)} blocks"
+
+
+def usable():
+    """What each block has is what malloc says, of earlier ones and of those that are recorded from their beginning."""
+    def told(process):
+        lines = iter(process.stdout.readline, "all\n")
+        return {int(address, 16): int(size) for address, size in map(str.split, lines)}
+
+    target = subprocess.Popen([USABLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wanted = told(target)
+    xheap("record", "-o", "usable.xht", "-p", target.pid, "--duration", "100ms")
+    target.communicate("")
+    found = {int(row["address"], 16): int(row["size"]) for row in dump("usable.xht", "-allocations")}
+    wrong = {address: (found.get(address), size) for address, size in wanted.items() if found.get(address) != size}
+    expect(len(wanted) > 100 and not wrong, f"of {len(wanted)} earlier blocks, other sizes were found of {wrong}")
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "usable.xht", "--", USABLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wanted = told(recorder)
+    recorder.communicate("")
+    found = {int(row["address"], 16): int(row["usable"]) for row in dump("usable.xht", "-events") if row["action"] in ("Alloc", "ReAlloc")}
+    wrong = {address: (found.get(address), size) for address, size in wanted.items() if found.get(address) != size}
+    expect(not wrong, f"other sizes were recorded of {wrong}")
+    return f"{len(wanted)} blocks"
 
 
 class Stutter:
@@ -277,4 +331,4 @@ def sampled():
     expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
 
 
-sys.exit(run_tests(still, busy, stuttering, forks, kept, let_go, real, skipped, sampled))
+sys.exit(run_tests(still, usable, unusual, tuned, busy, stuttering, forks, kept, let_go, real, skipped, sampled))

@@ -22,9 +22,9 @@ from live import BUILD, XHEAP, Failure
 HERE = pathlib.Path(__file__).resolve().parent
 MIRROR = "http://deb.debian.org/debian"
 SOURCES = sys.argv[1:] or ["bullseye", "trixie", "sid", *filter(None, os.environ.get("GLIBC_FOLDERS", "").split(":"))]
-KNOWN = range(31, 42)            # 2.31 to 2.41: src/inject/glibc.c
+KNOWN = range(31, 44)            # 2.31 to 2.43: src/inject/glibc.c
 FIND_OBJECT = 35                 # 2.35 and later have _dl_find_object()
-PROGRAMS = ("earlier", "attached", "churn")
+PROGRAMS = ("earlier", "attached", "churn", "usable")
 FETCH_SECONDS, SKIP = 30, 77
 
 
@@ -127,7 +127,7 @@ def check(source):
     build(folder, top / "tests/live", number)
     said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach.py", "counting", "children")]
     if number in KNOWN:
-        said += check_part(number, top, HERE / "earlier.py", "still", "busy", "forks")
+        said += check_part(number, top, HERE / "earlier.py", "still", "usable", "unusual", "tuned", "busy", "forks")
     else:
         said.append(check_skipped(top / "tests/live", number))
     return "; ".join((f"glibc 2.{number}", *said))

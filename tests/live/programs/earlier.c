@@ -5,22 +5,26 @@
  *   busy    they go on
  *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a chunk and a fence
  *   forks   as still; then it forks a child that gives back what its parent had
+ *   large   as still, but no block is small
+ *   mapped  as still, but each block is mapped alone
+ * Without threads, the main one fills it.
  * When a line comes from its standard input, the threads give back what they still have, but for each seventh block, and it ends. Blocks are
  * small, large, aligned, mapped alone, and given back by other threads than those that asked for them.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360 };
+enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360, MAPPED_FROM = 128 << 10 };
 
 static void *slots[SLOTS];
 static volatile int is_over;
 static int is_busy, is_uneven;
+static size_t least;                  /* bytes of a block, half of which may be asked for first */
 static pthread_barrier_t filled;
 
 static uint64_t random_next(uint64_t *state)
@@ -33,7 +37,7 @@ static size_t random_size(uint64_t *state)
 {
 	uint64_t kind = random_next(state) % 1000;
 	size_t most = kind < 600 ? 120 : kind < 950 ? 1500 : kind < 998 ? 40000 : 400000;
-	return 1 + random_next(state) % most;
+	return least + 1 + random_next(state) % most;
 }
 
 static void *block_new(uint64_t *state)
@@ -65,13 +69,18 @@ static void step(uint64_t *state)
 	free(__atomic_exchange_n(slot, now, __ATOMIC_ACQ_REL));
 }
 
+static void fill(uint64_t *state)
+{
+	for (int i = 0; i < FILL_ROUNDS && !is_uneven; i++)
+		step(state);
+	for (int i = 0; i < SLOTS && is_uneven; i++)
+		slots[i] = malloc(UNEVEN_BYTES);
+}
+
 static void *worker(void *argument)
 {
 	uint64_t state = (uintptr_t)argument;
-	for (int i = 0; i < FILL_ROUNDS && !is_uneven; i++)
-		step(&state);
-	for (int i = 0; i < SLOTS && is_uneven; i++)
-		slots[i] = malloc(UNEVEN_BYTES);
+	fill(&state);
 	pthread_barrier_wait(&filled);
 	while (!is_over) {
 		for (int i = 0; is_busy && i < BURST; i++)
@@ -97,14 +106,18 @@ int main(int argc, char **argv)
 		return 2;
 	is_busy = !strcmp(argv[1], "busy");
 	is_uneven = !strcmp(argv[1], "heaps");
+	least = !strcmp(argv[1], "large") ? 2400 : !strcmp(argv[1], "mapped") ? 2 * MAPPED_FROM : 0;
+	/* Else giving one back would make it more. */
+	if (!strcmp(argv[1], "mapped"))
+		mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	pthread_barrier_init(&filled, NULL, count + 1);
 	for (unsigned i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)(seed * 64 + i + 1));
+	if (!count)
+		fill(&seed);
 	pthread_barrier_wait(&filled);
-	puts("filled");
-	fflush(stdout);
 	char line[8];
-	if (read(0, line, sizeof(line)) < 0)
+	if (write(1, "filled\n", 7) != 7 || read(0, line, sizeof(line)) < 0)
 		return 1;
 	is_over = 1;
 	for (unsigned i = 0; i < count; i++)
