@@ -9,6 +9,7 @@
 
 #include "action/rows.h"
 #include "base/memory.h"
+#include "heap/live.h"
 
 enum { THOUSAND = 1000 };
 
@@ -28,7 +29,7 @@ struct chain {
 
 /* Chains whose last block was taken by a realloc that has not come yet, by that block's number. */
 struct chains {
-	struct map place_of;          /* number: place in items, plus one; 0: none any more */
+	struct live places;           /* by number plus one: in items, plus one */
 	struct chain *items;
 	uint32_t count, first_free;   /* free ones are linked by their steps, as places plus one */
 	size_t capacity;
@@ -38,23 +39,23 @@ struct chains {
 static struct chain chain_make(struct chains *chains, const struct heap_allocation *allocation, const struct heap_details *details)
 {
 	struct chain chain = {.first_bytes = allocation->size_bytes, .last_bytes = allocation->size_bytes};
-	uint32_t *place = details->previous == HEAP_NONE ? NULL : map_find(&chains->place_of, details->previous);
-	if (!place || !*place)
+	struct live_cell *cell = details->previous == HEAP_NONE ? NULL : live_find(&chains->places, (uint64_t)details->previous + 1);
+	if (!cell)
 		return chain;
-	const struct chain *before = &chains->items[*place - 1];
+	uint32_t place = cell->current;
+	const struct chain *before = &chains->items[place - 1];
 	chain.steps = before->steps + 1;
 	chain.first_bytes = before->first_bytes;
 	chain.copied_bytes = before->copied_bytes + (allocation->flags & HEAP_MOVED ? smaller(before->last_bytes, allocation->size_bytes) : 0);
-	chains->items[*place - 1].steps = chains->first_free;
-	chains->first_free = *place;
-	*place = 0;
+	chains->items[place - 1].steps = chains->first_free;
+	chains->first_free = place;
+	live_remove(&chains->places, cell);
 	return chain;
 }
 
 /* Keep it for the realloc that took its block. */
 static void chain_keep(struct chains *chains, uint32_t number, const struct chain *chain)
 {
-	bool added;
 	uint32_t place = chains->first_free;
 	if (place) {
 		chains->first_free = (uint32_t)chains->items[place - 1].steps;
@@ -63,7 +64,7 @@ static void chain_keep(struct chains *chains, uint32_t number, const struct chai
 		place = ++chains->count;
 	}
 	chains->items[place - 1] = *chain;
-	*map_add(&chains->place_of, number, &added) = place;
+	live_add(&chains->places, (uint64_t)number + 1)->current = place;
 }
 
 static void row_add(struct action_row *row, const struct chain *chain)
@@ -78,7 +79,7 @@ static void row_add(struct action_row *row, const struct chain *chain)
 
 static void chains_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_DETAILS, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL};
 	struct map row_of = {0};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;
@@ -91,11 +92,12 @@ static void chains_extend(struct action_source *source, const struct heap_window
 		uint64_t passes[PACK_ROWS / 64];
 		heap_filter_select(passes, source->filter, &part->columns, part->count);
 		for (uint32_t i = 0; i < part->count; i++) {
-			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
-			bool is_taken = allocation->end == HEAP_END_REALLOC;
+			uint64_t state = part->columns.numbers[PACK_STATE][i];
+			bool is_taken = (state & PACK_END_MASK) == HEAP_END_REALLOC;
 			struct heap_cell cell;
-			if (!is_taken && !(allocation->flags & HEAP_REALLOC))
+			if (!is_taken && !(state >> PACK_FLAGS_SHIFT & HEAP_REALLOC))
 				continue;
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
 			struct chain chain = chain_make(&chains, allocation, &part->details[i]);
 			if (is_taken) {
 				chain_keep(&chains, part->first + i, &chain);
@@ -111,7 +113,7 @@ static void chains_extend(struct action_source *source, const struct heap_window
 	}
 	heap_scan_end(&scan);
 	map_fini(&row_of);
-	map_fini(&chains.place_of);
+	live_fini(&chains.places);
 	free(chains.items);
 }
 

@@ -76,7 +76,7 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 		bool added;
 		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	}
-	plan.columns = PACK_DETAILS;
+	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
 		for heap_rows_each (part, i) {

@@ -46,7 +46,8 @@ enum {
 	PACK_STATES = 1 << PACK_STATE, PACK_SIZES = 1 << PACK_SIZE, PACK_SITES = 1 << PACK_SITE, PACK_END_SITES = 1 << PACK_END_SITE,
 	PACK_THREADS = 1 << PACK_THREAD, PACK_HEAPS = 1 << PACK_HEAP, PACK_TIMES = 1 << PACK_BIRTH | 1 << PACK_END | PACK_STATES,
 	PACK_ALL = (1 << PACK_COLUMNS) - 1,
-	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_ALL /* and struct heap_details */
+	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_THREADS, /* struct heap_details, and what it needs */
+	PACK_EVERYTHING = PACK_ALL | PACK_DETAILS
 };
 
 /** A group's rows, column by column. What was not wanted is anything. */

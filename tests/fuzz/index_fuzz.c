@@ -108,7 +108,7 @@ static void check_rows(const struct heap_table *table)
 	struct heap_scan_plan plan = HEAP_SCAN_ALL;
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	plan.columns = PACK_DETAILS;
+	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {

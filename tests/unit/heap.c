@@ -673,7 +673,7 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 	struct heap_scan scans[2];
 	struct heap_scan_plan plan = HEAP_SCAN_ALL;
 	const struct heap_rows *a, *b;
-	plan.columns = PACK_DETAILS;
+	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scans[0], left, &plan, NULL);
 	heap_scan_begin(&scans[1], right, &plan, NULL);
 	do {
