@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 		slice_touch(pass, row->end_ns, group)->ended_bytes += bytes;
 }
 
-static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
+static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 {
 	uint32_t slice = slice_of(pass->slicing, time_ns);
 	if (slice < pass->first || slice >= pass->last)
@@ -105,9 +105,8 @@ static void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 		pass->changes[place] = (struct change){time_ns, bytes};
 }
 
-static void row_collect(struct pass *pass, const struct heap_allocation *row)
+static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row, uint64_t bytes)
 {
-	uint64_t bytes = heap_weigh(pass->table, row).bytes;
 	if (begins_within(row, pass->slicing->range))
 		change_put(pass, row->birth_ns, bytes);
 	if (ends_within(row, pass->slicing->range))
@@ -130,6 +129,23 @@ static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 	}
 }
 
+static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+	}
+}
+
+static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, row.size_bytes);
+	}
+}
+
+/* What a sample's blocks stand for takes a row of its own to tell; where a block stands for itself, its columns are enough. */
 static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 {
 	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
@@ -137,10 +153,7 @@ static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 
 static void rows_collect(struct pass *pass, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_collect(pass, &row);
-	}
+	(pass->table->sample_bytes ? rows_collect_sample : rows_collect_all)(pass, rows);
 }
 
 static void pass_run(void *context)
