@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "cli/options.h"
 #include "cli/symbol_cache.h"
 #include "os/moment.h"
@@ -416,8 +417,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 static int symbols_run(int argc, char **argv)
 {
 	static const struct option table[] = {{"threads", set_threads, 0}, {"again", set_again, 0}, {"noCache", set_no_cache, 0}};
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	struct symbols_options options = {.threads = processors > 0 && processors < THREADS_MAX ? (uint64_t)processors : 1};
+	struct symbols_options options = {.threads = thread_processors(THREADS_MAX)};
 	struct diag diag = {""};
 	struct trace *trace;
 	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))

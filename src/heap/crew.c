@@ -2,7 +2,6 @@
 #include "heap/crew.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -56,8 +55,7 @@ static void *helper_run(void *argument)
 
 struct crew *crew_new(unsigned task_count)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned most = processors < 2 ? 0 : processors > HELPERS_MAX ? HELPERS_MAX : (unsigned)processors - 1;
+	unsigned most = thread_processors(HELPERS_MAX + 1) - 1;
 	struct crew *crew = memory_zeroed(1, sizeof(*crew));
 	crew->last = &crew->first;
 	memory_guard(&crew->guard, crew_end, crew);

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -87,9 +86,7 @@ void heap_scan_end(struct heap_scan *scan)
 
 unsigned heap_scan_width(const struct heap_table *table)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned most = processors < 1 ? 1 : processors > THREADS_MAX ? THREADS_MAX : (unsigned)processors;
-	unsigned useful = table->groups.count / GROUPS_PER_THREAD + 1;
+	unsigned most = thread_processors(THREADS_MAX), useful = table->groups.count / GROUPS_PER_THREAD + 1;
 	return useful < most ? useful : most;
 }
 
