@@ -302,7 +302,7 @@ bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns,
 	uint64_t time_ns = reading_number(&reading);
 	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) || (count && !is_within_limits(columns, count, limits, wanted)))
 		return false;
-	if (wanted & PACK_TIMES)
+	if ((wanted & PACK_TIMES) == PACK_TIMES)
 		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);
 	return true;
 }

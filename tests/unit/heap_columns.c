@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups of allocations packed and unpacked, and which of them a filter selects: against what is told here row by row. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "heap/filter.h"
+
+enum { ROUNDS = 600, SITES = 50, THREADS = 7, HEAPS = 3 };
+static const struct pack_limits limits = {SITES, THREADS, HEAPS, 1000000};
+
+static uint64_t seed = 1;
+
+static uint64_t any(uint64_t limit)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 20) % limit;
+}
+
+/* A number of up to so many bits, small ones as often as large ones. */
+static uint64_t any_bits(unsigned most)
+{
+	return any(UINT64_C(1) << any(most + 1));
+}
+
+static uint32_t rows_make(struct heap_allocation *rows)
+{
+	uint32_t count = 1 + (uint32_t)any(PACK_ROWS);
+	unsigned size_bits = (unsigned)any(44), time_bits = (unsigned)any(40);
+	bool has_one_site = any(2), are_all_open = !any(8);
+	int64_t time_ns = (int64_t)any(1000) - 500;
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_open = are_all_open || !any(4);
+		time_ns += (int64_t)any_bits(time_bits);
+		rows[i] = (struct heap_allocation){
+			.birth_ns = time_ns, .size_bytes = any_bits(size_bits), .end = is_open ? HEAP_END_OPEN : (uint8_t)any(HEAP_END_OPEN),
+			.flags = (uint8_t)any_bits(6), .site = has_one_site ? 3 : (uint32_t)any(SITES), .thread = (uint32_t)any(THREADS),
+			.heap = any(2) ? (uint32_t)any(HEAPS) : HEAP_NONE, .end_site = any(2) ? (uint32_t)any(SITES) : HEAP_NONE};
+		rows[i].end_ns = is_open ? limits.open_ns : time_ns + (int64_t)any_bits(time_bits);
+	}
+	return count;
+}
+
+static size_t rows_pack(struct bytes *bytes, const struct heap_allocation *rows, uint32_t count)
+{
+	bytes->size = 0;
+	pack_rows(bytes, rows, count);
+	assert_true(!bytes->has_failed && bytes_reserve(bytes, PACK_SLACK_BYTES));
+	return bytes->size;
+}
+
+/* ---- packing ---- */
+
+static void test_round_trip(void **state)
+{
+	(void)state;
+	static struct heap_allocation rows[PACK_ROWS];
+	static struct pack_columns columns;
+	struct bytes bytes = {0};
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t count = rows_make(rows);
+		size_t size = rows_pack(&bytes, rows, count);
+		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
+		for (uint32_t i = 0; i < count; i++) {
+			const struct heap_allocation row = pack_row(&columns, i);
+			assert_memory_equal(&row, &rows[i], sizeof(row));
+		}
+	}
+	bytes_fini(&bytes);
+}
+
+/* What was not asked for is not touched, and what was is the same as with all the others. */
+static void test_some_columns(void **state)
+{
+	(void)state;
+	static const unsigned wanted[] = {PACK_TIMES, PACK_STATES, PACK_SIZES, PACK_SITES, PACK_END_SITES, PACK_THREADS, PACK_HEAPS, PACK_TIMES | PACK_SITES};
+	static struct heap_allocation rows[PACK_ROWS];
+	static struct pack_columns whole, some;
+	struct bytes bytes = {0};
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t count = rows_make(rows);
+		size_t size = rows_pack(&bytes, rows, count);
+		unsigned columns = wanted[any(sizeof(wanted) / sizeof(*wanted))];
+		memset(&some, 0x55, sizeof(some));
+		assert_true(unpack_rows(bytes.data, size, &whole, count, &limits, PACK_ALL));
+		assert_true(unpack_rows(bytes.data, size, &some, count, &limits, columns));
+		for (unsigned column = 0; column < PACK_COLUMNS; column++)
+			for (uint32_t i = 0; i < count; i++)
+				assert_int_equal(some.numbers[column][i], columns >> column & 1 ? whole.numbers[column][i] : 0x5555555555555555);
+	}
+	bytes_fini(&bytes);
+}
+
+/* One number at a time is what it must not be. */
+static void test_limits(void **state)
+{
+	(void)state;
+	static struct heap_allocation rows[PACK_ROWS];
+	static struct pack_columns columns;
+	struct bytes bytes = {0};
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t count = rows_make(rows), which = (uint32_t)any(count);
+		unsigned wrong = 0;
+		switch (any(6)) {
+		case 0: rows[which].site = SITES + (uint32_t)any_bits(31); wrong = PACK_SITES; break;
+		case 1: rows[which].end_site = SITES + (uint32_t)any_bits(31); wrong = PACK_END_SITES; break;
+		case 2: rows[which].thread = THREADS + (uint32_t)any_bits(31); wrong = PACK_THREADS; break;
+		case 3: rows[which].heap = HEAPS + (uint32_t)any_bits(31); wrong = PACK_HEAPS; break;
+		case 4: rows[which].end = HEAP_END_OPEN + 1; wrong = PACK_STATES; break;
+		case 5: rows[which].end = 8 + (uint8_t)any(8); wrong = PACK_STATES; break;
+		}
+		size_t size = rows_pack(&bytes, rows, count);
+		assert_false(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
+		assert_false(unpack_rows(bytes.data, size, &columns, count, &limits, wrong));
+		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_SIZES));
+		assert_false(unpack_rows(bytes.data, size - 1, &columns, count, &limits, PACK_ALL));
+		assert_false(unpack_rows(bytes.data, 0, &columns, count, &limits, PACK_ALL));
+	}
+	bytes_fini(&bytes);
+}
+
+/* ---- selecting ---- */
+
+static bool is_within(struct heap_bounds bounds, uint64_t number)
+{
+	return number >= bounds.from && (number < bounds.to || bounds.to == UINT64_MAX);
+}
+
+static bool passes(const struct heap_filter *filter, const struct heap_allocation *row)
+{
+	bool is_given_back = row->end != HEAP_END_EXIT && row->end != HEAP_END_OPEN;
+	return is_within(filter->size_bytes, row->size_bytes) && is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(row)) &&
+	       !(row->flags & filter->unwanted_flags) && (is_given_back || !filter->is_closed) && (!filter->thread || filter->thread[row->thread]) &&
+	       (!filter->site || filter->site[row->site]) && (!filter->free_site || (row->end_site != HEAP_NONE && filter->free_site[row->end_site])) &&
+	       (!filter->heap || filter->heap[row->heap == HEAP_NONE ? HEAPS : row->heap]) &&
+	       (filter->class == HEAP_CLASS_NONE || heap_class_of(row, filter->window) == filter->class);
+}
+
+static uint8_t *any_table(uint8_t *table, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		table[i] = (uint8_t)any(2);
+	return any(3) ? NULL : table;
+}
+
+static struct heap_bounds any_bounds(unsigned bits)
+{
+	static const struct heap_bounds edges[] = {{0, UINT64_MAX}, {0, 0}, {5, 5}, {9, 4}, {UINT64_MAX, UINT64_MAX}, {1, UINT64_MAX}, {0, 1}, {0, UINT64_MAX - 1}};
+	if (any(3))
+		return edges[any(2) ? 0 : any(sizeof(edges) / sizeof(*edges))];
+	uint64_t from = any_bits(bits);
+	return (struct heap_bounds){from, from + any_bits(bits)};
+}
+
+static void test_select(void **state)
+{
+	(void)state;
+	static struct heap_allocation rows[PACK_ROWS];
+	static struct pack_columns columns;
+	static uint8_t sites[SITES], free_sites[SITES], threads[THREADS], heaps[HEAPS + 1];
+	struct bytes bytes = {0};
+	size_t passed = 0, all = 0;
+	for (int round = 0; round < 4 * ROUNDS; round++) {
+		uint32_t count = rows_make(rows);
+		struct heap_filter filter;
+		heap_filter_init(&filter);
+		filter.size_bytes = any_bounds(30);
+		filter.lifetime_ns = any_bounds(30);
+		filter.unwanted_flags = any(3) ? 0 : (uint8_t)any_bits(6);
+		filter.is_closed = !any(4);
+		filter.thread = any_table(threads, THREADS);
+		filter.site = any_table(sites, SITES);
+		filter.free_site = any_table(free_sites, SITES);
+		filter.heap = any_table(heaps, HEAPS + 1);
+		filter.heap_none = HEAPS;
+		filter.class = any(4) ? HEAP_CLASS_NONE : (enum heap_class)any(HEAP_CLASS_NONE);
+		filter.window.from_ns = (int64_t)any_bits(40);
+		filter.window.to_ns = filter.window.from_ns + (int64_t)any_bits(40);
+		/* Times of a damaged file: lifetimes that no number holds. */
+		if (!any(16))
+			rows[0].end_ns = INT64_MAX;
+		assert_true(unpack_rows(bytes.data, rows_pack(&bytes, rows, count), &columns, count, &limits, PACK_ALL));
+		uint64_t selected[PACK_ROWS / 64];
+		heap_filter_select(selected, &filter, &columns, count);
+		for (uint32_t i = 0; i < PACK_ROWS; i++) {
+			const struct heap_allocation row = pack_row(&columns, i);
+			assert_int_equal(selected[i / 64] >> i % 64 & 1, i < count && passes(&filter, &row));
+			passed += selected[i / 64] >> i % 64 & 1;
+		}
+		all += count;
+	}
+	assert_true(passed > all / 100 && passed < all / 2);
+	bytes_fini(&bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_columns), cmocka_unit_test(test_limits),
+					   cmocka_unit_test(test_select)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
