@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap/window.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "heap/folded.h"
 #include "heap/peak.h"
 #include "heap/sample.h"
 #include "heap/scan.h"
-
-static bool is_in_range(const struct heap_allocation *allocation, struct heap_range range)
-{
-	return allocation->birth_ns >= range.from_ns && allocation->birth_ns <= range.to_ns && !(allocation->flags & HEAP_EARLIER);
-}
 
 static bool is_outstanding(const struct heap_allocation *allocation, struct heap_range range)
 {
@@ -59,147 +50,6 @@ static inline void peak_count(struct heap_numbers *numbers, struct heap_weight w
 	weight_add(&numbers->peak_count, &numbers->peak_bytes, &numbers->peak_variance, weight);
 }
 
-/* ---- splitting ---- */
-
-static const char *const by_names[] = {"", "process", "thread", "heap", "size", "lifetime", "time", "class"};
-enum { BY_COUNT = sizeof(by_names) / sizeof(*by_names), DECADES = 12, FIRST_DECADE_NS = 1000 };
-
-const char *heap_by_name(enum heap_by by)
-{
-	return by_names[by];
-}
-
-enum heap_by heap_by_find(const char *name)
-{
-	for (int by = 1; by < BY_COUNT; by++)
-		if (!strcasecmp(name, by_names[by]))
-			return (enum heap_by)by;
-	return HEAP_BY_NONE;
-}
-
-/* Sizes by powers of two: 0 for none, n for those of n bits. */
-static uint32_t size_class(uint64_t size_bytes)
-{
-	return size_bytes ? 64 - (uint32_t)__builtin_clzll(size_bytes) : 0;
-}
-
-static int64_t decade_ns(uint32_t decade)
-{
-	int64_t time_ns = FIRST_DECADE_NS;
-	while (decade-- > 0)
-		time_ns *= 10;
-	return time_ns;
-}
-
-static uint32_t lifetime_decade(int64_t lifetime_ns)
-{
-	uint32_t decade = 0;
-	while (decade < DECADES - 1 && lifetime_ns >= decade_ns(decade))
-		decade++;
-	return decade;
-}
-
-static uint32_t time_part(struct heap_range range, int64_t time_ns)
-{
-	if (time_ns < range.from_ns)
-		return 0;
-	uint64_t length = (uint64_t)(range.to_ns - range.from_ns) + 1, at = (uint64_t)(time_ns - range.from_ns);
-	uint64_t part = (uint64_t)((unsigned __int128)at * HEAP_TIME_PARTS / length);
-	return part < HEAP_TIME_PARTS ? (uint32_t)part : HEAP_TIME_PARTS - 1;
-}
-
-static uint32_t by_of(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation)
-{
-	switch (window->by) {
-	case HEAP_BY_NONE: break;
-	case HEAP_BY_PROCESS: return table->dictionary->threads[allocation->thread].process;
-	case HEAP_BY_THREAD: return allocation->thread;
-	case HEAP_BY_HEAP: return allocation->heap;
-	case HEAP_BY_SIZE: return size_class(allocation->size_bytes);
-	case HEAP_BY_LIFETIME: return lifetime_decade(heap_lifetime_ns(allocation));
-	case HEAP_BY_TIME: return time_part(window->range, allocation->birth_ns);
-	case HEAP_BY_CLASS: return heap_class_of(allocation, window->range);
-	}
-	return 0;
-}
-
-bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum)
-{
-	switch (window->by) {
-	case HEAP_BY_SIZE: return size_class(sum->size_min) == size_class(sum->size_max);
-	case HEAP_BY_LIFETIME: return lifetime_decade((int64_t)sum->lifetime_min_ns) == lifetime_decade((int64_t)sum->lifetime_max_ns);
-	case HEAP_BY_TIME: return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
-	case HEAP_BY_THREAD: return !(sum->flags & TRACE_SUM_THREADS);
-	default: return true;
-	}
-}
-
-static int process_text(char **text, const struct heap_table *table, uint32_t id)
-{
-	const struct trace_process *process = &table->dictionary->processes[id];
-	return asprintf(text, "pid %" PRIu32 " (%s)", process->pid, text_file_name(process->image));
-}
-
-static int thread_text(char **text, const struct heap_table *table, uint32_t id)
-{
-	const struct trace_thread *thread = &table->dictionary->threads[id];
-	const struct trace_process *process = &table->dictionary->processes[thread->process];
-	if (thread->tid == TRACE_TID_NONE)
-		return asprintf(text, "pid %" PRIu32 " %s", process->pid, thread->name);
-	return asprintf(text, "pid %" PRIu32 " thread %" PRIu32 "%s%s", process->pid, thread->tid, thread->name && *thread->name ? " " : "",
-			thread->name ? thread->name : "");
-}
-
-static int heap_text(char **text, const struct heap_table *table, uint32_t id)
-{
-	if (id >= table->dictionary->heap_count)
-		return asprintf(text, "[no heap]");
-	const struct trace_heap *heap = &table->dictionary->heaps[id];
-	return asprintf(text, "%s 0x%" PRIx64 " in pid %" PRIu32, heap->name, heap->handle, table->dictionary->processes[heap->process].pid);
-}
-
-static int size_text(char **text, uint32_t class)
-{
-	if (class < 2)
-		return asprintf(text, "%" PRIu32 " B", class);
-	return asprintf(text, "%s to %s", text_bytes(UINT64_C(1) << (class - 1)).data, text_bytes((UINT64_C(1) << class) - 1).data);
-}
-
-static int lifetime_text(char **text, uint32_t decade)
-{
-	if (decade == 0)
-		return asprintf(text, "below %s", text_duration(FIRST_DECADE_NS).data);
-	return decade == DECADES - 1 ? asprintf(text, "%s and longer", text_duration(decade_ns(decade - 1)).data)
-				     : asprintf(text, "%s to %s", text_duration(decade_ns(decade - 1)).data, text_duration(decade_ns(decade)).data);
-}
-
-static int time_text(char **text, struct heap_range range, uint32_t part)
-{
-	int64_t length = range.to_ns - range.from_ns;
-	int64_t from = range.from_ns + (int64_t)((__int128)length * part / HEAP_TIME_PARTS);
-	int64_t to = range.from_ns + (int64_t)((__int128)length * (part + 1) / HEAP_TIME_PARTS);
-	return asprintf(text, "%s to %s", text_duration(from).data, text_duration(to).data);
-}
-
-char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
-{
-	char *text = NULL;
-	int length = -1;
-	switch (window->by) {
-	case HEAP_BY_NONE: length = asprintf(&text, "%s", ""); break;
-	case HEAP_BY_PROCESS: length = process_text(&text, table, by); break;
-	case HEAP_BY_THREAD: length = thread_text(&text, table, by); break;
-	case HEAP_BY_HEAP: length = heap_text(&text, table, by); break;
-	case HEAP_BY_SIZE: length = size_text(&text, by); break;
-	case HEAP_BY_LIFETIME: length = lifetime_text(&text, by); break;
-	case HEAP_BY_TIME: length = time_text(&text, window->range, by); break;
-	case HEAP_BY_CLASS: length = asprintf(&text, "%s", heap_class_name((enum heap_class)by)); break;
-	}
-	if (length < 0)
-		memory_exhausted(0);
-	return text;
-}
-
 /* ---- adding up ---- */
 
 /* The cell of each allocation: in `numbers` of the window, or of a thread's part of it. */
@@ -213,17 +63,11 @@ static bool is_by_site(const struct heap_window *window)
 	return window->by == HEAP_BY_NONE && !window->is_by_heap;
 }
 
-/* Cells are sites, and what remains of blocks with others in them is not counted. */
-static bool is_simple_window(const struct heap_window *window)
-{
-	return is_by_site(window) && window->overhead_site == HEAP_NONE;
-}
-
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
 		      struct heap_cell *cell)
 {
 	uint32_t heap = allocation->heap < table->dictionary->heap_count ? allocation->heap + 1 : 0;
-	*cell = (struct heap_cell){window->is_by_heap ? heap : allocation->site, by_of(window, table, allocation)};
+	*cell = (struct heap_cell){window->is_by_heap ? heap : allocation->site, heap_by_of(window, table, allocation)};
 }
 
 static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct heap_cell cell)
@@ -274,7 +118,7 @@ static inline bool has(const struct heap_window *window, const struct heap_alloc
 {
 	if (is_remainder(window, allocation))
 		return false;
-	return is_in_range(allocation, window->range) ||
+	return heap_is_in_range(allocation, window->range) ||
 	       (window->by == HEAP_BY_CLASS && heap_class_of(allocation, window->range) != HEAP_CLASS_NONE);
 }
 
@@ -358,7 +202,7 @@ static void remainder_count(struct part *part, struct heap_allocation allocation
 	struct heap_window *window = &part->window;
 	bool is_around = allocation.flags & HEAP_AROUND, is_nested = allocation.flags & HEAP_NESTED;
 	uint64_t size_bytes = allocation.size_bytes, blocks = is_around, bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
-	bool is_left = is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
+	bool is_left = heap_is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
 	if (!blocks && !bytes)
 		return;
 	allocation.site = window->overhead_site;
@@ -379,7 +223,7 @@ static inline __attribute__((always_inline)) void part_count(struct part *part, 
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && (is_simple ? is_in_range(allocation, window->range) : has(window, allocation));
+	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
 	if (!is_at_peak && !is_row)
 		return;
 	struct heap_weight weight = is_simple ? (struct heap_weight){1, allocation->size_bytes, 0, 0} : heap_weigh(part->table, allocation);
@@ -391,7 +235,7 @@ static inline __attribute__((always_inline)) void part_count(struct part *part, 
 		return;
 	numbers_count(numbers, allocation, weight, window->range);
 	use_add(part, cell, allocation->thread);
-	if (is_in_range(allocation, window->range))
+	if (heap_is_in_range(allocation, window->range))
 		uncertain_count(window, part->table, allocation, weight);
 }
 
@@ -430,7 +274,7 @@ static void part_scan(void *context)
 	const struct heap_scan_plan plan = part_plan(part);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	bool is_simple = is_simple_window(&part->window) && !part->table->sample_bytes;
+	bool is_simple = heap_window_is_simple(&part->window) && !part->table->sample_bytes;
 	heap_scan_begin(&scan, part->table, &plan, part->shared);
 	while ((rows = heap_scan_next(&scan))) {
 		if (part->search)
@@ -683,138 +527,6 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 		.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns, .overhead_site = HEAP_NONE,
 		.peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded};
 	window_sum(window, &empty, &making);
-}
-
-/* ---- lifetimes ---- */
-
-/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
-enum { GATHERED_MAX = 15 };
-struct gathered {
-	int64_t values[GATHERED_MAX];
-	uint64_t count;
-};
-
-struct collecting {
-	const struct heap_window *window;
-	const struct heap_table *table;
-	const struct heap_filter *filter;
-	const uint32_t *list_of;
-	uint32_t list_count;
-	const struct map *cells;     /* NULL: cells are sites */
-	struct heap_lifetimes *lifetimes;
-	uint64_t *filled;            /* by list, shared by all threads */
-	struct gathered *gathered;   /* by list, this thread's */
-	uint32_t *shared;
-};
-
-static void gathered_put(struct collecting *collecting, uint32_t list)
-{
-	struct gathered *gathered = &collecting->gathered[list];
-	uint64_t start = collecting->lifetimes->starts[list], room = collecting->lifetimes->starts[list + 1] - start;
-	uint64_t place = __atomic_fetch_add(&collecting->filled[list], gathered->count, __ATOMIC_RELAXED);
-	/* A damaged index may say otherwise the second time. */
-	if (place <= room && gathered->count <= room - place)
-		memcpy(&collecting->lifetimes->values[start + place], gathered->values, gathered->count * sizeof(*gathered->values));
-	gathered->count = 0;
-}
-
-static uint32_t cell_list(const struct collecting *collecting, const struct heap_allocation *allocation)
-{
-	struct heap_cell cell;
-	heap_window_cell(collecting->window, collecting->table, allocation, &cell);
-	const uint32_t *found = collecting->cells ? map_find(collecting->cells, map_pair(cell.site, cell.by)) : &cell.site;
-	return found ? collecting->list_of[*found] : HEAP_NONE;
-}
-
-static inline void lifetime_add(struct collecting *collecting, uint32_t list, const struct heap_allocation *allocation)
-{
-	struct gathered *gathered = &collecting->gathered[list];
-	gathered->values[gathered->count++] = heap_lifetime_ns(allocation);
-	if (gathered->count == GATHERED_MAX)
-		gathered_put(collecting, list);
-}
-
-static void collect_any(struct collecting *collecting, const struct heap_rows *rows)
-{
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		uint32_t list = has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
-		if (list != HEAP_NONE)
-			lifetime_add(collecting, list, &row);
-	}
-}
-
-static void collect_simple(struct collecting *collecting, const struct heap_rows *rows)
-{
-	const struct heap_range range = collecting->window->range;
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		uint32_t list = is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
-		if (list != HEAP_NONE)
-			lifetime_add(collecting, list, &row);
-	}
-}
-
-static void collecting_scan(void *context)
-{
-	struct collecting *collecting = context;
-	struct heap_scan_plan plan = heap_window_plan(collecting->window, collecting->filter);
-	struct heap_scan scan;
-	const struct heap_rows *rows;
-	bool is_simple = is_simple_window(collecting->window);
-	if (is_simple)
-		plan.columns = PACK_TIMES | PACK_SITES;
-	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
-	while ((rows = heap_scan_next(&scan)))
-		(is_simple ? collect_simple : collect_any)(collecting, rows);
-	heap_scan_end(&scan);
-	for (uint32_t list = 0; list < collecting->list_count; list++)
-		gathered_put(collecting, list);
-}
-
-static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct trace_sum *sums, const uint32_t *list_of,
-			      uint32_t count)
-{
-	lifetimes->starts = memory_zeroed((size_t)count + 1, sizeof(*lifetimes->starts));
-	for (uint32_t cell = 0; cell < window->cell_count; cell++)
-		if (list_of[cell] != HEAP_NONE)
-			lifetimes->starts[list_of[cell] + 1] += window->numbers[cell].recorded_count;
-	for (size_t i = 0; i < window->folded_count; i++)
-		if (list_of[window->folded[i].cell] != HEAP_NONE)
-			lifetimes->starts[list_of[window->folded[i].cell] + 1] -= sums[window->folded[i].sum].recorded;
-	for (uint32_t i = 0; i < count; i++)
-		lifetimes->starts[i + 1] += lifetimes->starts[i];
-	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));
-}
-
-void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
-			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count)
-{
-	unsigned width = heap_scan_width(table);
-	struct collecting *parts = memory_resize(NULL, width, sizeof(*parts));
-	struct map cells = {0};
-	uint64_t *filled = memory_zeroed(count, sizeof(*filled));
-	uint32_t shared = 0;
-	bool added;
-	lifetimes_reserve(lifetimes, window, table->dictionary->sums, list_of, count);
-	for (uint32_t i = 0; i < window->cell_count && !is_by_site(window); i++)
-		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
-	for (unsigned i = 0; i < width; i++)
-		parts[i] = (struct collecting){window, table, filter, list_of, count, is_by_site(window) ? NULL : &cells, lifetimes, filled,
-					       memory_zeroed(count, sizeof(struct gathered)), &shared};
-	if (lifetimes->starts[count])
-		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
-	for (unsigned i = 0; i < width; i++)
-		free(parts[i].gathered);
-	map_fini(&cells);
-	free(filled);
-	free(parts);
-}
-
-void heap_lifetimes_fini(struct heap_lifetimes *lifetimes)
-{
-	free(lifetimes->values);
-	free(lifetimes->starts);
 }
 
 void heap_window_fini(struct heap_window *window)

@@ -61,6 +61,18 @@ void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
 /** A pass over those of a window's allocations that pass the filter; what is split by heap has whole ones. */
 struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter);
 
+/** Cells are sites, and what remains of blocks with others in them is not counted. */
+static inline bool heap_window_is_simple(const struct heap_window *window)
+{
+	return window->by == HEAP_BY_NONE && !window->is_by_heap && window->overhead_site == HEAP_NONE;
+}
+
+/** Begun in the range, in the trace. */
+static inline bool heap_is_in_range(const struct heap_allocation *allocation, struct heap_range range)
+{
+	return allocation->birth_ns >= range.from_ns && allocation->birth_ns <= range.to_ns && !(allocation->flags & HEAP_EARLIER);
+}
+
 /** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
 
@@ -69,6 +81,9 @@ bool heap_window_is_outstanding(const struct heap_window *window, const struct h
 
 /** Whether a sum's blocks are all split alike. */
 bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum);
+
+/** Which part of the window's split it is of. */
+uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation);
 
 /** What is added up apart for it. */
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
