@@ -219,7 +219,7 @@ static bool cache_offset_find(struct chunks *state)
 /* ---- all of them ---- */
 
 /* The cache of a thread that still is. False: what is there is none. */
-static bool cache_read(struct chunks *state, uint64_t thread_pointer)
+static bool cache_read(const struct chunks *state, uint64_t thread_pointer, struct map *caches)
 {
 	uint64_t cache;
 	bool added;
@@ -227,36 +227,60 @@ static bool cache_read(struct chunks *state, uint64_t thread_pointer)
 		return true;
 	if (!is_cache_chunk(state, cache))
 		return false;
-	map_add(&state->caches, cache, &added);
+	map_add(caches, cache, &added);
 	return true;
 }
 
-static bool caches_read(struct chunks *state)
+static bool caches_read(const struct chunks *state, struct map *caches)
 {
 	const struct walk *walk = state->walk;
 	for (uint32_t i = 0; i < walk->thread_count; i++)
-		if (!cache_read(state, walk->threads[i].pointer) && proc_thread_exists(walk->pid, walk->threads[i].tid))
+		if (!cache_read(state, walk->threads[i].pointer, caches) && proc_thread_exists(walk->pid, walk->threads[i].tid))
 			return false;
 	return true;
 }
 
 /* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is none. */
-static void caches_read_again(struct chunks *state)
+static void caches_read_again(const struct chunks *state, struct map *caches)
 {
 	const struct region *region = state->region;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
-	caches_read(state);
+	caches_read(state, caches);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++)
 		if (region_slot(region, i)->fs_base)
-			cache_read(state, region_slot(region, i)->fs_base);
+			cache_read(state, region_slot(region, i)->fs_base, caches);
+}
+
+void caches_renew(struct chunks *state)
+{
+	if (state->cache_offset)
+		caches_read_again(state, &state->caches);
+}
+
+bool caches_list(const struct chunks *state, struct map *cached)
+{
+	struct map caches = {0}, later = {0};
+	bool are_read = true;
+	if (!state->cache_offset)
+		return false;
+	caches_read_again(state, &caches);
+	for (uint32_t i = 0; caches.cells && i < 1u << caches.bits && are_read; i++) {
+		if (!caches.cells[i].used || cached_read(state, caches.cells[i].key, cached))
+			continue;
+		/* It may have gone with its thread meanwhile. */
+		caches_read_again(state, &later);
+		are_read = !map_find(&later, caches.cells[i].key);
+		map_fini(&later);
+	}
+	map_fini(&caches);
+	return are_read;
 }
 
 void caches_drop(struct chunks *state)
 {
 	struct walk *walk = state->walk;
 	size_t kept = 0, alike = 0;
-	if (state->cache_offset)
-		caches_read_again(state);
+	caches_renew(state);
 	for (size_t i = 0; i < walk->count; i++) {
 		const struct walk_block block = walk->blocks[i];
 		bool is_alike = is_cache_size(state, block.usable_bytes + sizeof(uint64_t));
@@ -306,7 +330,7 @@ bool caches_find(struct chunks *state)
 	/* Where no chunk is so small that it may be cached, none is made, where they are made when they are needed. */
 	if (glibc->layout->counts_room && glibc->cached_bytes <= GLIBC_CHUNK_MIN)
 		return true;
-	if (!cache_offset_find(state) || (state->cache_offset && !caches_read(state)))
+	if (!cache_offset_find(state) || (state->cache_offset && !caches_read(state, &state->caches)))
 		return false;
 	if (!glibc->layout->has_random_key)
 		return true;

@@ -29,6 +29,12 @@ struct chunks {
 	uint32_t *offsets;            /* of its chunks */
 };
 
+/** Blocks whose second word is that of a cached one: that may be one that was cached, and is in use. */
+struct doubt { struct walk_block block; uint64_t words[3]; };
+struct doubts { struct doubt *items; size_t count; };
+
+enum { WALK_DOUBTFUL = INT32_MIN /* in a block's heap: it seems to be cached */ };
+
 /** Whether it has taken so long that it is given up. */
 bool walk_is_late(const struct chunks *state);
 
@@ -52,8 +58,32 @@ bool caches_have(const struct chunks *state, uint64_t key);
 /** Take back the caches themselves, also those of threads that have come since: they are blocks of nobody's. */
 void caches_drop(struct chunks *state);
 
+/** Note the caches of threads that have come since. */
+void caches_renew(struct chunks *state);
+
+/** List the chunks in all caches that there are now. False: some change too fast. */
+bool caches_list(const struct chunks *state, struct map *cached);
+
+/** List those in one. False: they cannot be read while nothing changes. */
+bool cached_read(const struct chunks *state, uint64_t cache, struct map *cached);
+
 /** List the chunks in the fast bins of an arena. False: they make no sense. */
 bool lists_read(struct chunks *state, uint64_t arena);
+
+/** Of the blocks that were found, take out those that seem to be cached. */
+void doubts_take(struct chunks *state, struct doubts *doubts);
+
+/** Watch them for a while, and drop those that lie in a list of free chunks, or change. */
+void doubts_watch(struct chunks *state, struct doubts *doubts);
+
+/** Drop those that have changed. */
+void doubts_look(const struct chunks *state, struct doubts *doubts);
+
+/** Drop those that another walk has not found. */
+void doubts_confirm(struct doubts *doubts, const struct walk *other);
+
+/** Give back to the walk those that are left. */
+void doubts_give_back(struct doubts *doubts, struct walk *walk);
 
 /** Find the blocks that are mapped alone. Nobody has a list of them, but malloc knows how many there are: all are found, or none is believed. */
 void mapped_walk(struct chunks *state);

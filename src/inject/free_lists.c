@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free chunks in fast bins, of which only the bins' lists know.
+ * Free chunks in fast bins, of which only the bins' lists know; and those in caches.
  *
  * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads that is not led astray by
  * what is taken from its top meanwhile. To list a chunk that is none is harmless: it has events.
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_TRIES = 50, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
+enum { LIST_TRIES = 50, BIN_TRIES = 10, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
 
 struct list { uint64_t *chunks, *links; size_t count, capacity; };
 
@@ -47,16 +47,30 @@ static bool list_read(const struct chunks *state, uint64_t *page, uint64_t chunk
 	return true;
 }
 
-/* Follow a fast bin to its end. False: it does not lead there now. */
-static bool list_follow(const struct chunks *state, struct list *list, uint64_t chunk, unsigned bin)
+/* What a list's links name and its chunks are. */
+struct kind {
+	uint64_t named_at;            /* of a chunk */
+	uint64_t bytes;               /* 0: not all have as many */
+	bool has_key;                 /* of the caches */
+};
+
+static bool is_of_kind(const struct chunks *state, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
+{
+	return !(chunk & 15) && (!kind->bytes || (head->word & ~(uint64_t)GLIBC_BITS) == kind->bytes) &&
+	       (!kind->has_key || caches_have(state, head->user[1]));
+}
+
+/* Follow a list to its end. False: it does not lead there now. */
+static bool list_follow(const struct chunks *state, struct list *list, uint64_t link, const struct kind *kind)
 {
 	uint64_t page = 0;
-	while (chunk) {
+	while (link) {
 		struct glibc_chunk head;
-		if ((chunk & 15) || list->count >= LIST_MAX || !list_read(state, &page, chunk, &head) ||
-		    (head.word & ~(uint64_t)GLIBC_BITS) != (bin + 2) * 16 || !list_add(list, chunk, head.user[0]))
+		uint64_t chunk = link - kind->named_at;
+		if (list->count >= LIST_MAX || !list_read(state, &page, chunk, &head) || !is_of_kind(state, kind, chunk, &head) ||
+		    !list_add(list, chunk, head.user[0]))
 			return false;
-		chunk = state->glibc.layout->is_mangled ? (chunk + 16) >> 12 ^ head.user[0] : head.user[0];
+		link = state->glibc.layout->is_mangled ? (chunk + GLIBC_CHUNK_HEAD) >> 12 ^ head.user[0] : head.user[0];
 	}
 	return true;
 }
@@ -86,11 +100,24 @@ static bool lists_read_once(const struct chunks *state, uint64_t address, struct
 		return false;
 	uint32_t bins = state->glibc.layout->fast_count;
 	for (uint32_t bin = 0; bin < bins; bin++)
-		if (!list_follow(state, list, glibc_fast(&before)[bin], bin))
+		if (!list_follow(state, list, glibc_fast(&before)[bin], &(struct kind){.bytes = (bin + 2) * 16}))
 			return false;
 	*holds = list_holds(state, list) && glibc_read(state->walk->pid, address, &after, sizeof(after)) &&
 		 memcmp(glibc_fast(&before), glibc_fast(&after), bins * sizeof(uint64_t)) == 0;
 	return true;
+}
+
+static void list_map(const struct list *list, struct map *map)
+{
+	bool added;
+	for (size_t i = 0; i < list->count; i++)
+		map_add(map, list->chunks[i], &added);
+}
+
+static void list_fini(struct list *list)
+{
+	free(list->chunks);
+	free(list->links);
 }
 
 /* One reading is enough if nothing changed; else several, which are not all led astray. */
@@ -99,16 +126,51 @@ bool lists_read(struct chunks *state, uint64_t arena)
 	struct list list = {0};
 	int readings = 0;
 	for (int i = 0; i < LIST_TRIES && readings < LIST_READINGS; i++) {
-		bool holds = false, added;
+		bool holds = false;
 		if (lists_read_once(state, arena, &list, &holds)) {
 			readings += holds ? LIST_READINGS : 1;
-			for (size_t j = 0; j < list.count; j++)
-				map_add(&state->listed, list.chunks[j], &added);
+			list_map(&list, &state->listed);
 		}
 		if (readings < LIST_READINGS && !walk_goes_on(state))
 			break;
 	}
-	free(list.chunks);
-	free(list.links);
+	list_fini(&list);
 	return readings >= LIST_READINGS;
+}
+
+/* One reading of a bin of a cache to its end. *holds: it has not changed meanwhile. */
+static bool bin_read_once(const struct chunks *state, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
+{
+	const uint64_t at = glibc_cache_list(&state->glibc, cache, bin);
+	uint64_t first, after;
+	list->count = 0;
+	if (!glibc_read(state->walk->pid, at, &first, sizeof(first)) ||
+	    !list_follow(state, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .has_key = true}))
+		return false;
+	*holds = list_holds(state, list) && glibc_read(state->walk->pid, at, &after, sizeof(after)) && first == after;
+	return true;
+}
+
+/* As of a fast bin: it is a stack, too, or sorted, and what lies in it for long is led to all the same. */
+static bool bin_read(const struct chunks *state, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
+{
+	int readings = 0;
+	for (int i = 0; i < BIN_TRIES && readings < LIST_READINGS && !walk_is_late(state); i++) {
+		bool holds = false;
+		if (!bin_read_once(state, cache, bin, list, &holds))
+			continue;
+		readings += holds ? LIST_READINGS : 1;
+		list_map(list, cached);
+	}
+	return readings >= LIST_READINGS;
+}
+
+bool cached_read(const struct chunks *state, uint64_t cache, struct map *cached)
+{
+	struct list list = {0};
+	bool is_read = true;
+	for (uint32_t bin = 0; bin < state->glibc.layout->bin_count && is_read; bin++)
+		is_read = bin_read(state, cache, bin, &list, cached);
+	list_fini(&list);
+	return is_read;
 }

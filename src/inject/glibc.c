@@ -99,15 +99,20 @@ uint64_t glibc_next_arena(const struct glibc *glibc, pid_t pid, uint64_t arena)
 
 bool glibc_read_cache(const struct glibc *glibc, pid_t pid, uint64_t address, struct glibc_cache *cache)
 {
-	size_t numbers = glibc->layout->bin_count * sizeof(*cache->number);
-	const struct glibc_piece pieces[] = {{address, cache->number, numbers},
-					     {address + numbers, cache->first, glibc->layout->bin_count * sizeof(*cache->first)}};
+	const uint32_t bins = glibc->layout->bin_count;
+	const struct glibc_piece pieces[] = {{address, cache->number, bins * sizeof(*cache->number)},
+					     {glibc_cache_list(glibc, address, 0), cache->first, bins * sizeof(*cache->first)}};
 	return glibc_read_pieces(pid, pieces, 2);
+}
+
+uint64_t glibc_cache_list(const struct glibc *glibc, uint64_t cache, uint32_t bin)
+{
+	return cache + glibc->layout->bin_count * sizeof(uint16_t) + bin * sizeof(uint64_t);
 }
 
 uint64_t glibc_cache_bytes(const struct glibc *glibc)
 {
-	return glibc->layout->bin_count * (sizeof(uint16_t) + sizeof(uint64_t));
+	return glibc_cache_list(glibc, 0, glibc->layout->bin_count);
 }
 
 /* ---- the version ---- */

@@ -82,6 +82,9 @@ uint64_t glibc_arena_bytes(const struct glibc *glibc);
 /** Read a cache; false when it cannot be read whole. */
 bool glibc_read_cache(const struct glibc *glibc, pid_t pid, uint64_t address, struct glibc_cache *cache);
 
+/** Where a cache names the first block of a bin. */
+uint64_t glibc_cache_list(const struct glibc *glibc, uint64_t cache, uint32_t bin);
+
 /** Bytes of a cache. */
 uint64_t glibc_cache_bytes(const struct glibc *glibc);
 

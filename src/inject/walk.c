@@ -3,7 +3,7 @@
  * A heap is a chain of chunks from its start to its top. Which of them are in use, only the chain and the lists of free ones tell together:
  *
  *     free in a bin      the next chunk says so
- *     free in a cache    the second word of the block is the caches' key
+ *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: doubts.c
  *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
  *
  * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between. Whatever was given out
@@ -132,9 +132,10 @@ enum outcome { GOES_ON, AT_END, BROKEN };
 
 static bool found_add(struct chunks *state, const struct chain *chain, const struct found *found)
 {
-	if (caches_have(state, found->key) || map_find(&state->listed, found->chunk))
+	uint32_t doubtful = caches_have(state, found->key) ? WALK_DOUBTFUL : 0;
+	if (map_find(&state->listed, found->chunk))
 		return true;
-	return walk_block_add(state->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap);
+	return walk_block_add(state->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap | doubtful);
 }
 
 static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint64_t size)
@@ -342,6 +343,7 @@ static int block_compare(const void *a, const void *b)
 static void walk_once(struct chunks *state)
 {
 	struct walk *walk = state->walk;
+	caches_renew(state);
 	arenas_walk(state);
 	mapped_walk(state);
 	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
@@ -361,6 +363,28 @@ static void blocks_intersect(struct walk *walk, const struct walk_block *other, 
 			walk->bytes -= block.usable_bytes;
 	}
 	walk->count = kept;
+}
+
+/* What is found once more of those that seem to be cached but are not. */
+static void doubts_settle(struct chunks *state)
+{
+	struct walk *walk = state->walk, other = *walk;
+	struct doubts doubts;
+	doubts_take(state, &doubts);
+	doubts_watch(state, &doubts);
+	if (doubts.count) {
+		other.blocks = NULL;
+		other.heaps = NULL;
+		other.count = other.capacity = other.bytes = other.heap_count = 0;
+		state->walk = &other;
+		walk_once(state);
+		state->walk = walk;
+		doubts_confirm(&doubts, &other);
+		doubts_look(state, &doubts);
+		free(other.blocks);
+		free(other.heaps);
+	}
+	doubts_give_back(&doubts, walk);
 }
 
 /* Until nothing is missing two times in a row, or not for ever. */
@@ -389,6 +413,8 @@ static void walk_twice(struct chunks *state)
 		calls_await(state->region);
 	}
 	caches_drop(state);
+	doubts_settle(state);
+	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 }
 
 /* Why the heaps cannot be walked; NULL: they can. */

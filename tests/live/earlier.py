@@ -199,6 +199,14 @@ def usable():
     return f"{len(wanted)} blocks"
 
 
+def stale():
+    """Blocks that look as they did when they lay in the cache of a thread, which has ended since."""
+    target = Target(PROGRAM, "stale", 1)
+    told = compare(target, "stale.xht", record(target, "stale.xht"))
+    expect(told >= 63, f"only {told} blocks were found")
+    return f"{told} blocks"
+
+
 class Stutter:
     """Stops a process again and again, so that its threads are in the middle of calls for long."""
 
@@ -219,11 +227,11 @@ class Stutter:
         self.thread.join()
 
 
-def busy(disturb=None):
+def busy(disturb=None, mode="busy", threads=(1, 2, 3, 8)):
     """All threads work on while the heaps are read."""
     told = []
     for i in range(ROUNDS):
-        target = Target(PROGRAM, "busy", (1, 2, 3, 8)[i % 4], i + 1)
+        target = Target(PROGRAM, mode, threads[i % len(threads)], i + 1)
         try:
             told.append(compare(target, "busy.xht", record(target, "busy.xht", disturb=disturb and disturb(target.pid, i))))
         except Failure as failure:
@@ -234,6 +242,11 @@ def busy(disturb=None):
 def stuttering():
     """Threads are stopped anywhere, also in calls that were under way at the attach."""
     return busy(Stutter)
+
+
+def brief():
+    """Threads come and go meanwhile, and their caches with them."""
+    return busy(mode="brief", threads=(1, 2, 3))
 
 
 def forks():
@@ -331,4 +344,4 @@ def sampled():
     expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
 
 
-sys.exit(run_tests(still, usable, unusual, tuned, busy, stuttering, forks, kept, let_go, real, skipped, sampled))
+sys.exit(run_tests(still, usable, stale, unusual, tuned, busy, stuttering, brief, forks, kept, let_go, real, skipped, sampled))

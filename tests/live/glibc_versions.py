@@ -127,7 +127,7 @@ def check(source):
     build(folder, top / "tests/live", number)
     said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach.py", "counting", "children")]
     if number in KNOWN:
-        said += check_part(number, top, HERE / "earlier.py", "still", "usable", "unusual", "tuned", "busy", "forks")
+        said += check_part(number, top, HERE / "earlier.py", "still", "usable", "stale", "unusual", "tuned", "busy", "brief", "forks")
     else:
         said.append(check_skipped(top / "tests/live", number))
     return "; ".join((f"glibc 2.{number}", *said))

@@ -3,8 +3,10 @@
  * A heap that is attached to: earlier MODE THREADS [SEED].
  *   still   the threads fill it, and wait
  *   busy    they go on
+ *   brief   as busy, but each goes on in a new thread at a time, whose cache comes and goes with it
  *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a chunk and a fence
  *   forks   as still; then it forks a child that gives back what its parent had
+ *   stale   as still, but each block is what another thread's cache had at its end, and not written to
  *   large   as still, but no block is small
  *   mapped  as still, but each block is mapped alone
  * Without threads, the main one fills it.
@@ -19,11 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360, MAPPED_FROM = 128 << 10 };
+enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360, STALE_SIZES = 9, STALE_EACH = 7, MAPPED_FROM = 128 << 10 };
 
 static void *slots[SLOTS];
 static volatile int is_over;
-static int is_busy, is_uneven;
+static int is_busy, is_brief, is_uneven, is_stale;
 static size_t least;                  /* bytes of a block, half of which may be asked for first */
 static pthread_barrier_t filled;
 
@@ -69,12 +71,41 @@ static void step(uint64_t *state)
 	free(__atomic_exchange_n(slot, now, __ATOMIC_ACQ_REL));
 }
 
+/* As many as a cache has of each size, none of which is small enough for a fast bin. */
+static void stale_new(void **blocks)
+{
+	for (int i = 0; i < STALE_SIZES * STALE_EACH; i++)
+		blocks[i] = malloc((size_t)(2 + i / STALE_EACH) * 100);
+}
+
+/* The first ones are what its cache gives back first: the others join them, and at last the top of the heap, without being written to. */
+static void *stale_leave(void *argument)
+{
+	void *blocks[STALE_SIZES * STALE_EACH];
+	stale_new(blocks);
+	for (int i = STALE_SIZES * STALE_EACH; i-- > 0;)
+		free(blocks[i]);
+	return argument;
+}
+
 static void fill(uint64_t *state)
 {
+	if (is_stale) {
+		stale_new(slots);
+		free(malloc(1)); /* one that is cached, to know them by */
+		return;
+	}
 	for (int i = 0; i < FILL_ROUNDS && !is_uneven; i++)
 		step(state);
 	for (int i = 0; i < SLOTS && is_uneven; i++)
 		slots[i] = malloc(UNEVEN_BYTES);
+}
+
+static void *burst(void *state)
+{
+	for (int i = 0; i < BURST; i++)
+		step(state);
+	return NULL;
 }
 
 static void *worker(void *argument)
@@ -83,9 +114,12 @@ static void *worker(void *argument)
 	fill(&state);
 	pthread_barrier_wait(&filled);
 	while (!is_over) {
-		for (int i = 0; is_busy && i < BURST; i++)
-			step(&state);
-		usleep(is_busy ? 300 : 1000);
+		pthread_t brief;
+		if (is_brief && pthread_create(&brief, NULL, burst, &state) == 0)
+			pthread_join(brief, NULL);
+		else if (is_busy)
+			burst(&state);
+		usleep(is_busy && !is_brief ? 300 : 1000);
 	}
 	return NULL;
 }
@@ -104,13 +138,17 @@ int main(int argc, char **argv)
 	pthread_t threads[64];
 	if (argc < 2 || count > 64)
 		return 2;
-	is_busy = !strcmp(argv[1], "busy");
+	is_brief = !strcmp(argv[1], "brief");
+	is_busy = is_brief || !strcmp(argv[1], "busy");
 	is_uneven = !strcmp(argv[1], "heaps");
 	least = !strcmp(argv[1], "large") ? 2400 : !strcmp(argv[1], "mapped") ? 2 * MAPPED_FROM : 0;
 	/* Else giving one back would make it more. */
 	if (!strcmp(argv[1], "mapped"))
 		mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	pthread_barrier_init(&filled, NULL, count + 1);
+	is_stale = !strcmp(argv[1], "stale");
+	if (is_stale && (count != 1 || pthread_create(&threads[0], NULL, stale_leave, NULL) || pthread_join(threads[0], NULL)))
+		return 2;
 	for (unsigned i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)(seed * 64 + i + 1));
 	if (!count)
