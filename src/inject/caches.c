@@ -115,11 +115,13 @@ static void variables_find(const struct walk *walk, const struct headers *header
 /* What a variable names, in a thread or in all: what is greater says more. */
 enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
-/* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. */
+/* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask for the size of its chunk, which has
+ * then a chunk's head more. */
 static bool is_cache_size(const struct chunks *state, uint64_t bytes)
 {
 	uint64_t least = (glibc_cache_bytes(&state->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
-	return bytes == least || bytes == least + 16;
+	uint64_t most = least + 16 + (state->glibc.layout->has_no_null_cache ? GLIBC_CHUNK_HEAD : 0);
+	return bytes >= least && bytes <= most;
 }
 
 static bool is_cache_chunk(const struct chunks *state, uint64_t cache)
