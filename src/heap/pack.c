@@ -172,7 +172,8 @@ static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at,
 
 /* X(width): those up to WIDE. */
 #define EIGHT_WIDTHS(X, from) X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
-#define WIDTHS_TO_WIDE(X) EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
+#define WIDTHS_TO_WIDE(X) \
+	EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
 
 WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
 {
@@ -289,7 +290,8 @@ static bool is_within_limits(const struct pack_columns *columns, uint32_t count,
 {
 	/* One more where it may be none. */
 	const struct { enum pack_column column; uint64_t limit; } below[] = {
-		{PACK_SIZE, UINT64_C(1) << 48}, {PACK_SITE, limits->sites}, {PACK_END_SITE, (uint64_t)limits->sites + 1}, {PACK_THREAD, limits->threads}, {PACK_HEAP, (uint64_t)limits->heaps + 1}};
+		{PACK_SIZE, UINT64_C(1) << 48}, {PACK_SITE, limits->sites}, {PACK_END_SITE, (uint64_t)limits->sites + 1},
+		{PACK_THREAD, limits->threads}, {PACK_HEAP, (uint64_t)limits->heaps + 1}};
 	for (unsigned i = 0; i < sizeof(below) / sizeof(*below); i++)
 		if (wanted >> below[i].column & 1 && (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
 			return false;

@@ -223,7 +223,8 @@ static inline __attribute__((always_inline)) void part_count(struct part *part, 
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns), is_row = part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
+	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns);
+	bool is_row = part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
 	if (!is_at_peak && !is_row)
 		return;
 	struct heap_weight weight = is_simple ? (struct heap_weight){1, allocation->size_bytes, 0, 0} : heap_weigh(part->table, allocation);

@@ -53,7 +53,8 @@ struct heap_lifetimes {
 	uint64_t *starts;
 };
 
-/** Collect the lifetimes of the allocations that the window counts, without those of its sums, of a sample the recorded ones: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
+/** Collect the lifetimes of the allocations that the window counts, without those of its sums, of a sample the recorded ones: those of cell i are in
+ *  list_of[i], of `count`, or HEAP_NONE. */
 void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
 			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count);
 void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);

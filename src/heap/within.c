@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache: the row that lives there now, or none. At the address's first point the cell is new: an
- * End is of what began before, and has to be found elsewhere; a Begin means that nothing may live there before. From then on Begins and Ends
- * have to take turns. Where they do not, or where something takes more than that, the block is not plain.
+ * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache: the row that lives there now,
+ * or none. At the address's first point the cell is new: an End is of what began before, and has to be found elsewhere; a Begin means that
+ * nothing may live there before. From then on Begins and Ends have to take turns. Where they do not, or where something takes more than that, the block is not plain.
  */
 #include "heap/within.h"
 
