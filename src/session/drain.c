@@ -846,7 +846,9 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 		owner_end(region, &region->stream[side][index]);
 	}
 	slot->buffer = slot->side_buffer = NONE;
-	slot->call_entry = slot->pending = 0;
+	slot->pending = 0;
+	/* Who reads the heaps meanwhile asks whether a call is under way. */
+	__atomic_store_n(&slot->call_entry, 0, __ATOMIC_RELAXED);
 	/* Pairs with the recorder's compare-and-swap. */
 	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
 	region_note_progress(region->region);
