@@ -721,6 +721,20 @@ static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_
 
 static struct owner *slot_owner(struct drain_region *region, uint32_t index);
 
+/* Whether the logger before us has put it into the trace, and was killed before it could note that in the slot. */
+static bool gap_is_told(const struct drain_region *region, const struct trace_gap *row)
+{
+	const struct drain_known *known = region->known;
+	int64_t to_ns = known ? translate_ticks_ns(&known->clock, (uint64_t)row->to_ns) : 0;
+	for (uint32_t i = 0; known && i < known->dictionary->gap_count; i++) {
+		const struct trace_gap *told = &known->dictionary->gaps[i];
+		if (told->thread == row->thread && told->to_ns == to_ns && told->stacks == row->stacks &&
+		    !memcmp(told->count, row->count, sizeof(row->count)) && !memcmp(told->bytes, row->bytes, sizeof(row->bytes)))
+			return true;
+	}
+	return false;
+}
+
 /* Put into the trace what the slot has lost since. */
 static void gap_take(struct drain_region *region, uint32_t index)
 {
@@ -748,9 +762,11 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	int64_t earliest = (int64_t)region->earliest, latest = (int64_t)ticks_now(region->region);
 	row.from_ns = row.from_ns < earliest || row.from_ns > latest ? earliest : row.from_ns;
 	row.to_ns = row.to_ns < row.from_ns || row.to_ns > latest ? latest : row.to_ns;
-	writer_add_gap(region->drain->writer, &row);
-	region->drain->past.lost += lost;
-	region->own.lost += lost;
+	if (!gap_is_told(region, &row)) {
+		writer_add_gap(region->drain->writer, &row);
+		region->drain->past.lost += lost;
+		region->own.lost += lost;
+	}
 	*seen = now;
 	seen->is_new = region->has_new_gaps = true;
 	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */

@@ -792,6 +792,38 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 	free(e);
 }
 
+/* The logger dies when a gap is in the trace and not yet noted in its slot; the thread loses something more then, or not. */
+static void gap_is_told_once(struct bed *bed, bool is_more_lost)
+{
+	struct producer p = producer_new(&bed->region, 0, 400);
+	struct region_slot *slot = region_slot(&bed->region, p.slot);
+	uint64_t lost = 0;
+	produce(&p, 1, 10);
+	slot->gap_count[0] = 3;
+	slot->gap_bytes[0] = 99;
+	slot->gap_first_ticks = slot->gap_last_ticks = __rdtsc();
+	bed_poll(bed, true);
+	assert_int_equal(slot->taken_count[0], 3);
+	if (is_more_lost) {
+		slot->gap_count[2] = 1;
+		slot->gap_last_ticks = __rdtsc();
+	} else {
+		memset(slot->taken_count, 0, sizeof(slot->taken_count));
+		memset(slot->taken_bytes, 0, sizeof(slot->taken_bytes));
+	}
+	drain_free(bed->drain);
+	struct trace_statistics statistics = {0};
+	assert_int_equal(writer_close(bed->writer, &statistics, &bed->diag), 0);
+	bed_recover(bed);
+	for (uint32_t i = 0; i < bed->dictionary->gap_count; i++)
+		lost += bed->dictionary->gaps[i].count[EVENT_ALLOC] + bed->dictionary->gaps[i].count[EVENT_FREE];
+	assert_int_equal(bed->dictionary->gap_count, is_more_lost ? 2 : 1);
+	assert_int_equal(lost, is_more_lost ? 4 : 3);
+}
+
+static void a_gap_that_was_not_noted_is_told_once(void **state) { gap_is_told_once(*state, false); }
+static void a_gap_after_a_noted_one_is_told(void **state) { gap_is_told_once(*state, true); }
+
 /* The trace drops all that it had, as one does that keeps only the newest. */
 static void bed_drop_past(struct bed *bed)
 {
@@ -929,6 +961,8 @@ int main(void)
 		TEST(damage_ends_a_buffer_and_is_counted),
 		TEST(heads_that_make_no_sense_do_no_harm),
 		TEST(another_logger_goes_on_without_loss_or_repetition),
+		TEST(a_gap_that_was_not_noted_is_told_once),
+		TEST(a_gap_after_a_noted_one_is_told),
 		TEST(what_was_read_and_dropped_stays_dropped),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
