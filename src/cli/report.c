@@ -88,11 +88,6 @@ static void chart_print(const struct view *view)
 
 /* ---- what there was ---- */
 
-static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns)
-{
-	return (allocation->birth_ns <= time_ns || allocation->flags & HEAP_EARLIER) && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
-}
-
 /* Bytes that allocators gave beyond what was asked for, at the peak. */
 static uint64_t rounding_at_peak(const struct view *view)
 {
@@ -105,7 +100,7 @@ static uint64_t rounding_at_peak(const struct view *view)
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			bytes += is_live_at(&row, time_ns) ? rows->details[i].slack_bytes : 0;
+			bytes += heap_is_live_at(&row, time_ns) ? rows->details[i].slack_bytes : 0;
 		}
 	heap_scan_end(&scan);
 	return bytes;
@@ -142,7 +137,7 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 			if (allocation.birth_ns > time_ns || table->dictionary->threads[allocation.thread].process != process)
 				continue;
 			heap_extents_add(&extents, 0, &allocation, &rows->details[i]);
-			if (!is_live_at(&allocation, time_ns))
+			if (!heap_is_live_at(&allocation, time_ns))
 				continue;
 			split.live_bytes += allocation.size_bytes;
 			split.rounding_bytes += rows->details[i].slack_bytes;

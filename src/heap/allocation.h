@@ -54,6 +54,13 @@ static inline int64_t heap_lifetime_ns(const struct heap_allocation *allocation)
 	return __builtin_sub_overflow(allocation->end_ns, allocation->birth_ns, &lifetime_ns) ? INT64_MAX : lifetime_ns;
 }
 
+/** A block is live from its beginning up to, not at, its end; one from before the trace from the first time on. */
+static inline bool heap_is_live_at(const struct heap_allocation *allocation, int64_t time_ns)
+{
+	bool has_begun = allocation->birth_ns <= time_ns || allocation->flags & HEAP_EARLIER;
+	return has_begun && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
+}
+
 /** True when it was given back, false when it stayed alive to the end of its process or of the trace. */
 static inline bool heap_end_is_given_back(unsigned end)
 {

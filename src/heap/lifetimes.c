@@ -117,11 +117,11 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 	uint32_t shared = 0;
 	bool added;
 	lifetimes_reserve(lifetimes, window, table->dictionary->sums, list_of, count);
-	bool has_cells = window->by != HEAP_BY_NONE || window->is_by_heap; /* else they are sites */
-	for (uint32_t i = 0; i < window->cell_count && has_cells; i++)
+	bool is_by_site = heap_window_is_by_site(window);
+	for (uint32_t i = 0; i < window->cell_count && !is_by_site; i++)
 		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
 	for (unsigned i = 0; i < width; i++)
-		parts[i] = (struct collecting){window, table, filter, list_of, count, has_cells ? &cells : NULL, lifetimes, filled,
+		parts[i] = (struct collecting){window, table, filter, list_of, count, is_by_site ? NULL : &cells, lifetimes, filled,
 					       memory_zeroed(count, sizeof(struct gathered)), &shared};
 	if (lifetimes->starts[count])
 		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);

@@ -167,17 +167,6 @@ static void pass_run(void *context)
 	heap_scan_end(&scan);
 }
 
-/* ---- the first pass ---- */
-
-static void slice_add(struct slice *to, const struct slice *from)
-{
-	if (from->events && (!to->events || from->first_group < to->first_group))
-		to->first_group = from->first_group;
-	to->began_bytes += from->began_bytes;
-	to->ended_bytes += from->ended_bytes;
-	to->events += from->events;
-}
-
 /* ---- slices that may have a peak ---- */
 
 struct search {
@@ -323,6 +312,15 @@ struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, co
 void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows)
 {
 	rows_sum(&search->passes[thread], rows);
+}
+
+static void slice_add(struct slice *to, const struct slice *from)
+{
+	if (from->events && (!to->events || from->first_group < to->first_group))
+		to->first_group = from->first_group;
+	to->began_bytes += from->began_bytes;
+	to->ended_bytes += from->ended_bytes;
+	to->events += from->events;
 }
 
 /* What all threads found becomes that of the first one. */

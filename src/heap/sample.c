@@ -22,10 +22,10 @@ static uint64_t round_by_lot(double value, const struct heap_allocation *allocat
 	return (uint64_t)whole + (lot < value - whole);
 }
 
-struct heap_weight heap_sample_weight(uint64_t sample_bytes, struct heap_allocation allocation)
+struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation)
 {
-	double size = (double)allocation.size_bytes, length = size > 0 ? size : 1, chance = -expm1(-length / (double)sample_bytes);
+	double size = (double)allocation->size_bytes, length = size > 0 ? size : 1, chance = -expm1(-length / (double)sample_bytes);
 	double count = 1 / chance, variance = (1 - chance) * count * count;
-	return (struct heap_weight){.count = round_by_lot(count, &allocation, 0), .bytes = round_by_lot(size * count, &allocation, 1),
+	return (struct heap_weight){.count = round_by_lot(count, allocation, 0), .bytes = round_by_lot(size * count, allocation, 1),
 				    .count_variance = variance, .bytes_variance = variance * size * size};
 }

@@ -20,14 +20,14 @@ struct heap_weight {
 uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary);
 
 /** The weight in a sample. */
-struct heap_weight heap_sample_weight(uint64_t sample_bytes, struct heap_allocation allocation);
+struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation);
 
 /** The weight, whatever the trace is. */
 static inline struct heap_weight heap_weigh(const struct heap_table *table, const struct heap_allocation *allocation)
 {
 	if (__builtin_expect(!table->sample_bytes, 1))
 		return (struct heap_weight){1, allocation->size_bytes, 0, 0};
-	return heap_sample_weight(table->sample_bytes, *allocation);
+	return heap_sample_weight(table->sample_bytes, allocation);
 }
 
 #endif

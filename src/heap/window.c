@@ -16,12 +16,6 @@ static bool is_outstanding(const struct heap_allocation *allocation, struct heap
 	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > range.to_ns;
 }
 
-static bool is_live_at(const struct heap_allocation *allocation, int64_t time_ns)
-{
-	bool has_begun = allocation->birth_ns <= time_ns || allocation->flags & HEAP_EARLIER;
-	return has_begun && (allocation->end_ns > time_ns || allocation->end == HEAP_END_OPEN);
-}
-
 static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, struct heap_weight weight)
 {
 	*count += weight.count;
@@ -58,11 +52,6 @@ struct cells {
 	size_t capacity;
 };
 
-static bool is_by_site(const struct heap_window *window)
-{
-	return window->by == HEAP_BY_NONE && !window->is_by_heap;
-}
-
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
 		      struct heap_cell *cell)
 {
@@ -90,7 +79,7 @@ static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct
 static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
 {
 	struct heap_cell cell;
-	if (is_by_site(window))
+	if (heap_window_is_by_site(window))
 		return allocation->site;
 	heap_window_cell(window, table, allocation, &cell);
 	return cell_add(window, cells, cell);
@@ -98,7 +87,7 @@ static uint32_t cell_of(struct heap_window *window, struct cells *cells, const s
 
 static void cells_begin(struct heap_window *window, const struct heap_table *table)
 {
-	if (!is_by_site(window))
+	if (!heap_window_is_by_site(window))
 		return;
 	window->cell_count = table->site_count;
 	window->cells = memory_resize(NULL, table->site_count, sizeof(*window->cells));
@@ -208,7 +197,7 @@ static void remainder_count(struct part *part, struct heap_allocation allocation
 	allocation.site = window->overhead_site;
 	uint32_t cell = cell_of(window, &part->cells, part->table, &allocation);
 	numbers_add_remainder(&window->numbers[cell], blocks, bytes, part->with_rows && is_left,
-			      part->with_peak && is_live_at(&allocation, window->peak_at_ns));
+			      part->with_peak && heap_is_live_at(&allocation, window->peak_at_ns));
 }
 
 /* The totals are those of all cells, in the end. */
@@ -223,7 +212,7 @@ static inline __attribute__((always_inline)) void part_count(struct part *part, 
 		window->earlier_count++;
 		window->earlier_bytes += allocation->size_bytes;
 	}
-	bool is_at_peak = part->with_peak && is_live_at(allocation, window->peak_at_ns);
+	bool is_at_peak = part->with_peak && heap_is_live_at(allocation, window->peak_at_ns);
 	bool is_row = part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
 	if (!is_at_peak && !is_row)
 		return;
@@ -264,7 +253,7 @@ static struct heap_scan_plan part_plan(const struct part *part)
 		return plan;
 	if (!part->search)
 		plan.from_ns = plan.to_ns = plan.live_from_ns = part->window.peak_at_ns;
-	if (is_by_site(&part->window))
+	if (heap_window_is_by_site(&part->window))
 		plan.columns = PACK_TIMES | PACK_SIZES | (part->with_peak ? PACK_SITES : 0);
 	return plan;
 }
@@ -292,7 +281,7 @@ static void part_merge(struct part *to, struct part *from)
 	struct heap_window *window = &to->window;
 	uint32_t *cell_ids = memory_resize(NULL, from->window.cell_count, sizeof(*cell_ids));
 	for (uint32_t i = 0; i < from->window.cell_count; i++) {
-		cell_ids[i] = is_by_site(window) ? i : cell_add(window, &to->cells, from->window.cells[i]);
+		cell_ids[i] = heap_window_is_by_site(window) ? i : cell_add(window, &to->cells, from->window.cells[i]);
 		heap_numbers_add(&window->numbers[cell_ids[i]], &from->window.numbers[i]);
 	}
 	for (size_t i = 0; i < from->window.use_count; i++)

@@ -62,10 +62,16 @@ void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
 /** A pass over those of a window's allocations that pass the filter; what is split by heap has whole ones. */
 struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter);
 
-/** Cells are sites, and what remains of blocks with others in them is not counted. */
+/** Cells are sites. */
+static inline bool heap_window_is_by_site(const struct heap_window *window)
+{
+	return window->by == HEAP_BY_NONE && !window->is_by_heap;
+}
+
+/** Likewise, and what remains of blocks with others in them is not counted. */
 static inline bool heap_window_is_simple(const struct heap_window *window)
 {
-	return window->by == HEAP_BY_NONE && !window->is_by_heap && window->overhead_site == HEAP_NONE;
+	return heap_window_is_by_site(window) && window->overhead_site == HEAP_NONE;
 }
 
 /** Begun in the range, in the trace. */

@@ -98,10 +98,10 @@ static bool lists_look(struct chunks *state, struct doubts *doubts)
 
 void doubts_watch(struct chunks *state, struct doubts *doubts)
 {
-	/* As a rule that is all of them. */
 	/* Lists that are long and change take too long; what is in doubt is then taken for cached. */
 	const uint64_t walk_until_ns = state->until_ns, until_ns = moment_now_ns() + LIMIT_MS * UINT64_C(1000000);
 	state->until_ns = until_ns < walk_until_ns ? until_ns : walk_until_ns;
+	/* As a rule all of them are in a list at the first look. */
 	lists_look(state, doubts);
 	words_look(state, doubts, true);
 	for (int listings = 0; doubts->count && listings < LISTINGS;) {
