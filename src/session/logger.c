@@ -771,10 +771,10 @@ static uint64_t index_end(struct logger *logger)
 
 static void session_write(struct logger *logger)
 {
-	char text[12000];
+	char text[20000];
 	snprintf(text, sizeof(text),
-		 "trace=%s\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
-		 store_next_path(logger->store), session_file_mode_name(logger->options->file_mode), logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
+		 "trace=%s\npattern=%s\ncounter=%u\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
+		 store_next_path(logger->store), logger->options->trace_path, store_counter(logger->store), session_file_mode_name(logger->options->file_mode), logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
 		 (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
 		 (unsigned long long)logger->clock.writer.start_ticks, (unsigned long long)logger->clock.writer.mult, logger->clock.writer.shift,
 		 (long long)logger->clock.writer.start_realtime_ns, logger->options->command);

@@ -116,6 +116,9 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	text_value(text, "file_mode", mode, sizeof(mode));
 	uint32_t file_mode = (uint32_t)session_file_mode_find(mode);
 	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
+	if (file_mode == SESSION_FILE_NEWFILE)
+		text_value(text, "pattern", session->pattern, sizeof(session->pattern));
+	session->counter = (uint32_t)text_number(text, "counter", 0);
 	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
 	if (file_mode == SESSION_FILE_KEEP)
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
@@ -201,6 +204,7 @@ struct recovery {
 	struct drain_known known;
 	struct recovered { struct region region; struct drain_region *drained; char path[600]; } *regions;
 	uint32_t region_count;
+	uint32_t counter;             /* of files that follow each other: the newest one's number */
 	int error;
 	struct diag diag;
 };
@@ -241,17 +245,60 @@ static int pieces_take(const struct recover_session *session, const char *path, 
 	return unlink(path) == 0 || errno == ENOENT ? 0 : diag_errno(diag, "cannot replace %s", path);
 }
 
+/* Whether it is a file of this session: an older one may have the same name. One that the logger did not come to write anything to is none. */
+static bool is_ours(const struct recover_session *session, const char *path)
+{
+	struct diag ignored = {""};
+	struct trace *trace;
+	if (trace_open_as_written(&trace, path, &ignored) != 0)
+		return false;
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	bool is_ours = dictionary->clock[0] && dictionary->start_realtime_ns == session->clock.start_realtime_ns;
+	trace_close(trace);
+	return is_ours;
+}
+
+/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say so. */
+static void newest_find(struct recovery *recovery, char path[4096])
+{
+	const struct recover_session *session = recovery->session;
+	char next[4096];
+	snprintf(path, 4096, "%s", session->trace_path);
+	recovery->counter = session->counter;
+	while (session->pattern[0]) {
+		session_path_number(next, sizeof(next), session->pattern, recovery->counter + 1);
+		if (!strcmp(next, path) || !is_ours(session, next))
+			return;
+		snprintf(path, 4096, "%s", next);
+		recovery->counter++;
+	}
+}
+
+/* Buffers that are in the files before the newest one may not have been given back. */
+static int earlier_learn(const struct recovery *recovery, struct diag *diag)
+{
+	char path[4096];
+	int error = 0;
+	for (uint32_t number = recovery->counter; number > recovery->session->counter && !error; number--) {
+		session_path_number(path, sizeof(path), recovery->session->pattern, number - 1);
+		error = writer_learn(recovery->writer, path, diag);
+	}
+	return error;
+}
+
 static int trace_begin(struct recovery *recovery, const struct recover_options *options, struct diag *diag)
 {
 	const struct recover_session *session = recovery->session;
 	struct recover_result *result = recovery->result;
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
-	const char *path = options->output ? options->output : session->trace_path;
+	char newest[4096];
+	newest_find(recovery, newest);
+	const char *path = options->output ? options->output : newest;
 	int error = 0;
 	if (session->is_in_pieces)
 		error = pieces_take(session, path, diag);
-	else if (options->output && !is_same_file(options->output, session->trace_path))
-		error = copy_file(session->trace_path, path, diag);
+	else if (options->output && !is_same_file(options->output, newest))
+		error = copy_file(newest, path, diag);
 	if (error)
 		return error;
 	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);
@@ -260,6 +307,9 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 		return error;
 	result->was_missing = !recovery->before;
 	error = recovery->before ? writer_reopen(&recovery->writer, path, &writer, diag) : trace_make(recovery, path, &writer, diag);
+	if (error)
+		return error;
+	error = earlier_learn(recovery, diag);
 	if (error)
 		return error;
 	if (recovery->before)

@@ -22,6 +22,8 @@ struct recover_session {
 	uint32_t region_count;
 	bool has_logger;              /**< it still lives */
 	bool is_in_pieces;            /**< what it recorded */
+	char pattern[4096];           /**< of files that follow each other; "": there is only one */
+	uint32_t counter;             /**< the number in the name of trace_path */
 	char pieces[WRITER_PATH_MAX]; /**< where these are */
 };
 

@@ -617,6 +617,11 @@ const char *store_look(const struct store *store)
 	return store->path;
 }
 
+uint32_t store_counter(const struct store *store)
+{
+	return store->counter;
+}
+
 const char *store_next_path(const struct store *store)
 {
 	return session_is_in_pieces(store->options) ? store->next_path : store->path;

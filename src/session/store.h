@@ -39,6 +39,9 @@ const char *store_path(const struct store *store);
 /** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy in the session's directory. */
 const char *store_look(const struct store *store);
 
+/** The number in the file's name; 0 when nothing was written. */
+uint32_t store_counter(const struct store *store);
+
 /** Where a recovery puts what is in memory. */
 const char *store_next_path(const struct store *store);
 

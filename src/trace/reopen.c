@@ -21,9 +21,20 @@ static void adopt_sequences(struct writer *writer, const struct load *load)
 	}
 }
 
-static void adopt_segments(struct writer *writer, const struct load *load)
+/* How far regions were taken. */
+static void adopt_taken(struct writer *writer, const struct load *load)
 {
 	adopt_sequences(writer, load);
+	for (uint32_t i = 0; i < load->block_count && !writer->error; i++) {
+		struct taken taken = writer_block_taken(&load->blocks[i]);
+		if (writer_note_sequence(writer, &taken))
+			writer_fail(writer, -ENOMEM);
+	}
+}
+
+static void adopt_segments(struct writer *writer, const struct load *load)
+{
+	adopt_taken(writer, load);
 	for (uint32_t i = 0; i < load->segment_count; i++) {
 		if (!output_add_segment(&writer->output))
 			return writer_fail(writer, -ENOMEM);
@@ -46,9 +57,6 @@ static void adopt_segments(struct writer *writer, const struct load *load)
 		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
 		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
 		writer->truncated_count += block->head.truncated;
-		struct taken taken = writer_block_taken(block);
-		if (writer_note_sequence(writer, &taken))
-			writer_fail(writer, -ENOMEM);
 	}
 }
 
@@ -129,12 +137,7 @@ int writer_open_instead(struct writer **out, const char *path, const char *sourc
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
 	int error = load_file(&load, source, diag);
 	error = error ? error : adopt_rows(writer, &load, diag);
-	adopt_sequences(writer, &load);
-	for (uint32_t i = 0; i < load.block_count && !writer->error; i++) {
-		struct taken taken = writer_block_taken(&load.blocks[i]);
-		if (writer_note_sequence(writer, &taken))
-			writer_fail(writer, -ENOMEM);
-	}
+	adopt_taken(writer, &load);
 	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
 	error = error ? error : writer_write_header(writer, path, diag);
 	if (!error) {
@@ -188,6 +191,32 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	} else {
 		writer_free(writer);
 	}
+	load_fini(&load);
+	return error;
+}
+
+/* What is known of the slot is of later files. */
+static int learn_taken(struct writer *writer, struct taken taken)
+{
+	const struct sequence *known = writer_find_sequence(writer, taken.region, taken.slot);
+	if (known) {
+		taken.process = known->process;
+		if (known->last != UINT32_MAX)
+			taken.first = 1, taken.last = 0;
+		if (known->part_events)
+			taken.part_events = 0;
+	}
+	return writer_note_sequence(writer, &taken);
+}
+
+int writer_learn(struct writer *writer, const char *path, struct diag *diag)
+{
+	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
+	int error = load_file(&load, path, diag);
+	/* The last one says how far its slot was taken. */
+	for (uint32_t i = load.block_count; i-- && !error;)
+		if (learn_taken(writer, writer_block_taken(&load.blocks[i])))
+			error = diag_fail(diag, ENOMEM, "no memory to go on after %s", path);
 	load_fini(&load);
 	return error;
 }

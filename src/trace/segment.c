@@ -217,6 +217,9 @@ static void put_processes(struct writer *writer, uint64_t since)
 		if (row->end == TRACE_END_OPEN || (row->end_ns != INT64_MAX && (uint64_t)row->end_ns >= since))
 			segment_need_process(writer, id);
 	}
+	/* Who goes on with this file gives numbers that no other file of the trace has. */
+	if (writer->dictionary.thread_count)
+		segment_need_thread(writer, writer->dictionary.thread_count - 1);
 }
 
 void segment_begin(struct writer *writer, uint64_t ticks)

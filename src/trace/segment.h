@@ -121,4 +121,7 @@ int writer_write_header(struct writer *writer, const char *path, struct diag *di
 struct taken writer_block_taken(const struct load_block *block);
 int writer_note_sequence(struct writer *writer, const struct taken *taken);
 
+/** What is noted of it; NULL: nothing. */
+const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
+
 #endif

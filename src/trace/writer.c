@@ -140,7 +140,7 @@ struct taken writer_block_taken(const struct load_block *block)
 	return (struct taken){head->region, head->process, head->slot, head->first_sequence, head->last_sequence, head->part_sequence, head->part_events};
 }
 
-static const struct sequence *sequence_find(const struct writer *writer, uint64_t region, uint32_t slot)
+const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
 {
 	const uint32_t *place = index_find(&writer->sequence_index, index_hash(region, slot));
 	return place ? &writer->sequences[*place] : NULL;
@@ -374,13 +374,13 @@ int writer_flush(struct writer *writer, struct diag *diag)
 
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
 {
-	const struct sequence *sequence = sequence_find(writer, region, slot);
+	const struct sequence *sequence = writer_find_sequence(writer, region, slot);
 	return sequence ? sequence->last : UINT32_MAX;
 }
 
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence)
 {
-	const struct sequence *found = sequence_find(writer, region, slot);
+	const struct sequence *found = writer_find_sequence(writer, region, slot);
 	return found && found->part_events && found->part_sequence == sequence ? found->part_events : 0;
 }
 

@@ -71,6 +71,9 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 /** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their ids. */
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
+/** Of a trace in several files, one of which was reopened: how far regions were taken in an earlier one, where the later ones do not say. The latest first. */
+int writer_learn(struct writer *writer, const char *path, struct diag *diag);
+
 /** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is added or referred to), all
  *  ids, its clock, and how far the regions of processes that run were taken. */
 int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag);

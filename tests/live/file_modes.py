@@ -5,6 +5,7 @@ so that what a trace has to hold is known without xheap: the newest numbers, non
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -214,24 +215,60 @@ def memory_limit():
     group.rmdir()
 
 
+def idle_is_taken(events):
+    rows = [row for target in told("query", NAME, "--threads")["targets"] for row in target["thread_rows"]]
+    return len(rows) == 2 and min(row["events"] for row in rows) >= events
+
+
+def not_said(pattern):
+    """As if the logger had been killed before it could say that it went on in the next file; an older session has left a file behind that."""
+    found = list(pathlib.Path(os.environ["XDG_RUNTIME_DIR"]).glob("**/session"))
+    expect(len(found) == 1, f"{found}")
+    text = found[0].read_text()
+    number = int(re.search("^counter=([0-9]+)$", text, re.M)[1])
+    expect(number > 2 and os.path.exists(pattern % number), f"{number}")
+    text = text.replace(f"counter={number}\n", f"counter={number - 2}\n").replace("/" + pattern % number + "\n", "/" + pattern % (number - 2) + "\n")
+    found[0].write_text(text)
+    xheap("record", "-o", pattern % (number + 1), "--", "true")
+
+
+def check_merged(pattern, newest, last):
+    """The files are one trace: nothing is missing between them, nothing is in two of them, and no two threads have one number."""
+    count = int(newest.split(".")[-2])
+    expect(info(pattern % (count + 1))["processes"][0]["command"] == "true", "an older session's file was changed")
+    xheap("merge", "-o", "n.xht", *(pattern % number for number in range(1, count + 1)))
+    expect(check("n.xht", last, may_lose=True) == numbers(pattern % 1)[0], "the files do not begin at the beginning")
+    tids = {FIRST: [], IDLE_FIRST: []}
+    for row in dump("n.xht"):
+        size = int(row["size"] or 0) if row["action"] == "Alloc" else 0
+        if IDLE_FIRST <= size < FIRST * 2 - IDLE_FIRST:
+            tids[FIRST if size >= FIRST else IDLE_FIRST].append(row["tid"])
+    idle = tids[IDLE_FIRST]
+    expect(len(idle) == 20 and len({*idle}) == len({*tids[FIRST]}) == 1 and idle[0] != tids[FIRST][0], f"{idle} {tids[FIRST][:1]}")
+
+
 def killed_loggers():
     for mode, path in (("flight", "k.xht"), ("circular", "c.xht"), ("newfile", "n.%d.xht")):
         program = Program().start()
         xheap("start", NAME, "-o", path, "-p", program.process.pid, "--file-mode", mode, "--max-file", "1M")
         program.idle()
-        wait_for(f"{mode}: end of the first round", lambda: query(NAME)["size_bytes"] > 3 * MIB if mode == "newfile"
-                   else query(NAME)["dropped_events"] > 0)
-        # What that thread did was written long ago, and is in nothing that is gone on with.
-        before = query(NAME)["dropped_events"]
-        wait_for(f"{mode}: end of the next rounds", lambda: mode == "newfile" or query(NAME)["dropped_events"] > before + 50000)
+        wait_for(f"{mode}: what the idle thread did", lambda: idle_is_taken(20 * 2))
+        # Until that is in nothing that is gone on with.
+        taken = query(NAME)["events"]
+        wait_for(f"{mode}: end of the first rounds", lambda: query(NAME)["size_bytes"] > 2 * MIB if mode == "newfile"
+                   else query(NAME)["dropped_events"] > taken)
         logger = query(NAME)["logger_pid"]
         last = program.done()
         os.kill(logger, signal.SIGKILL)
         program.go_on(100)
+        if mode == "newfile":
+            not_said(path)
         said = xheap("recover", *(["-o", "recovered.xht"] if mode == "flight" else []))
         found = "recovered.xht" if mode == "flight" else path if mode == "circular" else said.split(": ")[1]
         # What it did without a logger, for as long as there were buffers, does not matter.
         check(found, last, may_lose=True)
+        if mode == "newfile":
+            check_merged(path, found, last)
         expect(idle_count(found) == 0, f"{mode}: {idle_count(found)} calls that were dropped are there again")
         expect(program.process.poll() is None, "the program did not outlive its logger")
         program.end()

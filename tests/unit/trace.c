@@ -787,6 +787,47 @@ static void test_pieces(void **state)
 		unlink(names[piece]);
 }
 
+/* Whoever goes on with the newest piece gives no number that another one has, and learns how far threads that it does not name were taken. */
+static void test_newest_piece(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct pieces pieces = {0};
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .cookie = &pieces, .next = next_piece});
+	struct rows rows = add_rows(writer, 10), other = rows;
+	struct trace_thread thread = {.process = rows.process, .tid = 11, .end_ns = INT64_MAX, .name = "other"};
+	other.thread = writer_add_thread(writer, &thread);
+	for (uint32_t block = 0; block < 4; block++)
+		write_numbered(writer, &rows, block, 10);
+	for (uint32_t block = 0; block < 3; block++) {
+		struct writer_events events = {.region = 77, .slot = 4, .first_sequence = block, .last_sequence = block};
+		event_add(&events, &other, EVENT_ALLOC, 6000 + block);
+		events.first_sequence = block;
+		events.part_sequence = block ? block + 1 : 0;
+		events.part_events = block ? block + 10 : 0;
+		write_all(writer, &events);
+		writer_events_fini(&events);
+	}
+	assert_int_equal(writer_turn(writer, true, &diag), 0);
+	write_numbered(writer, &rows, 4, 10);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	char name[96];
+	snprintf(name, sizeof(name), "%s.1", path);
+	assert_int_equal(writer_reopen(&writer, name, NULL, &diag), 0);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), 4);
+	assert_int_equal(writer_last_sequence(writer, 77, 4), UINT32_MAX);
+	assert_int_equal(writer_learn(writer, path, &diag), 0);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), 4);
+	assert_int_equal(writer_last_sequence(writer, 77, 4), 2);
+	assert_int_equal(writer_last_part(writer, 77, 4, 3), 12);
+	assert_int_equal(writer_last_part(writer, 77, 4, 2), 0);
+	thread.tid = 12;
+	assert_int_equal(writer_add_thread(writer, &thread), other.thread + 1);
+	assert_int_equal(writer_learn(writer, "/nowhere", &diag), -ENOENT);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	unlink(name);
+}
+
 /* A block that is too large for any piece is spread over several. */
 static void test_large_block(void **state)
 {
@@ -832,6 +873,7 @@ int main(void)
 		cmocka_unit_test(test_circular),
 		cmocka_unit_test(test_circular_torn),
 		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_newest_piece),
 		cmocka_unit_test(test_large_block),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
