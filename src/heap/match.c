@@ -32,9 +32,12 @@
  *   live survive beside, and when the last one of a group has ended, their ends are packed, too (heap/survivors.h).
  *
  * Time.  An event block that no other thread has points in is matched by itself when it is decoded (heap/within.h), as most blocks of memory
- *   begin and end in one. Such rows never pass through here. Where all that the event block ends is live and nothing lives where it begins
- *   something, what is left is done at once: the sequence of its points could only come to the same. Else, and in all that is
- *   longer than Begin and End, it is gone through point by point.
+ *   begin and end in one; and so is what lies of it between the points of others, if that is long enough. Such rows never pass through here.
+ *   Where all that these points end is live and nothing lives where they begin something, what is left is done at once: their sequence could
+ *   only come to the same. Else, and in all that is longer than Begin and End, it is gone through point by point.
+ *
+ * Looks.  A trace that grows is matched up to a time, and from there on at the next look. It must come to the same table, to the byte: a look
+ *   leaves what goes on behind its end, and may be matched apart as a whole, to the next one.
  */
 #include "heap/match.h"
 
@@ -88,6 +91,7 @@ static void matching_extend(struct matching *matching)
 	EXTEND(matching->last_made, threads, 0xff);
 	EXTEND(matching->last_taken, threads, 0xff);
 	EXTEND(matching->site_notes, nodes, 0xff);
+	EXTEND(matching->passed.positions, threads, 0);
 	EXTEND(table->inside, heaps, 0xff);
 #undef EXTEND
 	for (uint32_t i = known.processes; i < now.processes; i++)
@@ -145,7 +149,7 @@ static bool ends_hold(const struct matching *matching, const int64_t *ends_ns)
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		bool is_open = dictionary->processes[i].end == TRACE_END_OPEN;
 		bool is_as_known = matching->processes[i].is_end_known != is_open && (is_open || ends_ns[i] == matching->table->processes[i].end_ns);
-		bool is_to_come = !matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed_ns);
+		bool is_to_come = !matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed.time_ns);
 		if (!is_as_known && !is_to_come)
 			return false;
 	}
@@ -157,7 +161,7 @@ static int matching_read_ends(struct matching *matching, struct diag *diag)
 	uint32_t count = matching->table->dictionary->process_count;
 	int64_t *ends_ns = memory_zeroed(count, sizeof(*ends_ns));
 	ends_read(matching, ends_ns);
-	bool do_hold = matching->passed_ns == INT64_MIN || ends_hold(matching, ends_ns);
+	bool do_hold = matching->passed.time_ns == INT64_MIN || ends_hold(matching, ends_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		matching->table->processes[i].end_ns = ends_ns[i];
 		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
@@ -235,7 +239,7 @@ struct matching *matching_new(const struct heap_build *how)
 	matching->how = *how;
 	groups_begin(&table->groups, how->fd, how->reserved_bytes);
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
-	matching->passed_ns = INT64_MIN;
+	matching->passed.time_ns = INT64_MIN;
 	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
 	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
 	matching->survivors = survivors_new(&table->groups);
@@ -302,8 +306,9 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	const struct heap_build *how = &matching->how;
 	struct heap_run run;
 	int status;
-	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns) {
-		matching_run(matching, &run);
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns &&
+	       !matching_waits(matching, &run)) {
+		matching_run(matching, run);
 		matching->done += run.count;
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
 			continue;
@@ -315,16 +320,14 @@ static int matching_all(struct matching *matching, struct diag *diag)
 
 static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part, struct diag *diag)
 {
-	bool is_growing = is_part || matching->passed_ns != INT64_MIN;
+	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
 	int error = matching_read(matching, trace, is_growing, diag);
 	if (error)
 		return error;
 	/* What a sample says takes all of the table to tell. */
-	bool is_by_points = matching->table->sample_bytes || matching->how.until_ns;
-	matching->from_ns = matching->passed_ns;
-	int64_t from_ns = is_growing && matching->from_ns < INT64_MAX ? matching->from_ns + 1 : INT64_MIN;
-	matching->until_ns = is_part ? heap_stream_cut(trace, from_ns, until_ns) : until_ns;
-	matching->stream = heap_stream_new(trace, is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, from_ns, matching->until_ns);
+	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
+	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
+	matching->stream = heap_stream_go_on(trace, matching->is_by_points, &matching->passed, matching->until_ns);
 	packing_follow(matching->packing, matching->stream);
 	error = matching_all(matching, diag);
 	packing_follow(matching->packing, NULL);
@@ -340,7 +343,7 @@ int matching_look(struct matching *matching, const struct trace *trace, int64_t 
 
 int64_t matching_passed_ns(const struct matching *matching)
 {
-	return matching->passed_ns;
+	return matching->passed.time_ns;
 }
 
 /* ---- finishing ---- */
@@ -430,6 +433,7 @@ void matching_free(struct matching *matching)
 	map_fini(&matching->seen);
 	free(matching->last_user);
 	free(matching->processes);
+	free(matching->passed.positions);
 	free(matching->last_made);
 	free(matching->last_taken);
 	free(matching->site_notes);

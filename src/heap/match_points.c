@@ -307,19 +307,24 @@ static bool plain_is_fresh(const struct live *live, const struct within *within)
 	return true;
 }
 
-/* Whether the run could only come to what its event block tells by itself; what it ends is known then. */
+/* Whether the run could be matched apart, before it is known what it tells. */
+static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
+{
+	const struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
+	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
+	if (matching->is_by_points || process->keeps_history || matching->is_annotation || last_ns > matching->until_ns)
+		return false;
+	if (first_ns >= matching->next_moment_ns)
+		matching_advance(matching, first_ns);
+	matching_strays_expire(matching, first_ns);
+	return !matching->stray_count && last_ns < matching->next_moment_ns;
+}
+
+/* Whether it could only come to what its points tell by themselves; what they end is known then. */
 static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
-	struct within *within = run->within;
-	struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
-	if (!within || !within->is_plain || process->keeps_history || matching->is_annotation || run->places[run->count - 1].time_ns > matching->until_ns)
-		return false;
-	if (run->places[0].time_ns >= matching->next_moment_ns)
-		matching_advance(matching, run->places[0].time_ns);
-	matching_strays_expire(matching, run->places[0].time_ns);
-	if (matching->stray_count || run->places[run->count - 1].time_ns >= matching->next_moment_ns)
-		return false;
-	return plain_find_ends(matching, &process->live, within) && plain_is_fresh(&process->live, within);
+	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	return run->within->is_plain && plain_find_ends(matching, live, run->within) && plain_is_fresh(live, run->within);
 }
 
 static void plain_end(struct matching *matching, struct within *within, uint32_t thread)
@@ -340,16 +345,25 @@ static void plain_end(struct matching *matching, struct within *within, uint32_t
 	}
 }
 
-/* What reallocs of the event block took. Both points of a realloc are in the same one. */
-static void plain_take(const struct within *within, uint32_t first)
+static uint32_t taken_id(const struct within *within, uint32_t from, uint32_t first)
 {
-	for (uint32_t i = 0; i < within->taken_count; i++) {
-		uint32_t from = within->taken[i].from;
-		within->details[within->taken[i].row].previous = from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
-	}
+	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
 }
 
-/* What begins in the event block and lives on. */
+/* What reallocs took. Other threads' points may lie between the two of one. */
+static void plain_take(const struct within *within, uint32_t first, uint32_t *last_taken)
+{
+	if (within->takes_before)
+		within->details[0].previous = *last_taken;
+	for (uint32_t i = 0; i < within->taken_count; i++)
+		within->details[within->taken[i].row].previous = taken_id(within, within->taken[i].from, first);
+	if (within->last_taken != HEAP_NONE)
+		*last_taken = taken_id(within, within->last_taken, first);
+	else if (within->count)
+		*last_taken = HEAP_NONE;
+}
+
+/* What begins there and lives on. */
 static void plain_begin(struct matching *matching, const struct within *within, uint32_t first, uint32_t thread)
 {
 	uint32_t process = matching->table->dictionary->threads[thread].process;
@@ -409,16 +423,15 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 			matching_site_use(matching, site, thread);
 	}
 	plain_end(matching, within, thread);
-	plain_take(within, first);
+	plain_take(within, first, &matching->last_taken[thread]);
 	plain_begin(matching, within, first, thread);
 	plain_level(&matching->level, within, run);
-	matching->last_taken[thread] = HEAP_NONE;
 	matching->last_made[thread][0] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
 	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
 	table->count += within->count;
 	matching->written = table->count;
 	survivors_complete(matching->survivors, matching->written);
-	packing_add_within(matching->packing, heap_stream_keep(matching->stream));
+	packing_add_within(matching->packing, within);
 }
 
 /* The survivor that a point ends, if its cell is there: -1 when not. */
@@ -442,21 +455,52 @@ static void points_expect(const struct matching *matching, const struct live *li
 		survivors_expect_more(matching->survivors, (uint32_t)id);
 }
 
-void matching_run(struct matching *matching, const struct heap_run *run)
+/* Match it apart, if that can be. A short one is not worth while unless it has been looked at already. */
+static bool run_apart(struct matching *matching, struct heap_run *run)
+{
+	if ((!run->within && run->count < MATCHING_APART_MIN) || !run_may_be_plain(matching, run))
+		return false;
+	if (run->within) {
+		heap_stream_keep(matching->stream);
+	} else {
+		run->within = heap_stream_take(matching->stream);
+		within_make(run->within, run->block, run->places, run->count);
+	}
+	bool is_plain = run_is_plain(matching, run);
+	if (is_plain)
+		matching_plain(matching, run);
+	else
+		heap_stream_give_back(matching->stream, run->within);
+	return is_plain;
+}
+
+/* How many there were. */
+static uint32_t run_by_points(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
-	uint32_t i = 0, first = 0;
-	if (run_is_plain(matching, run)) {
-		matching_plain(matching, run);
-		i = run->count;
-	}
-	while (first < run->count && run->places[first].time_ns <= matching->from_ns)
-		first++;
-	for (i = i > first ? i : first; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
+	uint32_t i = 0;
+	for (; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
 		matching_point(matching, run->block, &run->places[i]);
 	}
+	return i;
+}
+
+bool matching_waits(const struct matching *matching, const struct heap_run *run)
+{
+	return !matching->is_by_points && run->count >= MATCHING_APART_MIN && run->places[run->count - 1].time_ns > matching->until_ns;
+}
+
+void matching_run(struct matching *matching, struct heap_run run)
+{
+	struct heap_passed *passed = &matching->passed;
+	uint32_t thread = run.block->thread, done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
+	if (!done)
+		return;
+	passed->positions[thread] = (struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
 	/* A thread may have gone back in time. */
-	if (i > first && run->places[i - 1].time_ns > matching->passed_ns)
-		matching->passed_ns = run->places[i - 1].time_ns;
+	if (run.places[done - 1].time_ns >= passed->time_ns) {
+		passed->time_ns = run.places[done - 1].time_ns;
+		passed->thread = thread;
+	}
 }

@@ -11,7 +11,7 @@
 #include "heap/survivors.h"
 #include "heap/within.h"
 
-enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14 };
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14, MATCHING_APART_MIN = 256 /* points of a run that is worth matching apart */ };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u       /* in a cell or in `before`: a place in copies, not in the table */
 #define INHERITED_UNKNOWN (TRACE_NONE - 1)
@@ -82,7 +82,7 @@ struct matching {
 	struct heap_table *table;
 	struct heap_build how;
 	struct known known;
-	int64_t passed_ns;            /* the latest point that was matched; INT64_MIN: none was */
+	struct heap_passed passed;    /* what was matched */
 	size_t most;                  /* rows that can come */
 	struct heap_allocation *ring;
 	struct heap_details *ring_details;
@@ -109,7 +109,8 @@ struct matching {
 	struct moment *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_moment_ns;       /* before it nothing begins or ends */
-	int64_t from_ns, until_ns;    /* points up to the first have been matched; those behind the other are none yet */
+	int64_t until_ns;             /* points behind it are none yet */
+	bool is_by_points;            /* nothing is matched apart */
 	const struct trace_gap **gaps;
 	struct level level;
 	uint64_t done, told;          /* points gone through, and when that was said last */
@@ -234,8 +235,11 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 
 /* ---- points (heap/match_points.c) ---- */
 
+/** Whether the points wait for the next look: they go on behind this one's end, and may then be matched apart. */
+bool matching_waits(const struct matching *matching, const struct heap_run *run);
+
 /** The next points of one thread. */
-void matching_run(struct matching *matching, const struct heap_run *run);
+void matching_run(struct matching *matching, struct heap_run run);
 
 /** Forks and ends of processes that come before a point of this time. */
 void matching_advance(struct matching *matching, int64_t time_ns);

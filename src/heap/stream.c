@@ -30,6 +30,7 @@ struct lane {
 	const uint32_t *blocks;       /* those still to be decoded */
 	uint32_t block_count;
 	uint32_t next, count;         /* places of the open block */
+	uint32_t first;               /* likewise of the next one, as those before were gone through */
 	struct reader *reader;        /* NULL while nothing is decoded */
 	struct reader *ahead[LANE_AHEAD_MAX]; /* decode the next blocks, in their order */
 	uint32_t ahead_count;
@@ -60,6 +61,7 @@ struct heap_stream {
 	const struct trace *trace;
 	enum heap_order order;
 	int64_t from_ns;
+	const struct heap_passed *passed; /* at earlier looks; NULL: there were none */
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
@@ -104,8 +106,13 @@ static void heap_sift_down(struct heap_stream *stream, uint32_t at)
 	heap[at] = lane;
 }
 
+static bool is_gone_through(const struct heap_stream *stream, const struct trace_block *head, uint32_t block)
+{
+	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
+}
+
 /* Lanes of the blocks that overlap the range: a counting sort of block numbers by thread keeps their order. */
-static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64_t to_ns)
+static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 {
 	uint32_t block_count = trace_block_count(stream->trace);
 	uint32_t thread_count = trace_dictionary(stream->trace)->thread_count;
@@ -114,9 +121,9 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64
 	for (uint32_t i = 0; i < block_count; i++) {
 		struct trace_block head;
 		trace_block_head(stream->trace, i, &head);
-		if (head.last_ns < from_ns)
-			stream->skipped += head.count;
-		is_wanted[i] = head.count && head.last_ns >= from_ns && head.first_ns <= to_ns && head.thread < thread_count;
+		bool is_passed = head.thread < thread_count && is_gone_through(stream, &head, i);
+		stream->skipped += is_passed ? head.count : 0;
+		is_wanted[i] = head.count && !is_passed && head.first_ns <= to_ns && head.thread < thread_count;
 		if (is_wanted[i])
 			starts[head.thread + 1]++;
 	}
@@ -139,6 +146,8 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t from_ns, int64
 			lane = by_thread[head.thread] = &stream->lanes[lane_count++];
 			*lane = (struct lane){.time_ns = head.first_ns, .process = head.process, .thread = head.thread,
 					      .blocks = &stream->blocks[starts[head.thread]]};
+			const struct heap_position *position = stream->passed ? &stream->passed->positions[head.thread] : NULL;
+			lane->first = position && position->block == i ? position->place : 0;
 		}
 		stream->blocks[starts[head.thread] + lane->block_count++] = i;
 	}
@@ -189,6 +198,13 @@ static void alone_from_before(bool *is_alone, const struct bounds *bounds, uint3
 	}
 }
 
+/* Blocks before it, which the lanes do not have, may not be over. */
+static bool is_behind_all_passed(const struct heap_stream *stream, const struct bounds *at)
+{
+	const struct heap_passed *passed = stream->passed;
+	return passed ? at->first_ns > passed->time_ns || (at->first_ns == passed->time_ns && at->thread == passed->thread) : at->first_ns >= stream->from_ns;
+}
+
 static void stream_find_alone(struct heap_stream *stream)
 {
 	uint32_t count = 0;
@@ -208,7 +224,7 @@ static void stream_find_alone(struct heap_stream *stream)
 	for (uint32_t i = count; i-- > 0;) {
 		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
 			next = &bounds[i + 1];
-		stream->is_alone[bounds[i].block] &= (!next || next->first_ns > bounds[i].last_ns) && bounds[i].first_ns >= stream->from_ns;
+		stream->is_alone[bounds[i].block] &= (!next || next->first_ns > bounds[i].last_ns) && is_behind_all_passed(stream, &bounds[i]);
 	}
 	free(bounds);
 }
@@ -236,11 +252,11 @@ static void lanes_free(struct heap_stream *stream)
 	free(stream->blocks);
 }
 
-int64_t heap_stream_cut(const struct trace *trace, int64_t from_ns, int64_t until_ns)
+int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns)
 {
 	/* Blocks behind it, too: a thread may go back from there. */
-	struct heap_stream all = {.trace = trace, .from_ns = from_ns};
-	stream_make_lanes(&all, from_ns, INT64_MAX);
+	struct heap_stream all = {.trace = trace, .passed = passed};
+	stream_make_lanes(&all, INT64_MAX);
 	stream_find_alone(&all);
 	for (int64_t before_ns = INT64_MAX; before_ns != until_ns;) {
 		before_ns = until_ns;
@@ -251,7 +267,7 @@ int64_t heap_stream_cut(const struct trace *trace, int64_t from_ns, int64_t unti
 	return until_ns;
 }
 
-static struct within *within_take(struct heap_stream *stream)
+struct within *heap_stream_take(struct heap_stream *stream)
 {
 	return stream->within_count ? stream->withins[--stream->within_count] : memory_zeroed(1, sizeof(struct within));
 }
@@ -420,7 +436,7 @@ static struct reader *lane_take_block(struct heap_stream *stream, struct lane *l
 	reader->block_number = *lane->blocks++;
 	lane->block_count--;
 	if (stream->is_alone && stream->is_alone[reader->block_number])
-		reader->within = within_take(stream);
+		reader->within = heap_stream_take(stream);
 	return reader;
 }
 
@@ -458,10 +474,25 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 	}
 	if (lane->reader->error)
 		return diag_fail(diag, lane->reader->error, "%s", lane->reader->diag.text);
-	lane->next = 0;
+	lane->next = lane->first;
+	lane->first = 0;
 	lane->count = lane->reader->place_count;
 	lane_look_ahead(stream, lane);
 	return 0;
+}
+
+static struct heap_stream *stream_begin(struct heap_stream *stream, int64_t to_ns)
+{
+	stream_make_lanes(stream, to_ns);
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		stream->heap[i] = &stream->lanes[i];
+	stream->heap_count = stream->lane_count;
+	stream->crew = crew_new(stream_block_count(stream));
+	if (stream->order == HEAP_ORDER_MATCHED)
+		stream_find_alone(stream);
+	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
+		heap_sift_down(stream, i);
+	return stream;
 }
 
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
@@ -470,16 +501,16 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 	stream->trace = trace;
 	stream->order = order;
 	stream->from_ns = from_ns;
-	stream_make_lanes(stream, from_ns, to_ns);
-	for (uint32_t i = 0; i < stream->lane_count; i++)
-		stream->heap[i] = &stream->lanes[i];
-	stream->heap_count = stream->lane_count;
-	stream->crew = crew_new(stream_block_count(stream));
-	if (order == HEAP_ORDER_MATCHED)
-		stream_find_alone(stream);
-	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
-		heap_sift_down(stream, i);
-	return stream;
+	return stream_begin(stream, to_ns);
+}
+
+struct heap_stream *heap_stream_go_on(const struct trace *trace, bool is_by_points, const struct heap_passed *passed, int64_t to_ns)
+{
+	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
+	stream->trace = trace;
+	stream->order = is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED;
+	stream->passed = passed;
+	return stream_begin(stream, to_ns);
 }
 
 /* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
@@ -528,17 +559,17 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 			stream->pending = run_length(stream);
 			bool is_whole = stream->pending == lane->reader->place_count;
 			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending, lane->count - lane->next,
-						 is_whole ? lane->reader->within : NULL};
+						 {lane->reader->block_number, lane->next}, is_whole ? lane->reader->within : NULL};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);
 		if (error)
 			return error;
-		if (!lane->count) {
+		if (lane->next >= lane->count) {
 			stream_pass(stream);
 			continue;
 		}
-		lane->time_ns = lane->reader->places[0].time_ns;
+		lane->time_ns = lane->reader->places[lane->next].time_ns;
 		heap_sift_down(stream, 0);
 	}
 	return 0;

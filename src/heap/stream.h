@@ -36,12 +36,25 @@ struct heap_place {
 	uint32_t kind;                       /**< enum heap_point_kind */
 };
 
+/** The first place of a thread that was not gone through: of its block `block`, or of the first one behind that. */
+struct heap_position {
+	uint32_t block, place;
+};
+
+/** How far earlier looks at a trace that grows have come. */
+struct heap_passed {
+	int64_t time_ns;                     /**< of the latest point; INT64_MIN: there was none */
+	uint32_t thread;                     /**< that point's */
+	struct heap_position *positions;     /**< by thread */
+};
+
 /** Points of one thread that come one after the other. */
 struct heap_run {
 	const struct trace_block *block;     /**< valid until the next call */
 	const struct heap_place *places;
 	uint32_t count;                      /**< 1 at least */
 	uint32_t known;                      /**< with those that come later, behind points of other threads */
+	struct heap_position at;             /**< where it begins */
 	struct within *within;               /**< of a run that is a whole event block: what it tells by itself; else NULL */
 };
 
@@ -52,9 +65,11 @@ struct crew;
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
 
-/** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no thread goes back; of blocks that end
- *  at from_ns or later. */
-int64_t heap_stream_cut(const struct trace *trace, int64_t from_ns, int64_t until_ns);
+/** Points up to to_ns to match, in the order HEAP_ORDER_MATCHED or, with is_by_points, HEAP_ORDER_POINTS, from where earlier looks have ended. */
+struct heap_stream *heap_stream_go_on(const struct trace *trace, bool is_by_points, const struct heap_passed *passed, int64_t to_ns);
+
+/** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no thread goes back. */
+int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns);
 
 /** Events in the blocks that were passed over because they end before from_ns. */
 uint64_t heap_stream_skipped(const struct heap_stream *stream);
@@ -62,8 +77,9 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream);
 /** The points up to the next one of another thread: 1; 0 at the end; or a negative errno with the reason in diag. */
 int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
 
-/** Keep the run's `within` for longer, and give it back. */
+/** Keep the run's `within` for longer, or take one that nobody uses, and give it back. */
 struct within *heap_stream_keep(struct heap_stream *stream);
+struct within *heap_stream_take(struct heap_stream *stream);
 void heap_stream_give_back(struct heap_stream *stream, struct within *within);
 
 /** Those that decode for it. */

@@ -54,6 +54,7 @@ static void within_reserve(struct within *within, uint32_t count)
 {
 	within->open_count = within->taken_count = within->site_count = 0;
 	within->open_bytes = 0;
+	within->takes_before = false;
 	cells_reserve(within, count);
 	if (!within->notes)
 		within->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*within->notes));
@@ -146,8 +147,18 @@ static void taken_add(struct within *within, const struct trace_block *block, co
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
 			continue;
 		within->taken[within->taken_count++] = (struct within_taken){row, within->ended[i]};
-		break;
+		return;
 	}
+	within->takes_before |= !row;
+}
+
+/* Likewise for what a realloc behind the last row took. */
+static void last_taken_find(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count)
+{
+	within->last_taken = HEAP_NONE;
+	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
+		if (places[i].kind == HEAP_POINT_END && block->kind[places[i].row] == EVENT_REALLOC)
+			within->last_taken = within->ended[i];
 }
 
 static void row_end(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t row)
@@ -232,6 +243,7 @@ void within_make(struct within *within, const struct trace_block *block, const s
 	rows_make(within, block, places);
 	ends_make(within, block, places);
 	changes_sum(within, count);
+	last_taken_find(within, block, places, count);
 	const struct heap_place *last = count ? &places[count - 1] : NULL;
 	within->last_made = last && last->kind == HEAP_POINT_BEGIN ? within->count - 1 : HEAP_NONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What the points of one event block tell by themselves, as long as no other points lie between them: which allocations begin in it, and
- * which of these end in it. Only the rest has to be looked for among all that is live (heap/match.c). One can be made in any thread.
+ * What points of one event block tell by themselves, as long as no other points lie between them: which allocations begin there, and
+ * which of these end there. Only the rest has to be looked for among all that is live (heap/match.c). One can be made in any thread.
  */
 #ifndef XHEAP_HEAP_WITHIN_H
 #define XHEAP_HEAP_WITHIN_H
@@ -52,6 +52,8 @@ struct within {
 	uint32_t end_count;
 	struct within_taken *taken;
 	uint32_t taken_count;
+	bool takes_before;           /**< the first row came from a realloc that took something before these points */
+	uint32_t last_taken;         /**< as within_taken.from: what a realloc took that has not begun a row yet; or HEAP_NONE */
 	struct heap_site *sites;     /**< some may be there twice */
 	struct within_sum *sums;     /**< by site */
 	uint32_t site_count;

@@ -615,13 +615,14 @@ static void test_stamps_apart(void **state)
 	assert_int_equal(row(0).end_ns, 150);
 }
 
-/* Random calls of one thread in blocks of events, some of them with contradictions, destroyed heaps and failed calls in them. */
-static void calls_write(uint32_t seed)
+/* Random calls in blocks of events, some of them with contradictions, destroyed heaps and failed calls in them: of one thread, or of two that take
+ * turns of up to so many calls; then now and then one calls while the other is in a realloc. */
+static void calls_write(uint32_t seed, uint32_t turn_calls)
 {
 	enum { ADDRESSES = 400, CALLS = 40000, BLOCK_CALLS = 700 };
 	const uint32_t stacks[] = {0, scene_stack(&scene, 0x10, 0), scene_stack(&scene, 0x10, 0x20, 0)};
 	bool is_live[ADDRESSES] = {false};
-	uint32_t last = 0;
+	uint32_t last = 0, caller = thread, left = turn_calls;
 	int64_t now = 10;
 	for (int i = 0; i < CALLS; i++) {
 		seed = seed * 1664525 + 1013904223;
@@ -633,25 +634,40 @@ static void calls_write(uint32_t seed)
 		bool is_odd = which % 1024 == 0 && i / BLOCK_CALLS % 3 == 0;
 		now += seed >> 30;
 		scene.stack = stacks[which % 3];
+		if (turn_calls && !left--) {
+			caller = caller == thread ? other : thread;
+			left = which % turn_calls;
+			now += 2000;
+		}
 		if ((which >> 9) % 16 == 0) {
 			scene.flags = EVENT_FAILED;
-			scene_realloc(&scene, thread, now, now, address, 0, size);
+			scene_realloc(&scene, caller, now, now, address, 0, size);
 		} else if (is_odd && which & 1 << 12) {
-			scene_event(&scene, thread, EVENT_DESTROY, now);
+			scene_event(&scene, caller, EVENT_DESTROY, now);
 		} else if (is_live[at] == is_odd) {
-			scene_alloc(&scene, thread, now, address, size);
+			scene_alloc(&scene, caller, now, address, size);
 			is_live[at] = true;
 		} else if ((which >> 16) % 4 || is_live[(moved - 0x1000) / 0x10]) {
-			scene_free(&scene, thread, now, address);
+			scene_free(&scene, caller, now, address);
 			is_live[at] = false;
 		} else {
-			scene_realloc(&scene, thread, now, now + (seed >> 31), address, moved, size);
+			bool is_between = turn_calls && which % 128 == 5;
+			int64_t from = now;
+			if (is_between) {
+				now += 2000;
+				scene.flags = EVENT_FAILED;
+				scene_alloc(&scene, caller == thread ? other : thread, now, 0, 1);
+				now += 2000;
+			}
 			now += seed >> 31;
+			scene_realloc(&scene, caller, from, now, address, moved, size);
 			is_live[at] = false;
 			is_live[(moved - 0x1000) / 0x10] = true;
 		}
 		if (i % BLOCK_CALLS == 0)
 			scene_block(&scene, thread);
+		if (turn_calls && i % (BLOCK_CALLS * 10) == 0)
+			scene_block(&scene, other);
 	}
 	scene.flags = EVENT_FAILED;
 	scene_alloc(&scene, thread, now, 0, 1);
@@ -695,34 +711,27 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 	heap_scan_end(&scans[1]);
 }
 
-/* Event blocks that are matched apart come to what they come to point by point, which another thread's block over all of them makes them do. */
+/* What is matched apart, whole event blocks and what lies between other threads' points, comes to what it comes to point by point. */
 static void test_within(void **state)
 {
-	for (uint32_t seed = 1; seed <= 5; seed++) {
-		calls_write(seed);
+	const uint32_t turn_calls[] = {0, 1, 40, 300, 700, 3000};
+	for (uint32_t seed = 1; seed <= 30; seed++) {
+		struct heap_table *by_points;
+		struct diag diag = {""};
+		calls_write(seed, turn_calls[seed % 6]);
 		build();
-		struct heap_table *apart = table;
-		struct trace *first = trace;
-		unlink(path);
-		begin(state);
-		scene.flags = EVENT_FAILED;
-		scene_alloc(&scene, other, 1, 0, 1);
-		calls_write(seed);
-		scene.flags = EVENT_FAILED;
-		scene_alloc(&scene, other, INT32_MAX, 0, 1);
-		build();
-		assert_true(apart->count > 10000 && apart->order_conflicts && apart->unknown_frees);
-		assert_int_equal(apart->count, table->count);
-		assert_int_equal(apart->order_conflicts, table->order_conflicts);
-		assert_int_equal(apart->unknown_frees, table->unknown_frees);
-		assert_int_equal(apart->processes[process].live_count, table->processes[process].live_count);
-		assert_int_equal(apart->processes[process].live_bytes, table->processes[process].live_bytes);
-		assert_int_equal(apart->peak.bytes, table->peak.bytes);
-		assert_int_equal(apart->peak.time_ns, table->peak.time_ns);
-		apart->duration_ns = table->duration_ns;
-		assert_same_rows(apart, table);
-		heap_table_free(apart);
-		trace_close(first);
+		int64_t end_ns = table->duration_ns;
+		assert_int_equal(heap_table_build(&by_points, trace, &(struct heap_build){.fd = -1, .until_ns = &end_ns}, &diag), 0);
+		assert_true(table->count > 10000 && table->unknown_frees);
+		assert_int_equal(table->count, by_points->count);
+		assert_int_equal(table->order_conflicts, by_points->order_conflicts);
+		assert_int_equal(table->unknown_frees, by_points->unknown_frees);
+		assert_int_equal(table->processes[process].live_count, by_points->processes[process].live_count);
+		assert_int_equal(table->processes[process].live_bytes, by_points->processes[process].live_bytes);
+		assert_int_equal(table->peak.bytes, by_points->peak.bytes);
+		assert_int_equal(table->peak.time_ns, by_points->peak.time_ns);
+		assert_same_rows(table, by_points);
+		heap_table_free(by_points);
 		heap_table_free(table);
 		trace_close(trace);
 		unlink(path);
