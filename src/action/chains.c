@@ -79,7 +79,7 @@ static void row_add(struct action_row *row, const struct chain *chain)
 
 static void chains_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
 	struct map row_of = {0};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;

@@ -112,7 +112,7 @@ static int open_work(void *context, struct diag *diag)
 	if (error)
 		return error;
 	struct heap_range range = allocations->filter.range;
-	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.filter};
+	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.filter, NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;

@@ -624,7 +624,7 @@ static int set_path(void *context, char *word)
 
 static void write_allocations(struct dump *dump, const struct heap_table *table)
 {
-	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_EVERYTHING, &dump->options->filter.filter};
+	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_EVERYTHING, &dump->options->filter.filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;

@@ -92,7 +92,7 @@ static void chart_print(const struct view *view)
 static uint64_t rounding_at_peak(const struct view *view)
 {
 	int64_t time_ns = view->window.peak_at_ns;
-	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, PACK_DETAILS | PACK_TIMES, NULL};
+	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, PACK_DETAILS | PACK_TIMES, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	uint64_t bytes = 0;
@@ -125,7 +125,7 @@ struct split {
 
 static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, PACK_DETAILS | PACK_TIMES | PACK_SIZES, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, PACK_DETAILS | PACK_TIMES | PACK_SIZES, NULL, NULL};
 	struct split split = {.live_bytes = 0};
 	struct heap_extents extents = {0};
 	struct heap_scan scan;

@@ -172,7 +172,7 @@ static bool was_found_later(const struct heap_table *table, const struct heap_al
 
 uint64_t heap_folded_late_bytes(const struct heap_table *table)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, INT64_MIN, INT64_MAX, PACK_ALL, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MIN, INT64_MAX, PACK_ALL, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	uint64_t bytes = 0;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 /* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
-enum { GATHERED_MAX = 15 };
+enum { GATHERED_MAX = 15, SELDOM = 4 };
 struct gathered {
 	int64_t values[GATHERED_MAX];
 	uint64_t count;
@@ -25,6 +25,7 @@ struct collecting {
 	uint64_t *filled;            /* by list, shared by all threads */
 	struct gathered *gathered;   /* by list, this thread's */
 	uint32_t *shared;
+	const bool *sites;           /* of a simple window: whether a site has a list; NULL: most rows are of such sites */
 };
 
 static void gathered_put(struct collecting *collecting, uint32_t list)
@@ -82,8 +83,10 @@ static void collecting_scan(void *context)
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	bool is_simple = heap_window_is_simple(collecting->window);
-	if (is_simple)
+	if (is_simple) {
 		plan.columns = PACK_TIMES | PACK_SITES;
+		plan.sites = collecting->sites;
+	}
 	heap_scan_begin(&scan, collecting->table, &plan, collecting->shared);
 	while ((rows = heap_scan_next(&scan)))
 		(is_simple ? collect_simple : collect_any)(collecting, rows);
@@ -107,6 +110,20 @@ static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct hea
 	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));
 }
 
+/* NULL: when it is not worth while to look for them. */
+static bool *sites_with_lists(const struct heap_window *window, const uint32_t *list_of, uint64_t lifetime_count)
+{
+	uint64_t all = 0;
+	for (uint32_t site = 0; site < window->cell_count; site++)
+		all += window->numbers[site].recorded_count;
+	if (lifetime_count > all / SELDOM)
+		return NULL;
+	bool *sites = memory_zeroed(window->cell_count, sizeof(*sites));
+	for (uint32_t site = 0; site < window->cell_count; site++)
+		sites[site] = list_of[site] != HEAP_NONE;
+	return sites;
+}
+
 void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
 			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count)
 {
@@ -120,14 +137,16 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 	bool is_by_site = heap_window_is_by_site(window);
 	for (uint32_t i = 0; i < window->cell_count && !is_by_site; i++)
 		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
+	bool *sites = is_by_site ? sites_with_lists(window, list_of, lifetimes->starts[count]) : NULL;
 	for (unsigned i = 0; i < width; i++)
 		parts[i] = (struct collecting){window, table, filter, list_of, count, is_by_site ? NULL : &cells, lifetimes, filled,
-					       memory_zeroed(count, sizeof(struct gathered)), &shared};
+					       memory_zeroed(count, sizeof(struct gathered)), &shared, sites};
 	if (lifetimes->starts[count])
 		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
 	for (unsigned i = 0; i < width; i++)
 		free(parts[i].gathered);
 	map_fini(&cells);
+	free(sites);
 	free(filled);
 	free(parts);
 }

@@ -304,7 +304,7 @@ struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, co
 	search->passes = memory_zeroed(search->width, sizeof(*search->passes));
 	for (unsigned i = 0; i < search->width; i++)
 		search->passes[i] = (struct pass){.table = table, .slicing = &search->slicing, .shared = &search->shared,
-						  .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter},
+						  .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter, NULL},
 						  .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
 	return search;
 }

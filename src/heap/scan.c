@@ -16,6 +16,7 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	memset(&scan->rows.columns, 0, sizeof(scan->rows.columns));
 	scan->reader = (struct groups_reader){.rows = {.data = NULL}};
 	scan->next = scan->end = scan->own_shared = 0;
+	scan->had_sites = false;
 	scan->shared = shared ? shared : &scan->own_shared;
 }
 
@@ -41,6 +42,41 @@ static void rows_select(struct heap_rows *rows, const struct heap_filter *filter
 	memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));
 }
 
+/* Of the rows that pass, those that were begun at one of the sites. Whether there are any. */
+static bool sites_select(struct heap_rows *rows, const bool *sites)
+{
+	const uint64_t *site = rows->columns.numbers[PACK_SITE];
+	uint64_t any = 0;
+	for (uint32_t first = 0; first < rows->count; first += 64) {
+		uint32_t count = rows->count - first < 64 ? rows->count - first : 64;
+		uint64_t begun = 0;
+		for (uint32_t i = 0; i < count; i++)
+			begun |= (uint64_t)sites[site[first + i]] << i;
+		any |= rows->passes[first / 64] &= begun;
+	}
+	return any != 0;
+}
+
+/* Read the group, as far as that is asked for. Where few sites are wanted, many groups in a row have none of them: then nothing else is unpacked. */
+static bool rows_read(struct heap_scan *scan, uint32_t group)
+{
+	const struct heap_table *table = scan->table;
+	const struct heap_scan_plan *plan = &scan->plan;
+	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count, table->duration_ns};
+	struct heap_rows *rows = &scan->rows;
+	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[group];
+	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns), first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
+	bool is_read = groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, first, &rows->columns, rows->details);
+	if (is_read)
+		rows_select(rows, plan->filter, group);
+	if (is_read && plan->sites && !(scan->had_sites = sites_select(rows, plan->sites))) {
+		rows->count = 0;
+		return true;
+	}
+	return is_read && (first == columns || groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, columns, &rows->columns,
+							   rows->details));
+}
+
 static bool is_known_empty(const struct heap_selection *selection, uint32_t group)
 {
 	uint64_t any = 0;
@@ -53,7 +89,6 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
 	const struct heap_table *table = scan->table;
 	const struct heap_groups *groups = &table->groups;
-	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count, table->duration_ns};
 	const struct heap_selection *selection = scan->plan.filter ? scan->plan.filter->selection : NULL;
 	for (;; scan->next++) {
 		if (scan->next >= scan->end) {
@@ -66,16 +101,14 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 		if (!is_wanted(&groups->items[group], &scan->plan) || (selection && is_known_empty(selection, group)))
 			continue;
 		struct heap_rows *rows = &scan->rows;
-		bool is_known = !selection || selection->is_known[group];
 		rows->first = group * PACK_ROWS;
 		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
-		if (groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits,
-				scan->plan.columns | (is_known ? 0 : scan->plan.filter->columns), &rows->columns, rows->details)) {
-			rows_select(rows, scan->plan.filter, group);
+		if (!rows_read(scan, group)) {
+			__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
+		} else if (rows->count) {
 			scan->next++;
 			return rows;
 		}
-		__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
 	}
 }
 

@@ -11,10 +11,11 @@ struct heap_scan_plan {
 	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
 	unsigned columns;            /**< PACK_TIMES, ...: what is wanted of allocations */
 	const struct heap_filter *filter; /**< which allocations are wanted, prepared with the table; NULL: all */
+	const bool *sites;           /**< by site: those begun there are; NULL: all of these */
 };
 
 /** All of them. */
-#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL})
+#define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL, NULL})
 
 struct heap_rows {
 	uint32_t first, count;       /**< numbers of the allocations */
@@ -49,6 +50,7 @@ struct heap_scan {
 	struct groups_reader reader;
 	uint32_t next, end;          /**< groups */
 	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
+	bool had_sites;              /**< the last group that was read had some of those wanted */
 	struct heap_rows rows;
 };
 

@@ -341,7 +341,7 @@ struct heap_scan_plan heap_window_plan(const struct heap_window *window, const s
 {
 	/* Rows by class have what began before, too, whenever it ended. */
 	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
-	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, window_columns(window), filter};
+	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, window_columns(window), filter, NULL};
 }
 
 /* Nothing is less than nothing: blocks of which the one around began before the trace, or that overlap, are more than was there. */
