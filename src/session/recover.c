@@ -245,33 +245,45 @@ static int pieces_take(const struct recover_session *session, const char *path, 
 	return unlink(path) == 0 || errno == ENOENT ? 0 : diag_errno(diag, "cannot replace %s", path);
 }
 
-/* Whether it is a file of this session: an older one may have the same name. One that the logger did not come to write anything to is none. */
-static bool is_ours(const struct recover_session *session, const char *path)
+/* What a file of the recording with this id has: an older session may have left one of the same name. */
+enum file_state { FILE_OTHER, FILE_UNBEGUN, FILE_BEGUN };
+
+static enum file_state file_state(const char *path, const uint8_t id[16])
 {
 	struct diag ignored = {""};
 	struct trace *trace;
 	if (trace_open_as_written(&trace, path, &ignored) != 0)
-		return false;
+		return FILE_OTHER;
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	bool is_ours = dictionary->clock[0] && dictionary->start_realtime_ns == session->clock.start_realtime_ns;
+	enum file_state state = memcmp(dictionary->id, id, sizeof(dictionary->id)) ? FILE_OTHER : dictionary->clock[0] ? FILE_BEGUN : FILE_UNBEGUN;
 	trace_close(trace);
-	return is_ours;
+	return state;
 }
 
-/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say so. */
+/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say so. One that it had only just
+ * made goes: whoever merges the files has no use for it. */
 static void newest_find(struct recovery *recovery, char path[4096])
 {
 	const struct recover_session *session = recovery->session;
+	struct diag ignored = {""};
+	struct trace *trace;
 	char next[4096];
 	snprintf(path, 4096, "%s", session->trace_path);
 	recovery->counter = session->counter;
-	while (session->pattern[0]) {
+	if (!session->pattern[0] || trace_open_as_written(&trace, path, &ignored) != 0)
+		return;
+	enum file_state state;
+	for (;;) {
 		session_path_number(next, sizeof(next), session->pattern, recovery->counter + 1);
-		if (!strcmp(next, path) || !is_ours(session, next))
-			return;
+		state = file_state(next, trace_dictionary(trace)->id);
+		if (state != FILE_BEGUN)
+			break;
 		snprintf(path, 4096, "%s", next);
 		recovery->counter++;
 	}
+	if (state == FILE_UNBEGUN)
+		unlink(next);
+	trace_close(trace);
 }
 
 /* Buffers that are in the files before the newest one may not have been given back. */

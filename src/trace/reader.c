@@ -118,6 +118,7 @@ static void summarize(struct trace *trace)
 	view->host = load->dictionary.host;
 	view->clock = load->clock_name;
 	view->start_realtime_ns = load->segment_count ? load->segments[0].head.start_realtime_ns : 0;
+	memcpy(view->id, load->trace_id, sizeof(view->id));
 	view->is_complete = load->is_complete;
 	view->cut_offset = load->cut_offset;
 	view->cut_reason = load->cut_reason;

@@ -226,6 +226,7 @@ struct trace_dictionary {
 	const struct trace_fold *folds;        uint32_t fold_count; /**< one for each trace that was merged into this one and has sums */
 	const struct trace_sum *sums;          uint32_t sum_count;
 	const struct trace_lifetime *lifetimes; uint32_t lifetime_count;
+	uint8_t id[16];                        /**< random; files in which one recording went on have one */
 	const char *host;                      /**< node name, system, release, machine */
 	const char *clock;                     /**< "tsc" or "monotonic_raw" */
 	int64_t start_realtime_ns;             /**< CLOCK_REALTIME of T = 0 */
