@@ -262,6 +262,8 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	struct model_stack *stack = model_stack(&decoder->model, node);
 	const struct model_stack *known = model_stack_known(&decoder->model, stack);
 	progress->expected = known->next;
+	/* Of many stacks it is not in the cache, and what is guessed wrongly until then would make it wait. */
+	__builtin_prefetch(&decoder->model.stacks[known->next], 1);
 	uint32_t descriptor = control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR]) : known->descriptor;
 	if (descriptor >= decoder->descriptor_count)
 		return false;
