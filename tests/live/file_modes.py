@@ -236,12 +236,14 @@ def not_said(pattern):
     found = list(pathlib.Path(os.environ["XDG_RUNTIME_DIR"]).glob("**/session"))
     expect(len(found) == 1, f"{found}")
     text = found[0].read_text()
-    number = int(re.search("^counter=([0-9]+)$", text, re.M)[1])
-    expect(number > 2 and os.path.exists(pattern % number), f"{number}")
-    text = text.replace(f"counter={number}\n", f"counter={number - 2}\n").replace("/" + pattern % number + "\n", "/" + pattern % (number - 2) + "\n")
+    named, newest = int(re.search("^counter=([0-9]+)$", text, re.M)[1]), 1
+    while os.path.exists(pattern % (newest + 1)):
+        newest += 1
+    expect(newest > 2, f"only {newest} files")
+    text = text.replace(f"counter={named}\n", f"counter={newest - 2}\n").replace("/" + pattern % named + "\n", "/" + pattern % (newest - 2) + "\n")
     found[0].write_text(text)
-    pathlib.Path(pattern % (number + 1)).write_bytes(pathlib.Path(pattern % 1).read_bytes()[:64])
-    xheap("record", "-o", pattern % (number + 2), "--", "true")
+    pathlib.Path(pattern % (newest + 1)).write_bytes(pathlib.Path(pattern % 1).read_bytes()[:64])
+    xheap("record", "-o", pattern % (newest + 2), "--", "true")
 
 
 def check_merged(pattern, newest, last):
