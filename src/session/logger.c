@@ -772,12 +772,15 @@ static uint64_t index_end(struct logger *logger)
 static void session_write(struct logger *logger)
 {
 	char text[20000];
+	const struct session_options *options = logger->options;
+	const struct writer_clock *clock = &logger->clock.writer;
 	snprintf(text, sizeof(text),
-		 "trace=%s\npattern=%s\ncounter=%u\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\nstart_realtime_ns=%lld\ncommand=%.8000s\n",
-		 store_next_path(logger->store), logger->options->trace_path, store_counter(logger->store), session_file_mode_name(logger->options->file_mode), logger->options->session_name ? logger->options->session_name : "", (int)getpid(),
-		 (unsigned long long)proc_start_time(getpid()), logger->clock.writer.name,
-		 (unsigned long long)logger->clock.writer.start_ticks, (unsigned long long)logger->clock.writer.mult, logger->clock.writer.shift,
-		 (long long)logger->clock.writer.start_realtime_ns, logger->options->command);
+		 "trace=%s\npattern=%s\ncounter=%u\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\n"
+		 "start_realtime_ns=%lld\ncommand=%.8000s\n",
+		 store_next_path(logger->store), options->trace_path, store_counter(logger->store), session_file_mode_name(options->file_mode),
+		 options->session_name ? options->session_name : "", (int)getpid(), (unsigned long long)proc_start_time(getpid()), clock->name,
+		 (unsigned long long)clock->start_ticks, (unsigned long long)clock->mult, clock->shift, (long long)clock->start_realtime_ns,
+		 options->command);
 	session_file_write(logger->directory, "session", text, NULL);
 }
 
