@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 /* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
-enum { GATHERED_MAX = 15, SELDOM = 4 };
+enum { GATHERED_MAX = 15 };
 struct gathered {
 	int64_t values[GATHERED_MAX];
 	uint64_t count;
@@ -110,7 +110,10 @@ static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct hea
 	lifetimes->values = memory_zeroed(lifetimes->starts[count], sizeof(*lifetimes->values));
 }
 
-/* NULL: when it is not worth while to look for them. */
+/* Looked for are sites of at most one row in so many. */
+enum { SELDOM = 4 };
+
+/* NULL: it is not worth while to look for them. */
 static bool *sites_with_lists(const struct heap_window *window, const uint32_t *list_of, uint64_t lifetime_count)
 {
 	uint64_t all = 0;

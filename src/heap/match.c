@@ -327,7 +327,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	/* What a sample says takes all of the table to tell. */
 	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
-	matching->stream = heap_stream_go_on(trace, matching->is_by_points, &matching->passed, matching->until_ns);
+	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, &matching->passed, matching->until_ns);
 	packing_follow(matching->packing, matching->stream);
 	error = matching_all(matching, diag);
 	packing_follow(matching->packing, NULL);

@@ -481,8 +481,10 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 	return 0;
 }
 
-static struct heap_stream *stream_begin(struct heap_stream *stream, int64_t to_ns)
+static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_ns)
 {
+	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
+	*stream = *how;
 	stream_make_lanes(stream, to_ns);
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		stream->heap[i] = &stream->lanes[i];
@@ -497,20 +499,12 @@ static struct heap_stream *stream_begin(struct heap_stream *stream, int64_t to_n
 
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
 {
-	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
-	stream->trace = trace;
-	stream->order = order;
-	stream->from_ns = from_ns;
-	return stream_begin(stream, to_ns);
+	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .from_ns = from_ns}, to_ns);
 }
 
-struct heap_stream *heap_stream_go_on(const struct trace *trace, bool is_by_points, const struct heap_passed *passed, int64_t to_ns)
+struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order, const struct heap_passed *passed, int64_t to_ns)
 {
-	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
-	stream->trace = trace;
-	stream->order = is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED;
-	stream->passed = passed;
-	return stream_begin(stream, to_ns);
+	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
 
 /* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */

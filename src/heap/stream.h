@@ -65,8 +65,8 @@ struct crew;
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
 
-/** Points up to to_ns to match, in the order HEAP_ORDER_MATCHED or, with is_by_points, HEAP_ORDER_POINTS, from where earlier looks have ended. */
-struct heap_stream *heap_stream_go_on(const struct trace *trace, bool is_by_points, const struct heap_passed *passed, int64_t to_ns);
+/** From where earlier looks have ended; `passed` stays the caller's, and may change from then on. */
+struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order, const struct heap_passed *passed, int64_t to_ns);
 
 /** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no thread goes back. */
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns);

@@ -118,6 +118,9 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
 	if (file_mode == SESSION_FILE_NEWFILE)
 		text_value(text, "pattern", session->pattern, sizeof(session->pattern));
+	/* Else the next file would be the same one, for ever. */
+	if (!session_path_is_numbered(session->pattern))
+		session->pattern[0] = 0;
 	session->counter = (uint32_t)text_number(text, "counter", 0);
 	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
 	if (file_mode == SESSION_FILE_KEEP)
@@ -272,14 +275,12 @@ static void newest_find(struct recovery *recovery, char path[4096])
 	recovery->counter = session->counter;
 	if (!session->pattern[0] || trace_open_as_written(&trace, path, &ignored) != 0)
 		return;
+	const uint8_t *id = trace_dictionary(trace)->id;
 	enum file_state state;
-	for (;;) {
-		session_path_number(next, sizeof(next), session->pattern, recovery->counter + 1);
-		state = file_state(next, trace_dictionary(trace)->id);
-		if (state != FILE_BEGUN)
-			break;
+	session_path_number(next, sizeof(next), session->pattern, recovery->counter + 1);
+	while ((state = file_state(next, id)) == FILE_BEGUN) {
 		snprintf(path, 4096, "%s", next);
-		recovery->counter++;
+		session_path_number(next, sizeof(next), session->pattern, ++recovery->counter + 1);
 	}
 	if (state == FILE_UNBEGUN)
 		unlink(next);

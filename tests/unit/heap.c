@@ -715,14 +715,15 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 static void test_within(void **state)
 {
 	const uint32_t turn_calls[] = {0, 1, 40, 300, 700, 3000};
-	for (uint32_t seed = 1; seed <= 30; seed++) {
+	enum { FIRST_SEEDS = 5 /* of one thread, with contradictions in each */, SEEDS = 35 };
+	for (uint32_t seed = 1; seed <= SEEDS; seed++) {
 		struct heap_table *by_points;
 		struct diag diag = {""};
-		calls_write(seed, turn_calls[seed % 6]);
+		calls_write(seed, seed > FIRST_SEEDS ? turn_calls[seed % 6] : 0);
 		build();
 		int64_t end_ns = table->duration_ns;
 		assert_int_equal(heap_table_build(&by_points, trace, &(struct heap_build){.fd = -1, .until_ns = &end_ns}, &diag), 0);
-		assert_true(table->count > 10000 && table->unknown_frees);
+		assert_true(table->count > 10000 && table->unknown_frees && (table->order_conflicts || seed > FIRST_SEEDS));
 		assert_int_equal(table->count, by_points->count);
 		assert_int_equal(table->order_conflicts, by_points->order_conflicts);
 		assert_int_equal(table->unknown_frees, by_points->unknown_frees);
