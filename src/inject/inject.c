@@ -513,6 +513,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	struct region_header *header = inject->region->header;
 	static const uint64_t default_ticks_per_ms = 2000000;
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
+	RECORDER_WRITE(inject, limits, inject->region->limits);
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
 	RECORDER_WRITE(inject, text_low, inject->text);
 	RECORDER_WRITE(inject, text_high, code_end);
@@ -531,12 +532,12 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, process_zero_pid, inner);
 	RECORDER_WRITE(inject, process_zero_tid, inner);
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
-	if (header->clock == REGION_CLOCK_MONOTONIC_RAW)
+	if (inject->region->limits.clock == REGION_CLOCK_MONOTONIC_RAW)
 		RECORDER_WRITE(inject, vdso_clock, vdso_clock(maps, count));
 	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = inner};
 	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
 	struct region_process *process = region_process(inject->region, 0);
-	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = UINT32_MAX, .start_ticks = inject_ticks()};
+	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
 	if (proc_status_value(inject->pid, "Seccomp") > 0)
 		header->no_syscalls = 1;
@@ -832,7 +833,7 @@ void inject_unmap(const struct inject *inject, struct remote *remote)
 void inject_begin(struct inject *inject)
 {
 	images_push(inject);
-	__atomic_store_n(&inject->region->header->state, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)

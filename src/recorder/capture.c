@@ -113,7 +113,7 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 		if (id < PC_FIRST || id >= LOAD_ACQUIRE(&region->pc_ready))
 			return PC_TRUNCATED;
 	} while (!__atomic_compare_exchange_n(&region->pc_count, &id, id + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	struct region_pc *place = (struct region_pc *)((uint8_t *)region + region->pc_offset) + id;
+	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
 	place->image = image;
 	place->process = recorder->wiped->process - 1;
 	STORE_RELEASE(&place->pc, pc);

@@ -20,6 +20,7 @@
 
 #include <stdint.h>
 
+#include "region/access.h"
 #include "region/layout.h"
 #include "unwind/rows.h"
 
@@ -187,6 +188,7 @@ struct wiped {
 
 struct recorder {
 	struct region_header *region;
+	struct region_limits limits;  /**< of the region; what stands in the region itself is not believed */
 	struct wiped *wiped;
 	uint64_t text_low, text_high; /**< the recorder's code and island */
 	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */

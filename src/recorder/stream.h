@@ -4,18 +4,16 @@
 #define XHEAP_RECORDER_STREAM_H
 
 #include "recorder/recorder.h"
-
-/** What a lost event would have been, for the gap's sums. */
-enum lost_kind { LOST_ALLOC, LOST_REALLOC, LOST_FREE };
+#include "region/atomic.h"
 
 /** Finish the buffer in use, if any, and begin another at `ticks`. False: there is none, and waiting is over. */
-int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind);
+int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Begin again within the buffer: another thread, or a pause too long for a delta. False when it does not fit (a new buffer was tried). */
-int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind);
+int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Count an event that could not be recorded. */
-void stream_lose(struct thread *thread, enum lost_kind kind, uint64_t bytes, uint64_t ticks);
+void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks);
 
 /** A wait for the logger to make room; zeroed. In ticks. */
 struct waiting { uint64_t begin, since, progress; uint32_t round; };
@@ -27,7 +25,7 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting);
 static inline void stream_commit(struct stream *stream)
 {
 	/* Pairs with the acquire in the logger's drain. */
-	__atomic_store_n(&stream->head->committed, (uint32_t)(stream->write - stream->start), __ATOMIC_RELEASE);
+	STORE_RELEASE(&stream->head->committed, (uint32_t)(stream->write - stream->start));
 }
 
 #endif

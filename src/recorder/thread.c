@@ -4,7 +4,7 @@
 #include "recorder/sample.h"
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
        MADVISE_DONTDUMP = 16 };
 
 static void lock(uint32_t *word)
@@ -80,19 +80,13 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
-static struct region_process *process_at(struct region_header *region, uint32_t index)
-{
-	return (struct region_process *)((uint8_t *)region + region->process_offset) + index;
-}
-
 /* Take a free row of the region's processes for this one, which no other thread of it does now. */
 static void process_take_row(struct recorder *recorder, uint32_t pid)
 {
 	struct region_header *region = recorder->region;
 	struct wiped *wiped = recorder->wiped;
-	uint32_t max = region->process_max < REGION_PROCESS_MAX ? region->process_max : REGION_PROCESS_MAX;
-	for (uint32_t i = 0; i < max; i++) {
-		struct region_process *process = process_at(region, i);
+	for (uint32_t i = 0; i < recorder->limits.process_max; i++) {
+		struct region_process *process = region_process_at(region, &recorder->limits, i);
 		if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
 			continue;
 		process->pid = pid;
@@ -135,12 +129,12 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 {
 	struct region_header *region = recorder->region;
-	struct region_slot *slots = (struct region_slot *)((uint8_t *)region + region->slot_offset);
 	uint32_t ready = LOAD_ACQUIRE(&region->slot_ready);
-	for (uint32_t i = 0; i < ready && i < region->slot_max; i++) {
-		if (LOAD(&slots[i].state) == SLOT_FREE && swap_if(&slots[i].state, SLOT_FREE, SLOT_CLAIMING)) {
+	for (uint32_t i = 0; i < ready && i < recorder->limits.slot_max; i++) {
+		struct region_slot *slot = region_slot_at(region, &recorder->limits, i);
+		if (LOAD(&slot->state) == SLOT_FREE && swap_if(&slot->state, SLOT_FREE, SLOT_CLAIMING)) {
 			*index = i;
-			return &slots[i];
+			return slot;
 		}
 	}
 	return 0;
@@ -230,7 +224,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		if (!slot)
 			return 0;
 		thread->slot = slot;
-		slot->buffer = slot->side_buffer = UINT32_MAX;
+		slot->buffer = slot->side_buffer = REGION_NONE;
 		thread->stream = (struct stream){.head = 0};
 		if (thread->side)
 			thread->side->stream = (struct stream){.is_side = 1};

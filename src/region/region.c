@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "region/atomic.h"
+
 enum {
 	PAGE = 4096,
 	SLOT_DEFAULT = 4096, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
@@ -23,18 +25,18 @@ enum {
 /** One array of the region. */
 struct part { size_t offset_field, max_field, size; };
 
-#define PART(name, type) {offsetof(struct region_header, name##_offset), offsetof(struct region_header, name##_max), sizeof(struct type)}
+#define PART(name, type) {offsetof(struct region_limits, name##_offset), offsetof(struct region_limits, name##_max), sizeof(struct type)}
 /* In the order of the file. */
 static const struct part parts[] = {
 	PART(process, region_process), PART(entry, region_entry), PART(image, region_image),
 	PART(heap, region_heap), PART(name, region_heap_name), PART(slot, region_slot), PART(pc, region_pc),
-	{offsetof(struct region_header, head_offset), offsetof(struct region_header, buffer_max), sizeof(struct region_buffer)},
+	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max), sizeof(struct region_buffer)},
 };
 #undef PART
 
-static uint32_t *field(struct region_header *header, size_t offset)
+static uint32_t *field(struct region_limits *limits, size_t offset)
 {
-	return (uint32_t *)((uint8_t *)header + offset);
+	return (uint32_t *)((uint8_t *)limits + offset);
 }
 
 static uint64_t page_up(uint64_t bytes)
@@ -43,21 +45,21 @@ static uint64_t page_up(uint64_t bytes)
 }
 
 /* Fill the offsets and region_bytes from the limits. False when these are beyond ours. */
-static bool layout_compute(struct region_header *header)
+static bool layout_compute(struct region_limits *limits)
 {
 	uint64_t at = REGION_HEADER_BYTES;
-	if (header->process_max == 0 || header->process_max > REGION_PROCESS_MAX || header->entry_max == 0 ||
-	    header->entry_max > REGION_ENTRY_MAX || header->heap_max == 0 || header->heap_max > REGION_HEAP_MAX ||
-	    header->name_max == 0 || header->name_max > REGION_NAME_MAX || header->image_max == 0 || header->image_max > IMAGE_LIMIT || header->slot_max == 0 || header->slot_max > SLOT_LIMIT ||
-	    header->pc_max <= PC_FIRST || header->pc_max > PC_LIMIT || header->buffer_max == 0 || header->buffer_max > BUFFER_LIMIT ||
-	    header->buffer_apart >= header->buffer_max || header->buffer_size == 0 || header->buffer_size % PAGE != 0 || header->buffer_size > BUFFER_SIZE_LIMIT)
+	if (limits->process_max == 0 || limits->process_max > REGION_PROCESS_MAX || limits->entry_max == 0 ||
+	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
+	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
+	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
+	    limits->buffer_apart >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		*field(header, parts[i].offset_field) = (uint32_t)at;
-		at = page_up(at + (uint64_t)*field(header, parts[i].max_field) * parts[i].size);
+		*field(limits, parts[i].offset_field) = (uint32_t)at;
+		at = page_up(at + (uint64_t)*field(limits, parts[i].max_field) * parts[i].size);
 	}
-	header->buffer_offset = at;
-	header->region_bytes = at + (uint64_t)header->buffer_max * header->buffer_size;
+	limits->buffer_offset = at;
+	limits->region_bytes = at + (uint64_t)limits->buffer_max * limits->buffer_size;
 	return at <= UINT32_MAX;
 }
 
@@ -89,35 +91,35 @@ static int raise(const struct region *region, uint32_t *ready, uint32_t *shared,
 		return error;
 	*ready = want;
 	/* Pairs with the recorder's acquire: what lies below the count is allocated. */
-	__atomic_store_n(shared, want, __ATOMIC_RELEASE);
+	STORE_RELEASE(shared, want);
 	region_note_progress(region);
 	return 0;
 }
 
 static int raise_slots(struct region *region, uint64_t want)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	return raise(region, &region->slot_ready, &region->header->slot_ready, limits->slot_offset, sizeof(struct region_slot),
 		     at_most(want, limits->slot_max));
 }
 
 static int raise_heaps(struct region *region, uint64_t want)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	return raise(region, &region->heap_ready, &region->header->heap_ready, limits->heap_offset, sizeof(struct region_heap),
 		     at_most(want, limits->heap_max));
 }
 
 static int raise_pcs(struct region *region, uint64_t want)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	return raise(region, &region->pc_ready, &region->header->pc_ready, limits->pc_offset, sizeof(struct region_pc),
 		     at_most(want, limits->pc_max));
 }
 
 static int raise_buffers(struct region *region, uint64_t want)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	uint32_t count = at_most(want, limits->buffer_max);
 	if (count <= region->buffer_ready)
 		return 0;
@@ -129,7 +131,7 @@ static int raise_buffers(struct region *region, uint64_t want)
 /* Everything that is there from the beginning. */
 static int allocate_first(struct region *region, uint32_t buffers)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	int error = 0;
 	if (fallocate(region->fd, 0, 0, limits->image_offset) != 0)
 		return -errno;
@@ -168,22 +170,27 @@ static int config_check(const struct region_config *config, struct diag *diag)
 	return 0;
 }
 
-static void limits_fill(struct region_header *limits, const struct region_config *config)
+static struct region_limits limits_of(const struct region_config *config)
 {
-	*limits = (struct region_header){
-		.magic = REGION_MAGIC, .version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES,
-		.clock = config->clock, .options = config->options, .wait_limit_ms = config->wait_limit_ms,
-		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX,
-		.name_max = REGION_NAME_MAX, .name_count = 1,
+	return (struct region_limits){
+		.clock = config->clock,
+		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX, .name_max = REGION_NAME_MAX,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
 		.buffer_max = config->buffer_max + config->buffer_apart, .buffer_apart = config->buffer_apart, .buffer_size = config->buffer_size,
-		.pc_count = PC_FIRST,
 	};
-	boot_id_read(limits->boot_id);
-	if (getrandom(&limits->region_id, sizeof(limits->region_id), 0) != sizeof(limits->region_id))
-		limits->region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
+}
+
+/* All but the magic number, which says that the rest is there. */
+static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
+{
+	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .wait_limit_ms = config->wait_limit_ms, .limits = *limits,
+				       .name_count = 1, .pc_count = PC_FIRST};
+	boot_id_read(header.boot_id);
+	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
+		header.region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
+	return header;
 }
 
 static int map_shared(struct region *region, const char *path, struct diag *diag)
@@ -195,7 +202,7 @@ static int map_shared(struct region *region, const char *path, struct diag *diag
 	return 0;
 }
 
-static int create(struct region *region, const char *path, uint32_t buffers, struct diag *diag)
+static int create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
 	region->bytes = region->limits.region_bytes;
 	if (ftruncate(region->fd, (off_t)region->bytes) != 0)
@@ -206,14 +213,14 @@ static int create(struct region *region, const char *path, uint32_t buffers, str
 	/* Pages first: writing to one that the file system has no room for would be a SIGBUS. */
 	if (fallocate(region->fd, 0, 0, REGION_HEADER_BYTES) != 0)
 		return diag_errno(diag, "cannot allocate %s", path);
-	struct region_header header = region->limits;
-	header.magic = 0;
+	const struct region_header header = header_of(config, &region->limits);
 	memcpy(region->header, &header, offsetof(struct region_header, mail));
-	error = allocate_first(region, buffers);
+	region->id = header.region_id;
+	error = allocate_first(region, config->buffer_min);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
 	/* Last: what is not whole has none, should we be killed meanwhile. */
-	__atomic_store_n(&region->header->magic, region->limits.magic, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->magic, REGION_MAGIC);
 	return 0;
 }
 
@@ -223,14 +230,13 @@ int region_create(struct region *region, const char *path, const struct region_c
 	int error = config_check(config, diag);
 	if (error)
 		return error;
-	limits_fill(&region->limits, config);
+	region->limits = limits_of(config);
 	if (!layout_compute(&region->limits))
 		return diag_fail(diag, EINVAL, "cannot lay out %s: too many threads, images or program counters", path);
-	region->id = region->limits.region_id;
 	region->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (region->fd < 0)
 		return diag_errno(diag, "cannot make %s", path);
-	error = create(region, path, config->buffer_min, diag);
+	error = create(region, path, config, diag);
 	if (error) {
 		region_close(region);
 		unlink(path);
@@ -252,16 +258,17 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	int error = map_shared(region, path, diag);
 	if (error)
 		return error;
-	struct region_header *limits = &region->limits, found;
+	struct region_header found;
+	struct region_limits *limits = &region->limits;
 	memcpy(&found, region->header, sizeof(found));
-	*limits = found;
+	*limits = found.limits;
 	if (found.magic != REGION_MAGIC || found.version != REGION_VERSION || found.header_bytes != REGION_HEADER_BYTES)
 		return diag_fail(diag, EINVAL, "%s is no region of this version", path);
-	if (!layout_compute(limits) || limits->region_bytes != region->bytes || limits->region_bytes != found.region_bytes ||
-	    limits->buffer_offset != found.buffer_offset)
+	if (!layout_compute(limits) || limits->region_bytes != region->bytes || limits->region_bytes != found.limits.region_bytes ||
+	    limits->buffer_offset != found.limits.buffer_offset)
 		return diag_fail(diag, EINVAL, "%s is damaged: its limits do not fit its size", path);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (*field(limits, parts[i].offset_field) != *field(&found, parts[i].offset_field))
+		if (*field(limits, parts[i].offset_field) != *field(&found.limits, parts[i].offset_field))
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->id = found.region_id;
 	region->entry_ready = at_most(found.entry_ready, limits->entry_max);
@@ -308,7 +315,7 @@ static uint32_t free_buffers(const struct region *region)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < region->buffer_ready; i++)
-		count += __atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FREE;
+		count += LOAD(&region_buffer(region, i)->state) == BUFFER_FREE;
 	return count;
 }
 
@@ -316,14 +323,14 @@ static uint32_t free_slots(const struct region *region)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < region->slot_ready; i++)
-		count += __atomic_load_n(&region_slot(region, i)->state, __ATOMIC_RELAXED) == SLOT_FREE;
+		count += LOAD(&region_slot(region, i)->state) == SLOT_FREE;
 	return count;
 }
 
 /* How many buffers there may be by now. */
 static uint32_t buffers_most(const struct region *region)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	uint32_t most = limits->buffer_max - limits->buffer_apart;
 	return region->buffer_ready < most ? most : at_most((uint64_t)most + region->slot_ready - free_slots(region), limits->buffer_max);
 }
@@ -341,10 +348,10 @@ static void grow_buffers(struct region *region)
 void region_grow(struct region *region)
 {
 	grow_buffers(region);
-	uint32_t pcs = __atomic_load_n(&region->header->pc_count, __ATOMIC_RELAXED);
+	uint32_t pcs = LOAD(&region->header->pc_count);
 	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
 		raise_pcs(region, 2 * (uint64_t)region->pc_ready);
-	if (region->heap_ready < region->limits.heap_max && __atomic_load_n(&region->header->heap_count, __ATOMIC_RELAXED) > region->heap_ready / 2)
+	if (region->heap_ready < region->limits.heap_max && LOAD(&region->header->heap_count) > region->heap_ready / 2)
 		raise_heaps(region, 2 * (uint64_t)region->heap_ready);
 	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2)
 		raise_slots(region, 2 * (uint64_t)region->slot_ready);
@@ -355,7 +362,7 @@ void region_grow(struct region *region)
 /* Make room for one more image beside what is ready; those are told of only when they are filled. */
 static int image_room(const struct region *region)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	uint32_t index = region->image_ready, allocated = at_most(IMAGE_FIRST, limits->image_max);
 	while (allocated < index)
 		allocated *= 2;
@@ -372,7 +379,7 @@ uint32_t region_add_image(struct region *region, const struct region_image *imag
 	*region_image(region, index) = *image;
 	region->image_ready = index + 1;
 	/* Pairs with the recorder's acquire: the row is whole. */
-	__atomic_store_n(&region->header->image_ready, index + 1, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->image_ready, index + 1);
 	return index;
 }
 
@@ -383,28 +390,28 @@ uint32_t region_add_entry(struct region *region, const struct region_entry *entr
 		return UINT32_MAX;
 	*region_entry(region, index) = *entry;
 	region->entry_ready = index + 1;
-	__atomic_store_n(&region->header->entry_ready, index + 1, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->entry_ready, index + 1);
 	return index;
 }
 
 /* ---- views ---- */
 
-#define VIEW(function, type, offset)                                                       \
-	struct type *function(const struct region *region, uint32_t index)                 \
+#define VIEW(type)                                                                         \
+	struct type *type(const struct region *region, uint32_t index)                     \
 	{                                                                                  \
-		return (struct type *)((uint8_t *)region->header + region->limits.offset) + index; \
+		return type##_at(region->header, &region->limits, index);                  \
 	}
-VIEW(region_process, region_process, process_offset)
-VIEW(region_entry, region_entry, entry_offset)
-VIEW(region_image, region_image, image_offset)
-VIEW(region_heap, region_heap, heap_offset)
-VIEW(region_heap_name, region_heap_name, name_offset)
-VIEW(region_slot, region_slot, slot_offset)
-VIEW(region_pc, region_pc, pc_offset)
-VIEW(region_buffer, region_buffer, head_offset)
+VIEW(region_process)
+VIEW(region_entry)
+VIEW(region_image)
+VIEW(region_heap)
+VIEW(region_heap_name)
+VIEW(region_slot)
+VIEW(region_pc)
+VIEW(region_buffer)
 #undef VIEW
 
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 {
-	return (uint8_t *)region->header + region->limits.buffer_offset + (uint64_t)index * region->limits.buffer_size;
+	return region_buffer_bytes_at(region->header, &region->limits, index);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "region/access.h"
 #include "region/layout.h"
 
 struct region_config {
@@ -26,7 +27,7 @@ struct region {
 	struct region_header *header; /**< start of the mapping */
 	size_t bytes;
 	uint64_t id;
-	struct region_header limits;  /**< as made by region_create(), or checked by region_open() */
+	struct region_limits limits;  /**< as made by region_create(), or checked by region_open() */
 	uint32_t entry_ready, image_ready, heap_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy of what was allocated */
 	uint32_t buffers_used;        /**< most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
 };

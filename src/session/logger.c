@@ -266,9 +266,9 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 /* What it said itself, just before. */
 static bool exit_told(const struct target *target, uint32_t index, int *status)
 {
-	uint64_t told = __atomic_load_n(&region_process(&target->region, index)->exit_told, __ATOMIC_ACQUIRE);
-	*status = (int)(told & 0xff);
-	return told >> 8 == ((uint64_t)target->member[index].inner << 24 | 1);
+	uint64_t word = __atomic_load_n(&region_process(&target->region, index)->exit_told, __ATOMIC_ACQUIRE);
+	*status = region_exit_decode(word, (uint32_t)target->member[index].inner);
+	return *status >= 0;
 }
 
 static bool member_has_ended(const struct member *member)
@@ -931,7 +931,7 @@ static void detach_all(struct logger *logger)
 			if (target->member[i].state == 1)
 				logger_detach_member(logger, target, i, NULL);
 		members_check(logger, target, moment_now_ns());
-		__atomic_store_n(&target->region.header->state, 2, __ATOMIC_RELEASE);
+		__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	}
 }
 

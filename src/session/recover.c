@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
@@ -430,7 +431,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 	recovery->result->live_processes += live;
 	if (live) {
 		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-		__atomic_store_n(&region->header->state, 2, __ATOMIC_RELEASE);
+		STORE_RELEASE(&region->header->state, REGION_DETACHED);
 	}
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);

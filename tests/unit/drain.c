@@ -188,7 +188,7 @@ static void every_number_of_an_event_arrives(void **state)
 	struct produced array = {.entry = ENTRY_CALLOC, .flags = RECORD_ARGUMENT, .ticks = t + 10, .address = 0x2000, .size = 200, .argument = 50,
 				 .duration = region_duration_encode(5000)};
 	struct produced resize = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 30, .address = 0x3000, .previous = 0x1000,
-				  .size = 300, .usable = 300, .heap = 1, .duration = PRODUCED_NO_DURATION, .exact = 12};
+				  .size = 300, .usable = 300, .heap = 1, .duration = RECORD_NO_DURATION, .exact = 12};
 	struct produced aligned = {.entry = ENTRY_POSIX_MEMALIGN, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .ticks = t + 40, .address = 0x4000,
 				   .size = 5ull << 32, .usable = (5ull << 32) + 4096, .argument = 64, .argument2 = 0x7ffc0000};
 	struct produced failed = {.entry = ENTRY_MALLOC, .flags = RECORD_FAILED, .ticks = t + 50, .size = 1ull << 40, .error = 12};
@@ -494,7 +494,7 @@ static void calls_that_never_returned_are_named(void **state)
 
 	/* In a free: its record lies behind what was committed. */
 	produce(&p, 0x100, 5);
-	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = PRODUCED_NO_DURATION};
+	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = RECORD_NO_DURATION};
 	struct region_slot *slot = region_slot(&bed->region, p.slot);
 	slot->pending = producer_write(&p, &freed, 0, NULL, 0);
 	slot->call_entry = ENTRY_FREE + 1;
