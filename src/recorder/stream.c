@@ -103,12 +103,13 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 		STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, REGION_NONE);
 		return 0;
 	}
+	/* The logger may read a buffer as soon as it knows its use: before that, nothing is in it. */
+	STORE(&head->committed, 0);
 	head->slot = thread->slot_index;
 	head->process = slot->process;
 	head->serial = thread->serial;
 	uint32_t *sequence = stream->is_side ? &slot->side_sequence : &slot->sequence;
-	head->sequence = ++*sequence | (stream->is_side ? REGION_SIDE : 0);
-	STORE_RELEASE(&head->committed, 0);
+	STORE_RELEASE(&head->sequence, ++*sequence | (stream->is_side ? REGION_SIDE : 0));
 	STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, index);
 	stream->start = region_buffer_bytes_at(region, limits, index);
 	stream->write = begin_record(thread, stream->start, ticks, head->sequence);

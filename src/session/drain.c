@@ -234,9 +234,12 @@ static void buffer_release(struct drain_region *region, uint32_t index)
 {
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
-	region_buffer(region->region, index)->taken = 0;
+	struct region_buffer *head = region_buffer(region->region, index);
+	head->taken = 0;
+	/* Whoever takes it next names its next use before it writes: until then nothing lies in it. */
+	head->committed = 0;
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
-	STORE_RELEASE(&region_buffer(region->region, index)->state, BUFFER_FREE);
+	STORE_RELEASE(&head->state, BUFFER_FREE);
 	region_note_progress(region->region);
 }
 
@@ -540,7 +543,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	if (index >= region->region->buffer_ready || region->is_taken[index])
 		return;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
+	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot || (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
 	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) || committed > region->region->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))

@@ -943,6 +943,41 @@ static void who_ends_while_the_logger_dies_is_in_the_trace(void **state)
 	assert_true(writes > 3);
 }
 
+/* A thread that takes the buffer again which it filled before is stopped after it named its next use, before it said that nothing is in it. */
+static void what_lies_in_a_buffer_from_before_is_not_read_again(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	struct region_slot *slot = region_slot(&bed->region, p.slot);
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
+
+	for (int i = 0; i < 3; i++, event.ticks++)
+		assert_true(producer_event(&p, &event, NULL, 0, 0));
+	uint32_t buffer = p.buffer;
+	struct region_buffer *head = region_buffer(&bed->region, buffer);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	assert_int_equal(head->state, BUFFER_FREE);
+	/* The next one has to know that nothing is in it, whatever a recorder has come to. */
+	assert_int_equal(head->committed, 0);
+	head->state = BUFFER_OWNED;
+	head->slot = p.slot;
+	head->sequence = ++slot->sequence;
+	assert_int_equal(slot->buffer, buffer);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	/* Even if all of it was there: its records name another use of the buffer. */
+	head->committed = (uint32_t)(p.write - p.start);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	head->state = BUFFER_FULL;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	assert_int_equal(bed_totals(bed).damaged_buffers, 1);
+	bed_finish(bed);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -964,6 +999,7 @@ int main(void)
 		TEST(a_gap_that_was_not_noted_is_told_once),
 		TEST(a_gap_after_a_noted_one_is_told),
 		TEST(what_was_read_and_dropped_stays_dropped),
+		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST
