@@ -791,16 +791,16 @@ void inject_fill(struct inject *inject)
  * that it can want, of which only what it touches is taken. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
-	enum { POOL_BYTES = 16 << 20, POOL_BYTES_MOST = 128 << 20 };
+	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
+	_Static_assert(sizeof(struct recorder_pool) <= POOL_HEAD_BYTES, "the head of a pool");
 	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
 	int64_t at = inject->is_gathering ? map_private(remote, 0, bytes, PROT_READ | PROT_WRITE) : -ENOMEM;
 	if (mapping_failed(at))
 		return;
 	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
-	RECORDER_WRITE(inject, pool, (uint8_t *)(uintptr_t)at);
-	RECORDER_WRITE(inject, pool_end, (uint8_t *)(uintptr_t)at + bytes);
-	inject->pool = (uint64_t)at;
-	inject->pool_bytes = bytes;
+	const struct recorder_pool pool = {NULL, bytes, POOL_HEAD_BYTES};
+	remote_write(remote->memory, (uint64_t)at, &pool, sizeof(pool));
+	RECORDER_WRITE(inject, pool, (struct recorder_pool *)(uintptr_t)at);
 }
 
 void inject_settle(struct inject *inject, struct remote *remote)
@@ -820,11 +820,21 @@ static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
 		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
 }
 
+/* What the recorder has taken for threads since. The list lies in the target, and only the target is harmed by one that is wrong. */
+static void unmap_pools(const struct inject *inject, struct remote *remote)
+{
+	enum { POOLS_MAX = 4096 };
+	struct recorder_pool *at = NULL, pool;
+	remote_read(remote->memory, inject->recorder + offsetof(struct recorder, pool), &at, sizeof(at));
+	for (int i = 0; i < POOLS_MAX && at && remote_read(remote->memory, (uint64_t)at, &pool, sizeof(pool)); i++, at = pool.next)
+		unmap(remote, (uint64_t)at, pool.bytes);
+}
+
 void inject_unmap(const struct inject *inject, struct remote *remote)
 {
+	unmap_pools(inject, remote);
 	unmap(remote, inject->region_address, inject->region->bytes);
 	unmap(remote, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES);
-	unmap(remote, inject->pool, inject->pool_bytes);
 	unmap(remote, inject->tables, inject->tables_bytes);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		unmap(remote, inject->island[i].low, inject->island[i].high - inject->island[i].low);

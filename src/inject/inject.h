@@ -44,7 +44,6 @@ struct inject {
 	int memory;                   /**< /proc/PID/mem, open while we may have to patch */
 	struct region *region;
 	uint64_t text, recorder, wiped, region_address;
-	uint64_t pool, pool_bytes;    /**< 0: none of ours */
 	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;

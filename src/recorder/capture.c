@@ -97,10 +97,11 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 			}
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!(sequence & 1) && sequence == LOAD(&recorder->image_sequence))
+		/* Being changed, perhaps by the thread that a signal has interrupted here. */
+		if (LOAD(&recorder->wiped->is_listing))
+			return UINT32_MAX;
+		if (sequence == LOAD(&recorder->image_sequence))
 			return found;
-		if (sequence & 1)
-			return UINT32_MAX; /* being changed, perhaps by the thread that a signal has interrupted here */
 	}
 }
 
@@ -645,9 +646,10 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 	struct recorder *recorder = thread->recorder;
 	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
 	uint32_t count = 0;
-	int has_passed = 0;
+	int has_passed = 0, is_cut = 0;
 	*is_live = *is_nested_signal = 0;
-	while (count + 1 < max) {
+	/* What is deeper than there is room for is walked all the same: whether the outer call is live is seen at its end. */
+	for (uint32_t frames = 0; frames < 2 * RECORDER_DEPTH_MAX; frames++) {
 		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead past the hook itself. */
 		if (walk.at.sp < guard && (*is_live || walk.at.bp == guard)) {
 			*is_live = 1;
@@ -665,11 +667,13 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 		if (is_base(&walk))
 			break;
 		uint64_t row = row_of(recorder, walk.at.pc);
-		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
+		is_cut |= count + 1 >= max;
+		if (!is_cut)
+			fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
 		if (!step(thread, &walk, row, 0))
 			break;
 	}
-	if (!walk.is_complete)
+	if (!walk.is_complete || is_cut)
 		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
 	if (!*is_live && (has_passed || !walk.is_complete) && start.sp < guard &&
 	    is_hook_calling(recorder, &walk.bounds, guard, start.sp)) {

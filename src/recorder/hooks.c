@@ -80,6 +80,11 @@ static void guard_discard(struct thread *thread)
 	}
 	slot->pending = 0;
 	slot->call_entry = 0;
+	/* Whoever was killed or left by a jump may have remembered a stack whose record nobody will read: reader and thread begin anew. */
+	thread->memo_count = thread->extra_count = thread->bp_end = 0;
+	thread->memo_is_home = 0;
+	if (thread->stream.head)
+		stream_begin(thread, &thread->stream, clock_now(thread->recorder), LOST_FREE);
 	thread->guard = 0;
 }
 
@@ -227,6 +232,14 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 	STORE_RELEASE(&slot->call_entry, context->call_entry);
 }
 
+/* A call returns though another one took it for gone: it is no event, and that counts. */
+__attribute__((noinline))
+static int call_is_lost(struct recorder *recorder)
+{
+	COUNT(&recorder->region->untraced_calls, 1);
+	return 0;
+}
+
 /* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our guard was
  * discarded. */
 static inline __attribute__((always_inline))
@@ -234,7 +247,7 @@ int call_is_ours(const struct call *call)
 {
 	if (UNLIKELY(!LOAD(call->thread->is_alive)))
 		return 0;
-	return call->is_signal || LIKELY(call->thread->guard == frame_of(call));
+	return call->is_signal || LIKELY(call->thread->guard == frame_of(call)) || call_is_lost(call->thread->recorder);
 }
 
 static inline void call_end(const struct call *call)

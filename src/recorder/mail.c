@@ -54,8 +54,10 @@ static void mail_release(struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_FREE);
 }
 
+/* Readers take no part of a list that is being changed. A child that is forked meanwhile changes nothing: it reads what there is. */
 static void list_begin(struct recorder *recorder)
 {
+	STORE(&recorder->wiped->is_listing, 1);
 	STORE(&recorder->image_sequence, recorder->image_sequence + 1);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -63,6 +65,7 @@ static void list_begin(struct recorder *recorder)
 static void list_end(struct recorder *recorder)
 {
 	STORE_RELEASE(&recorder->image_sequence, recorder->image_sequence + 1);
+	STORE_RELEASE(&recorder->wiped->is_listing, 0);
 }
 
 /* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so, since reading it

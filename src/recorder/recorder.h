@@ -33,7 +33,7 @@ enum {
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
 	RECORDER_DEPTH_MAX = 8192,      /**< a stack of so many frames still fits into the smallest buffer */
-	RECORDER_DEPTH_FIRST = 256,     /**< what a thread has room for at first */
+	RECORDER_DEPTH_FIRST = 64,      /**< what a thread has room for at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_PLAIN_BYTES = 544,     /**< the largest record that is written the fast way */
@@ -176,11 +176,18 @@ struct thread_place {
 	struct thread *thread;
 };
 
+/** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */
+struct recorder_pool {
+	struct recorder_pool *next;   /**< the one that was used before; NULL: none */
+	uint64_t bytes;               /**< of the mapping */
+	uint64_t used;                /**< with this header; may pass `bytes`, when a piece was too large */
+};
+
 /** Memory that a fork empties. */
 struct wiped {
 	uint32_t is_alive;            /**< 1 in the process that wrote it */
 	uint32_t process;             /**< index in the region + 1; 0: not registered yet */
-	uint32_t registering;
+	uint32_t is_listing;          /**< recorder's list of images is being changed */
 	uint32_t pid;
 	uint64_t reserved[6];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
@@ -204,10 +211,10 @@ struct recorder {
 	uint32_t generation;          /**< of images: remembered stacks of older ones are void */
 
 	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */
-	uint32_t image_sequence;      /**< odd while the list changes */
+	uint32_t image_sequence;      /**< changes when the list does, at the beginning and at the end */
 	uint32_t image_count;
 	uint32_t image_seen;          /**< region images looked at */
-	uint32_t lock;
+	uint32_t reserved2;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
 	uint32_t internal_count;      /**< return addresses of the allocators' calls of themselves, sorted */
@@ -219,7 +226,7 @@ struct recorder {
 	uint64_t ticks_per_ms;
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
 	struct thread *free_threads;
-	uint8_t *pool, *pool_end;
+	struct recorder_pool *pool;   /**< the newest */
 	uint64_t calls_untraced;
 
 	struct row_slot row[RECORDER_ROW_COUNT];

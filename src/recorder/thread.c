@@ -5,41 +5,47 @@
 #include "recorder/stream.h"
 
 enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
-       MADVISE_DONTDUMP = 16 };
+       MADVISE_DONTDUMP = 16, POOL_ALIGNMENT = 64, POOL_ATTEMPTS = 64 };
 
-static void lock(uint32_t *word)
+/*
+ * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was killed or cancelled in the
+ * middle. What two threads do at once is decided by one compare-and-swap, and whoever comes second undoes what it had begun.
+ */
+
+/* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
+static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
 {
-	while (!swap_if(word, 0, 1))
-		__asm__ volatile("pause");
+	uint64_t needed = bytes + sizeof(struct recorder_pool), size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
+	if (recorder->region->no_syscalls)
+		return 0;
+	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	if (result <= 0)
+		return 0;
+	/* Core files stay as without us. */
+	sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
+	struct recorder_pool *added = (struct recorder_pool *)result;
+	*added = (struct recorder_pool){old, size, (sizeof(*added) + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1)};
+	if (!__atomic_compare_exchange_n(&recorder->pool, &old, added, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		sys_call4(SYS_NUMBER_MUNMAP, result, (long)size, 0, 0);
+	return 1;
 }
 
-static void unlock(uint32_t *word)
-{
-	STORE_RELEASE(word, 0);
-}
-
-/* Memory of the target's own, never given back; NULL when there is none or no system call may be made. */
+/* Zeroed memory of the target's own, never given back; NULL when there is none. */
 static void *pool_take(struct recorder *recorder, uint64_t bytes)
 {
-	bytes = (bytes + 63) & ~63ull;
-	uint64_t size = bytes > RECORDER_POOL_BYTES ? bytes : RECORDER_POOL_BYTES;
-	lock(&recorder->lock);
-	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
-		long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
-		if (result > 0) {
-			/* Core files stay as without us. */
-			sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
-			recorder->pool = (uint8_t *)result;
-			recorder->pool_end = recorder->pool + size;
+	bytes = (bytes + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
+	for (int attempt = 0; attempt < POOL_ATTEMPTS; attempt++) {
+		struct recorder_pool *pool = LOAD_ACQUIRE(&recorder->pool);
+		/* Look first, so that a pool that is full does not count up for ever. */
+		if (pool && LOAD(&pool->used) + bytes <= pool->bytes) {
+			uint64_t at = __atomic_fetch_add(&pool->used, bytes, __ATOMIC_RELAXED);
+			if (at + bytes <= pool->bytes)
+				return (uint8_t *)pool + at;
+		} else if (!pool_extend(recorder, pool, bytes)) {
+			return 0;
 		}
 	}
-	void *memory = 0;
-	if ((uint64_t)(recorder->pool_end - recorder->pool) >= bytes) {
-		memory = recorder->pool;
-		recorder->pool += bytes;
-	}
-	unlock(&recorder->lock);
-	return memory;
+	return 0;
 }
 
 int thread_grow(struct thread *thread)
@@ -80,31 +86,42 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
-/* Take a free row of the region's processes for this one, which no other thread of it does now. */
-static void process_take_row(struct recorder *recorder, uint32_t pid)
+/* A free row of the region's processes, filled for this one, as index + 1; 0: there is none. */
+static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 {
-	struct region_header *region = recorder->region;
-	struct wiped *wiped = recorder->wiped;
 	for (uint32_t i = 0; i < recorder->limits.process_max; i++) {
-		struct region_process *process = region_process_at(region, &recorder->limits, i);
-		if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
+		struct region_process *row = region_process_at(recorder->region, &recorder->limits, i);
+		if (LOAD(&row->state) != PROCESS_FREE || !swap_if(&row->state, PROCESS_FREE, PROCESS_CLAIMED))
 			continue;
-		process->pid = pid;
-		process->parent = recorder->parent_process;
-		process->start_ticks = clock_now(recorder);
-		STORE_RELEASE(&process->state, PROCESS_LIVE);
-		wiped->pid = pid;
-		wiped->process = i + 1;
-		/* What this process forks will call it its parent. */
-		recorder->parent_process = i;
-		/* Locks that another thread of the parent held at the fork are nobody's here. */
-		STORE(&recorder->lock, 0);
-		STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
-		STORE_RELEASE(&wiped->is_alive, 1);
-		/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
-		logger_allow(region);
-		return;
+		row->pid = pid;
+		row->parent = recorder->parent_process;
+		row->start_ticks = clock_now(recorder);
+		return i + 1;
 	}
+	return 0;
+}
+
+/* Make one row the process's. Several of its threads may be here: the first one decides, and each of them does the rest. False: no row. */
+static int process_begin(struct recorder *recorder, uint32_t pid)
+{
+	struct wiped *wiped = recorder->wiped;
+	uint32_t place = LOAD_ACQUIRE(&wiped->process);
+	if (!place) {
+		uint32_t taken = process_take_row(recorder, pid);
+		STORE(&wiped->pid, pid);
+		if (taken && !swap_if_expected(&wiped->process, &place, taken))
+			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state, PROCESS_FREE);
+		place = place ? place : taken;
+	}
+	if (!place)
+		return 0;
+	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED, PROCESS_LIVE);
+	/* What this process forks will call it its parent. */
+	STORE(&recorder->parent_process, place - 1);
+	STORE_RELEASE(&wiped->is_alive, 1);
+	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
+	logger_allow(recorder->region);
+	return 1;
 }
 
 /*
@@ -113,17 +130,13 @@ static void process_take_row(struct recorder *recorder, uint32_t pid)
  */
 static int process_register(struct recorder *recorder, uint32_t tid)
 {
-	struct wiped *wiped = recorder->wiped;
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
 	uint32_t pid = recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	do {
-		lock(&wiped->registering);
-		if (!wiped->process)
-			process_take_row(recorder, pid);
-		unlock(&wiped->registering);
-	} while (!wiped->process && clock_now(recorder) - since < most && logger_wait(recorder, &waiting));
-	return wiped->process != 0;
+	while (!process_begin(recorder, pid))
+		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
+			return 0;
+	return 1;
 }
 
 static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
@@ -250,7 +263,7 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	if (thread)
 		return thread;
 	uint32_t tid = own_tid(recorder, fs_base);
-	if (UNLIKELY(!wiped->process) && !process_register(recorder, tid))
+	if (UNLIKELY(!LOAD_ACQUIRE(&wiped->is_alive)) && !process_register(recorder, tid))
 		goto untraced;
 	struct thread_place *place = place_find(recorder, fs_base);
 	if (!place)
