@@ -172,6 +172,12 @@ static bool context_read(struct inject *inject, uint64_t field, void *data, size
 		context_write(inject, offsetof(struct recorder, field), &v_, sizeof(v_)); \
 	} while (0)
 
+#define WIPED_WRITE(inject, field, value) \
+	do { \
+		__typeof__(((struct wiped *)0)->field) v_ = (value); \
+		remote_write((inject)->memory, (inject)->wiped + offsetof(struct wiped, field), &v_, sizeof(v_)); \
+	} while (0)
+
 /* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, bool is_main)
 {
@@ -534,8 +540,9 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
 	if (inject->region->limits.clock == REGION_CLOCK_MONOTONIC_RAW)
 		RECORDER_WRITE(inject, vdso_clock, vdso_clock(maps, count));
-	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = inner};
-	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
+	WIPED_WRITE(inject, is_alive, 1);
+	WIPED_WRITE(inject, process, 1);
+	WIPED_WRITE(inject, pid, inner);
 	struct region_process *process = region_process(inject->region, 0);
 	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
@@ -577,19 +584,25 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
+/* Of struct recorder: what only sessions that sample use lies at its end. */
+static uint64_t recorder_bytes(const struct inject *inject)
+{
+	return inject->region->header->sample_bytes ? RECORDER_DATA_BYTES : RECORDER_UNSAMPLED_BYTES;
+}
+
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
 /* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at place. */
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place, int64_t results[REMOTE_BATCH_MAX])
 {
-	const uint64_t bytes = inject->region->bytes, data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
+	const uint64_t bytes = inject->region->bytes, wiped_at = recorder_bytes(inject), data_bytes = wiped_at + RECORDER_WIPED_BYTES;
 	const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, both = PROT_READ | PROT_WRITE;
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
 		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
 		[CALL_REGION] = {SYS_mmap, true, {{0, 0}, {bytes, 0}, {both, 0}, {MAP_SHARED, 0}, {0, CALL_OPEN + 1}}},
 		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
-		[CALL_WIPE] = {SYS_madvise, true, {{RECORDER_DATA_BYTES, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
+		[CALL_WIPE] = {SYS_madvise, true, {{wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
 		{SYS_madvise, false, {{0, CALL_DATA + 1}, {data_bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{0, CALL_REGION + 1}, {bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{island[0].low, 0}, {island[0].high - island[0].low, 0}, {MADV_DONTDUMP, 0}}},
@@ -685,7 +698,7 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	error = map_memory(inject, remote, region_path, results);
 	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = mapping_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
-	inject->wiped = inject->recorder + RECORDER_DATA_BYTES;
+	inject->wiped = inject->recorder + recorder_bytes(inject);
 	if (!error && mapping_failed(results[CALL_REGION]))
 		error = (int)results[CALL_REGION];
 	if (error)
@@ -834,7 +847,7 @@ void inject_unmap(const struct inject *inject, struct remote *remote)
 {
 	unmap_pools(inject, remote);
 	unmap(remote, inject->region_address, inject->region->bytes);
-	unmap(remote, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES);
+	unmap(remote, inject->recorder, recorder_bytes(inject) + RECORDER_WIPED_BYTES);
 	unmap(remote, inject->tables, inject->tables_bytes);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		unmap(remote, inject->island[i].low, inject->island[i].high - inject->island[i].low);

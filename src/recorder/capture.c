@@ -26,6 +26,7 @@
  */
 #include "recorder/capture.h"
 
+#include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
 
@@ -111,9 +112,10 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 	struct region_header *region = recorder->region;
 	uint32_t id = LOAD(&region->pc_count);
 	do {
-		if (id < PC_FIRST || id >= LOAD_ACQUIRE(&region->pc_ready))
+		uint32_t ready = LOAD_ACQUIRE(&region->pc_ready);
+		if (id < PC_FIRST || id >= recorder->limits.pc_max || (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready)))
 			return PC_TRUNCATED;
-	} while (!__atomic_compare_exchange_n(&region->pc_count, &id, id + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
 	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
 	place->image = image;
 	place->process = recorder->wiped->process - 1;

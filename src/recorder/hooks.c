@@ -266,13 +266,14 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 {
 	struct recorder *recorder = thread->recorder;
 	struct region_header *region = recorder->region;
-	uint32_t ready = LOAD_ACQUIRE(&region->heap_ready), i = LOAD(&region->heap_count);
+	uint32_t i = LOAD(&region->heap_count);
 	do {
-		if (i >= ready || i >= recorder->limits.heap_max) {
-			__atomic_fetch_add(&region->heaps_refused, 1, __ATOMIC_RELAXED);
+		uint32_t ready = LOAD_ACQUIRE(&region->heap_ready);
+		if (i >= recorder->limits.heap_max || (i >= ready && !room_wait(recorder, ROOM_HEAPS, &region->heap_ready, ready))) {
+			COUNT(&region->heaps_refused, 1);
 			return REGION_HEAP_NONE;
 		}
-	} while (!swap_if_expected(&region->heap_count, &i, i + 1));
+	} while (i >= LOAD_ACQUIRE(&region->heap_ready) || !swap_if_expected(&region->heap_count, &i, i + 1));
 	struct region_heap *row = region_heap_at(region, &recorder->limits, i);
 	row->process = recorder->wiped->process - 1;
 	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
@@ -426,7 +427,7 @@ static inline struct record_head head_of(const struct hook_context *context, con
 				    .duration = event->duration, .size = event->size, .slack = event->slack, .heap = event->heap};
 }
 
-/* Write a record of any kind, in a new buffer if it must be. Its bytes, 0 when it was lost. */
+/* Write a record of any kind, in a new buffer if it must be. Its bytes, for the caller to commit; 0 when it was lost, or handed over already. */
 __attribute__((noinline))
 static uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change)
 {
@@ -472,6 +473,12 @@ static uint32_t event_write_slowly(struct call *call, const struct hook_context 
 		stream->ticks = event->ticks;
 		if (change.has_stack)
 			stream->depth = total;
+		/* A Free is committed after its call. */
+		if (UNLIKELY(stream->is_lent) && !(flags & RECORD_FREE)) {
+			stream->write += bytes;
+			stream_hand_over(thread, stream);
+			return 0;
+		}
 		return (uint32_t)bytes;
 	}
 	/* The stream's memory of the stack may not be the thread's now: the next record that fits begins anew. */
@@ -867,6 +874,8 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 		}
 		stream->write += bytes;
 		stream_commit(stream);
+		if (UNLIKELY(!stream->plain_limit))
+			stream_hand_over(call.thread, stream);
 	}
 	if (!is_special || !call.is_signal)
 		STORE(&slot->pending, 0);
@@ -1014,6 +1023,8 @@ void annotate_in(struct call call, const struct hook_context *context, const str
 		struct stream *stream = stream_of(&call);
 		stream->write += bytes;
 		stream_commit(stream);
+		if (UNLIKELY(!stream->plain_limit))
+			stream_hand_over(call.thread, stream);
 	}
 	call_end(&call);
 }
@@ -1129,13 +1140,16 @@ static int is_name(const struct region_heap_name *name, const char *text)
 }
 
 /* The row of a name, which is added when it is new; 0 when there is no room for it. */
-static uint16_t name_find(const struct recorder *recorder, const char *text)
+static uint16_t name_find(struct recorder *recorder, const char *text)
 {
 	struct region_header *region = recorder->region;
 	struct region_heap_name *names = region_heap_name_at(region, &recorder->limits, 0);
 	const uint32_t most = recorder->limits.name_max;
 	uint32_t count = LOAD_ACQUIRE(&region->name_count);
 	do {
+		uint32_t ready = LOAD_ACQUIRE(&region->name_ready);
+		if (count >= ready && count < most && !room_wait(recorder, ROOM_NAMES, &region->name_ready, ready))
+			return 0;
 		for (uint32_t i = 1; i < count && i < most; i++)
 			if (is_name(&names[i], text))
 				return (uint16_t)i;

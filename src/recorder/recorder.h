@@ -28,7 +28,7 @@ enum {
 	RECORDER_IMAGE_MAX = 1024,
 	RECORDER_ROW_COUNT = 1 << 17,
 	RECORDER_ROW_PROBES = 8,
-	RECORDER_THREAD_TABLE_BITS = 13,
+	RECORDER_THREAD_TABLE_BITS = 14,
 	RECORDER_THREAD_TABLE = 1 << RECORDER_THREAD_TABLE_BITS,
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
@@ -41,7 +41,7 @@ enum {
 	RECORDER_SAMPLE_BITS = 15,
 	RECORDER_SAMPLE_PLACES = 8,     /**< a cache line's */
 	RECORDER_HEAP_KEY_CURRENT = 56, RECORDER_HEAP_KEY_NAME = 48,
-	RECORDER_HEAP_TABLE = 4 * REGION_HEAP_MAX,
+	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
 	REQUEST_SAVED_BYTES = 0xe0      /**< below the frame of a request, its place's own two words */
@@ -118,7 +118,8 @@ struct stream {
 	struct region_buffer *head;   /**< NULL: no buffer */
 	uint64_t ticks;               /**< of the last point written */
 	uint32_t depth;               /**< frames that the reader of the stream remembers; 0 after BEGIN */
-	uint32_t is_side;
+	uint16_t is_side;
+	uint16_t is_lent;             /**< its buffers are handed over at the end of each call: plain_limit is always 0 */
 };
 
 /** What calls of a signal handler use while it interrupts a hook. */
@@ -176,6 +177,9 @@ struct thread_place {
 	struct thread *thread;
 };
 
+/** What the logger makes more of when it is used up. */
+enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_KINDS };
+
 /** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */
 struct recorder_pool {
 	struct recorder_pool *next;   /**< the one that was used before; NULL: none */
@@ -222,6 +226,8 @@ struct recorder {
 	uint64_t internal[RECORDER_INTERNAL_MAX];
 	struct address_range allocator[RECORDER_RANGE_MAX]; /**< whole images whose calls under a guard are nested ones */
 
+	uint32_t room_refused[ROOM_KINDS]; /**< + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
+	uint32_t reserved3;
 	uint64_t stalled;             /**< +1: a wait ended where the logger's progress stayed at this, do not wait again */
 	uint64_t ticks_per_ms;
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
@@ -239,6 +245,7 @@ struct recorder {
 
 enum {
 	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
+	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul, /**< of a session that does not sample */
 	RECORDER_WIPED_BYTES = (sizeof(struct wiped) + 4095) & ~4095ul
 };
 

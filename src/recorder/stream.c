@@ -4,7 +4,7 @@
 #include "recorder/sys.h"
 #include "region/record.h"
 
-enum { SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
+enum { ROOM_WAIT_MS = 2000, FUTEX_WAKE = 1, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
 
 /* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
  * ones are kept: a sixteenth for frees. */
@@ -42,12 +42,22 @@ static void pause_for(const struct recorder *recorder, uint32_t round)
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
 }
 
+/* Whoever waits says so once: the logger may be asleep for some milliseconds more. */
+static void doorbell_ring(struct region_header *region)
+{
+	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
+	if (!region->no_syscalls)
+		sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+}
+
 int logger_wait(struct recorder *recorder, struct waiting *waiting)
 {
 	struct region_header *region = recorder->region;
 	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
 	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !(LOAD(&region->options) & OPTION_WAIT))
 		return 0;
+	if (!waiting->round)
+		doorbell_ring(region);
 	if (!waiting->round || progress != waiting->progress) {
 		waiting->begin = waiting->round ? waiting->begin : now;
 		waiting->progress = progress;
@@ -57,6 +67,22 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 		return 0;
 	}
 	pause_for(recorder, waiting->round++);
+	return 1;
+}
+
+int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen)
+{
+	struct waiting waiting = {.round = 0};
+	uint64_t since = clock_now(recorder), most = ROOM_WAIT_MS * recorder->ticks_per_ms;
+	while (LOAD_ACQUIRE(count) == seen) {
+		if (LOAD(&recorder->room_refused[kind]) == seen + 1)
+			return 0;
+		/* Others may be served all the time: their progress is none for us. */
+		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting)) {
+			STORE(&recorder->room_refused[kind], seen + 1);
+			return 0;
+		}
+	}
 	return 1;
 }
 
@@ -80,29 +106,33 @@ static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64
 	return (uint8_t *)record_put_begin((uint64_t *)write, &begin);
 }
 
+/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
+void stream_hand_over(struct thread *thread, struct stream *stream)
+{
+	struct region_buffer *full = stream->head;
+	if (!full)
+		return;
+	stream_commit(stream);
+	STORE(&stream->plain_limit, (uint8_t *)0);
+	STORE(&stream->limit, (uint8_t *)0);
+	STORE(&stream->head, (struct region_buffer *)0);
+	STORE(stream->is_side ? &thread->slot->side_buffer : &thread->slot->buffer, REGION_NONE);
+	/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
+	STORE_RELEASE(&full->state, BUFFER_FULL);
+}
+
 int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind)
 {
 	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
-	/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
-	struct region_buffer *full = stream->head;
-	if (full) {
-		stream_commit(stream);
-		STORE(&stream->plain_limit, (uint8_t *)0);
-		STORE(&stream->limit, (uint8_t *)0);
-		STORE(&stream->head, (struct region_buffer *)0);
-		/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
-		STORE_RELEASE(&full->state, BUFFER_FULL);
-	}
+	stream_hand_over(thread, stream);
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);
 	if (!head && (LOAD(&region->options) & OPTION_WAIT))
 		head = buffer_wait(thread, kind, &index);
-	if (!head) {
-		STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, REGION_NONE);
+	if (!head)
 		return 0;
-	}
 	/* The logger may read a buffer as soon as it knows its use: before that, nothing is in it. */
 	STORE(&head->committed, 0);
 	head->slot = thread->slot_index;
@@ -118,7 +148,7 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	STORE_RELEASE(&stream->head, head);
 	stream_commit(stream);
 	STORE_RELEASE(&stream->limit, stream->start + limits->buffer_size);
-	STORE_RELEASE(&stream->plain_limit, stream->limit - RECORDER_PLAIN_BYTES);
+	STORE_RELEASE(&stream->plain_limit, stream->is_lent ? 0 : stream->limit - RECORDER_PLAIN_BYTES);
 	return 1;
 }
 

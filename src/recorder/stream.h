@@ -21,6 +21,12 @@ struct waiting { uint64_t begin, since, progress; uint32_t round; };
 /** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too long. */
 int logger_wait(struct recorder *recorder, struct waiting *waiting);
 
+/** Wait, within a limit, until *count is no longer `seen`. False: nobody makes more of it, or not in time. */
+int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen);
+
+/** Give the logger the buffer in use, if there is one, with all that was written up to stream->write. */
+void stream_hand_over(struct thread *thread, struct stream *stream);
+
 /** Make what was written up to stream->write visible to the logger. */
 static inline void stream_commit(struct stream *stream)
 {

@@ -89,7 +89,8 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 /* A free row of the region's processes, filled for this one, as index + 1; 0: there is none. */
 static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 {
-	for (uint32_t i = 0; i < recorder->limits.process_max; i++) {
+	uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
+	for (uint32_t i = 0; i < ready && i < recorder->limits.process_max; i++) {
 		struct region_process *row = region_process_at(recorder->region, &recorder->limits, i);
 		if (LOAD(&row->state) != PROCESS_FREE || !swap_if(&row->state, PROCESS_FREE, PROCESS_CLAIMED))
 			continue;
@@ -156,11 +157,16 @@ static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 /* A slot of the region for this thread: many threads that begin at once wait until the logger has made more of them. */
 static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
 {
-	struct waiting waiting = {.round = 0};
+	const uint32_t *room = &recorder->region->slot_room;
 	struct region_slot *slot;
+	uint32_t seen;
 	do {
+		seen = LOAD_ACQUIRE(room);
+		/* As many threads live as there can be slots: each of their calls comes here. */
+		if (LOAD(&recorder->room_refused[ROOM_SLOTS]) == seen + 1)
+			return 0;
 		slot = slot_try(recorder, index);
-	} while (!slot && logger_wait(recorder, &waiting));
+	} while (!slot && room_wait(recorder, ROOM_SLOTS, room, seen));
 	return slot;
 }
 
@@ -227,6 +233,11 @@ static int slot_inherit(struct thread *thread)
 	return 0;
 }
 
+static struct stream side_stream(const struct thread *thread)
+{
+	return (struct stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+}
+
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
 {
 	struct region_header *region = recorder->region;
@@ -238,9 +249,10 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 			return 0;
 		thread->slot = slot;
 		slot->buffer = slot->side_buffer = REGION_NONE;
-		thread->stream = (struct stream){.head = 0};
+		/* More threads than buffers: those in the higher slots keep none. */
+		thread->stream = (struct stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
 		if (thread->side)
-			thread->side->stream = (struct stream){.is_side = 1};
+			thread->side->stream = side_stream(thread);
 	}
 	thread->serial = __atomic_fetch_add(&region->thread_serial, 1, __ATOMIC_RELAXED);
 	thread->tid = tid;
@@ -320,7 +332,7 @@ struct side *thread_side(struct thread *thread)
 		struct side *side = pool_take(thread->recorder, sizeof(*side));
 		if (!side)
 			return 0;
-		side->stream.is_side = 1;
+		side->stream = side_stream(thread);
 		thread->side = side;
 	}
 	return thread->side;

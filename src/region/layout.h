@@ -25,7 +25,8 @@
  *     +-----------------+ region_bytes
  *
  * The file is sparse. The logger allocates pages before it raises the *_ready counts, and a target touches
- * nothing beyond them, so that a target never pays for, or faults on, a page of the region.
+ * nothing beyond them, so that a target never pays for, or faults on, a page of the region. Each part begins small and grows as it is used.
+ * Buffers that nobody has used for long give their pages back.
  *
  * Who writes what: `ready` counts, options, images, entries, reply fields: the logger. Everything else: the
  * recorder. The logger believes nothing that it reads here; every index and length is checked against limits
@@ -174,9 +175,9 @@ struct region_limits {
 	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, name_offset;
 	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max;
 	uint32_t buffer_size;
-	uint32_t buffer_apart;        /**< so many of buffer_max are there for threads to begin with, and only as many as there are threads */
+	uint32_t own_keepers;         /**< threads in slots below keep their buffer from call to call; others hand it over at the end of each call */
+	uint32_t side_keepers;        /**< the same for side buffers */
 	uint32_t clock;               /**< enum region_clock */
-	uint32_t reserved;
 };
 
 struct region_header {
@@ -194,10 +195,10 @@ struct region_header {
 	uint32_t state;               /**< enum region_state */
 	uint32_t reserved;
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
-	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
-	uint32_t doorbell_armed;
+	uint32_t doorbell;            /**< futex: rung after a mail is posted, and once by who begins to wait; never by ordinary hooks */
+	uint32_t slot_room;           /**< the logger adds one when a slot becomes free, or more of them are there */
 
-	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready, heap_ready;
+	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
 
 	uint32_t pc_count;            /**< ids handed out, from PC_FIRST; may pass pc_ready (those were refused) */
 	uint32_t heap_count;
@@ -327,10 +328,11 @@ struct region_slot {
 };
 _Static_assert(sizeof(struct region_slot) == 256, "layout");
 
-enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL };
+/** AWAY: the logger has given its memory back. */
+enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL, BUFFER_AWAY };
 
 /** Head of a buffer. FREE -> OWNED by a recorder's compare-and-swap, OWNED -> FULL by its owner, FULL -> FREE by the logger,
- *  when its events are in the trace. The logger may read an OWNED one up to `committed`. */
+ *  when its events are in the trace. The logger may read an OWNED one up to `committed`. FREE <-> AWAY by the logger. */
 struct region_buffer {
 	uint32_t state;
 	uint32_t slot;

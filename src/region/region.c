@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -14,10 +15,15 @@
 
 enum {
 	PAGE = 4096,
-	SLOT_DEFAULT = 4096, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
+	SLOT_DEFAULT = 8192, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
 	SLOT_LIMIT = 1 << 16, PC_LIMIT = 1 << 24, IMAGE_LIMIT = 1 << 16, BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
-	HEAP_FIRST = 4096, SLOT_FIRST = 64, PC_FIRST_READY = 16 * 1024, IMAGE_FIRST = 64
+	/* What is there at first. An idle process needs little; one that may wait for more gets it when it does. */
+	PROCESS_FIRST = 64, ENTRY_FIRST = 32, IMAGE_FIRST = 8, HEAP_FIRST = 256, NAME_FIRST = 64,
+	SLOT_FIRST = 16, SLOT_FIRST_DROPPING = 64, PC_FIRST_READY = 1024, PC_FIRST_DROPPING = 16 * 1024,
+	PC_AHEAD = 1024,
+	/* Beyond what is asked for, so that a few are left to go round when each of as many threads keeps one. */
+	BUFFER_SPARE = 8
 };
 
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
@@ -52,7 +58,7 @@ static bool layout_compute(struct region_limits *limits)
 	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
 	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
 	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
-	    limits->buffer_apart >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
+	    limits->own_keepers >= limits->buffer_max || limits->side_keepers >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(limits, parts[i].offset_field) = (uint32_t)at;
@@ -83,10 +89,17 @@ void region_note_progress(const struct region *region)
 	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
 }
 
+void region_note_slots(const struct region *region)
+{
+	__atomic_fetch_add(&region->header->slot_room, 1, __ATOMIC_RELEASE);
+	region_note_progress(region);
+}
+
 /* Allocate elements up to `want` and tell the target. */
-static int raise(const struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
+static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
 {
 	int error = want > *ready ? allocate(region, offset, size, *ready, want) : 0;
+	region->is_short |= error != 0;
 	if (error || want <= *ready)
 		return error;
 	*ready = want;
@@ -96,26 +109,20 @@ static int raise(const struct region *region, uint32_t *ready, uint32_t *shared,
 	return 0;
 }
 
-static int raise_slots(struct region *region, uint64_t want)
-{
-	const struct region_limits *limits = &region->limits;
-	return raise(region, &region->slot_ready, &region->header->slot_ready, limits->slot_offset, sizeof(struct region_slot),
-		     at_most(want, limits->slot_max));
-}
-
-static int raise_heaps(struct region *region, uint64_t want)
-{
-	const struct region_limits *limits = &region->limits;
-	return raise(region, &region->heap_ready, &region->header->heap_ready, limits->heap_offset, sizeof(struct region_heap),
-		     at_most(want, limits->heap_max));
-}
-
-static int raise_pcs(struct region *region, uint64_t want)
-{
-	const struct region_limits *limits = &region->limits;
-	return raise(region, &region->pc_ready, &region->header->pc_ready, limits->pc_offset, sizeof(struct region_pc),
-		     at_most(want, limits->pc_max));
-}
+/* The parts of which both sides only know a number of rows that are ready. */
+#define RAISE(name, type)                                                                                                              \
+	static int raise_##name(struct region *region, uint64_t want)                                                                  \
+	{                                                                                                                              \
+		const struct region_limits *limits = &region->limits;                                                                  \
+		return raise(region, &region->name##_ready, &region->header->name##_ready, limits->name##_offset, sizeof(struct type), \
+			     at_most(want, limits->name##_max));                                                                       \
+	}
+RAISE(process, region_process)
+RAISE(heap, region_heap)
+RAISE(name, region_heap_name)
+RAISE(slot, region_slot)
+RAISE(pc, region_pc)
+#undef RAISE
 
 static int raise_buffers(struct region *region, uint64_t want)
 {
@@ -128,19 +135,28 @@ static int raise_buffers(struct region *region, uint64_t want)
 		     : raise(region, &region->buffer_ready, &region->header->buffer_ready, limits->buffer_offset, limits->buffer_size, count);
 }
 
+/* Room for `want` rows that the logger fills before it says that they are ready. */
+static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want, uint32_t max)
+{
+	uint32_t count = at_most(want, max);
+	int error = count > *room ? allocate(region, offset, size, *room, count) : 0;
+	*room = error || count < *room ? *room : count;
+	return error;
+}
+
 /* Everything that is there from the beginning. */
-static int allocate_first(struct region *region, uint32_t buffers)
+static int allocate_first(struct region *region, const struct region_config *config)
 {
 	const struct region_limits *limits = &region->limits;
-	int error = 0;
-	if (fallocate(region->fd, 0, 0, limits->image_offset) != 0)
-		return -errno;
-	error = error ? error : allocate(region, limits->image_offset, sizeof(struct region_image), 0, at_most(IMAGE_FIRST, limits->image_max));
-	error = error ? error : allocate(region, limits->name_offset, sizeof(struct region_heap_name), 0, limits->name_max);
-	error = error ? error : raise_heaps(region, HEAP_FIRST);
-	error = error ? error : raise_slots(region, SLOT_FIRST);
-	error = error ? error : raise_pcs(region, PC_FIRST_READY);
-	return error ? error : raise_buffers(region, buffers);
+	bool is_waiting = config->options & OPTION_WAIT;
+	int error = raise_process(region, PROCESS_FIRST);
+	error = error ? error : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry), ENTRY_FIRST, limits->entry_max);
+	error = error ? error : make_room(region, &region->image_room, limits->image_offset, sizeof(struct region_image), IMAGE_FIRST, limits->image_max);
+	error = error ? error : raise_heap(region, HEAP_FIRST);
+	error = error ? error : raise_name(region, NAME_FIRST);
+	error = error ? error : raise_slot(region, is_waiting ? SLOT_FIRST : SLOT_FIRST_DROPPING);
+	error = error ? error : raise_pc(region, is_waiting ? PC_FIRST_READY : PC_FIRST_DROPPING);
+	return error ? error : raise_buffers(region, config->buffer_min);
 }
 
 /* ---- making ---- */
@@ -172,13 +188,15 @@ static int config_check(const struct region_config *config, struct diag *diag)
 
 static struct region_limits limits_of(const struct region_config *config)
 {
+	/* Five of eight buffers may be kept by threads, one by their signal handlers' calls; the others go round. */
+	uint32_t buffers = config->buffer_max + BUFFER_SPARE;
 	return (struct region_limits){
-		.clock = config->clock,
+		.clock = config->clock, .own_keepers = buffers / 8 * 5, .side_keepers = buffers / 8,
 		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX, .name_max = REGION_NAME_MAX,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
-		.buffer_max = config->buffer_max + config->buffer_apart, .buffer_apart = config->buffer_apart, .buffer_size = config->buffer_size,
+		.buffer_max = buffers, .buffer_size = config->buffer_size,
 	};
 }
 
@@ -216,7 +234,7 @@ static int create(struct region *region, const char *path, const struct region_c
 	const struct region_header header = header_of(config, &region->limits);
 	memcpy(region->header, &header, offsetof(struct region_header, mail));
 	region->id = header.region_id;
-	error = allocate_first(region, config->buffer_min);
+	error = allocate_first(region, config);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
 	/* Last: what is not whole has none, should we be killed meanwhile. */
@@ -226,7 +244,7 @@ static int create(struct region *region, const char *path, const struct region_c
 
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
-	*region = (struct region){.fd = -1};
+	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);
 	if (error)
 		return error;
@@ -271,8 +289,10 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 		if (*field(limits, parts[i].offset_field) != *field(&found.limits, parts[i].offset_field))
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->id = found.region_id;
-	region->entry_ready = at_most(found.entry_ready, limits->entry_max);
-	region->image_ready = at_most(found.image_ready, limits->image_max);
+	region->process_ready = at_most(found.process_ready, limits->process_max);
+	region->entry_ready = region->entry_room = at_most(found.entry_ready, limits->entry_max);
+	region->image_ready = region->image_room = at_most(found.image_ready, limits->image_max);
+	region->name_ready = at_most(found.name_ready, limits->name_max);
 	region->heap_ready = at_most(found.heap_ready, limits->heap_max);
 	region->slot_ready = at_most(found.slot_ready, limits->slot_max);
 	region->pc_ready = at_most(found.pc_ready, limits->pc_max);
@@ -305,17 +325,19 @@ void region_close(struct region *region)
 		munmap(region->header, region->bytes);
 	if (region->fd >= 0)
 		close(region->fd);
+	free(region->idle);
+	region->idle = NULL;
 	region->header = NULL;
 	region->fd = -1;
 }
 
 /* ---- growing ---- */
 
-static uint32_t free_buffers(const struct region *region)
+static uint32_t buffers_in(const struct region *region, uint32_t state)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < region->buffer_ready; i++)
-		count += LOAD(&region_buffer(region, i)->state) == BUFFER_FREE;
+		count += LOAD(&region_buffer(region, i)->state) == state;
 	return count;
 }
 
@@ -327,55 +349,110 @@ static uint32_t free_slots(const struct region *region)
 	return count;
 }
 
-/* How many buffers there may be by now. */
-static uint32_t buffers_most(const struct region *region)
+static uint32_t free_processes(const struct region *region)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->process_ready; i++)
+		count += LOAD(&region_process(region, i)->state) == PROCESS_FREE;
+	return count;
+}
+
+/* The memory of those that are away comes back first. */
+static void buffers_fetch(struct region *region, uint32_t want)
 {
 	const struct region_limits *limits = &region->limits;
-	uint32_t most = limits->buffer_max - limits->buffer_apart;
-	return region->buffer_ready < most ? most : at_most((uint64_t)most + region->slot_ready - free_slots(region), limits->buffer_max);
+	for (uint32_t i = 0; i < region->buffer_ready && region->buffers_away && want; i++) {
+		struct region_buffer *head = region_buffer(region, i);
+		if (LOAD(&head->state) != BUFFER_AWAY)
+			continue;
+		if (allocate(region, limits->buffer_offset, limits->buffer_size, i, i + 1) != 0) {
+			region->is_short = true;
+			return;
+		}
+		region->buffers_away--;
+		want--;
+		STORE_RELEASE(&head->state, BUFFER_FREE);
+		region_note_progress(region);
+	}
 }
 
 static void grow_buffers(struct region *region)
 {
-	uint32_t most = buffers_most(region), used = region->buffer_ready < most ? region->buffer_ready - free_buffers(region) : 0;
+	uint32_t there = region->buffer_ready - region->buffers_away, used = there - buffers_in(region, BUFFER_FREE);
 	if (used < region->buffers_used)
 		used = region->buffers_used;
-	if (used > region->buffer_ready - (region->buffer_ready + 3) / 4)
-		raise_buffers(region, at_most(2 * (uint64_t)region->buffer_ready, most));
 	region->buffers_used = 0;
+	if (used <= there - (there + 3) / 4)
+		return;
+	if (region->buffers_away)
+		buffers_fetch(region, there);
+	else
+		raise_buffers(region, 2 * (uint64_t)region->buffer_ready);
 }
 
 void region_grow(struct region *region)
 {
+	struct region_header *header = region->header;
+	region->is_short = false;
 	grow_buffers(region);
-	uint32_t pcs = LOAD(&region->header->pc_count);
-	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
-		raise_pcs(region, 2 * (uint64_t)region->pc_ready);
-	if (region->heap_ready < region->limits.heap_max && LOAD(&region->header->heap_count) > region->heap_ready / 2)
-		raise_heaps(region, 2 * (uint64_t)region->heap_ready);
-	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2)
-		raise_slots(region, 2 * (uint64_t)region->slot_ready);
+	uint64_t pcs = LOAD(&header->pc_count);
+	if (pcs + PC_AHEAD / 2 > region->pc_ready || pcs + pcs / 4 > region->pc_ready)
+		raise_pc(region, pcs + pcs / 2 + PC_AHEAD);
+	if (LOAD(&header->heap_count) > region->heap_ready / 2)
+		raise_heap(region, 2 * (uint64_t)region->heap_ready);
+	if (LOAD(&header->name_count) > region->name_ready / 2)
+		raise_name(region, 2 * (uint64_t)region->name_ready);
+	if (region->process_ready < region->limits.process_max && free_processes(region) < region->process_ready / 2)
+		raise_process(region, 2 * (uint64_t)region->process_ready);
+	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2 &&
+	    raise_slot(region, 2 * (uint64_t)region->slot_ready) == 0)
+		region_note_slots(region);
+}
+
+/* ---- giving back ---- */
+
+/* What a buffer's head said when it was last looked at, and how often in a row it was free and said the same. */
+struct region_idle { uint32_t slot, sequence, intervals; };
+
+static bool is_unused(struct region_idle *idle, const struct region_buffer *head)
+{
+	uint32_t slot = LOAD(&head->slot), sequence = LOAD(&head->sequence);
+	bool is_same = LOAD(&head->state) == BUFFER_FREE && slot == idle->slot && sequence == idle->sequence;
+	*idle = (struct region_idle){slot, sequence, is_same ? idle->intervals + 1 : 0};
+	return is_same;
+}
+
+/* A recorder that claims it at this moment keeps it. */
+static void buffer_send_away(struct region *region, uint32_t index)
+{
+	const struct region_limits *limits = &region->limits;
+	if (!swap_if(&region_buffer(region, index)->state, BUFFER_FREE, BUFFER_AWAY))
+		return;
+	region->buffers_away++;
+	fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(limits->buffer_offset + (uint64_t)index * limits->buffer_size),
+		  limits->buffer_size);
+}
+
+void region_trim(struct region *region, uint32_t intervals)
+{
+	if (!region->idle)
+		region->idle = calloc(region->limits.buffer_max, sizeof(*region->idle));
+	/* Recorders take the lowest that is free, so the highest are those that nobody needs. */
+	for (uint32_t i = region->buffer_ready; region->idle && i-- > 0;) {
+		bool is_idle = is_unused(&region->idle[i], region_buffer(region, i)) && region->idle[i].intervals >= intervals;
+		if ((is_idle || !intervals) && region->buffer_ready - region->buffers_away > region->buffer_min)
+			buffer_send_away(region, i);
+	}
 }
 
 /* ---- rows of the logger's ---- */
 
-/* Make room for one more image beside what is ready; those are told of only when they are filled. */
-static int image_room(const struct region *region)
-{
-	const struct region_limits *limits = &region->limits;
-	uint32_t index = region->image_ready, allocated = at_most(IMAGE_FIRST, limits->image_max);
-	while (allocated < index)
-		allocated *= 2;
-	if (index < allocated)
-		return 0;
-	return allocate(region, limits->image_offset, sizeof(struct region_image), index, at_most(2 * (uint64_t)index, limits->image_max));
-}
-
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {
 	uint32_t index = region->image_ready;
-	if (index >= region->limits.image_max || image_room(region) != 0)
-		return UINT32_MAX;
+	if (index >= region->limits.image_max || make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
+							    index < region->image_room ? 0 : 2 * (uint64_t)index, region->limits.image_max) != 0)
+		return REGION_NONE;
 	*region_image(region, index) = *image;
 	region->image_ready = index + 1;
 	/* Pairs with the recorder's acquire: the row is whole. */
@@ -386,8 +463,9 @@ uint32_t region_add_image(struct region *region, const struct region_image *imag
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry)
 {
 	uint32_t index = region->entry_ready;
-	if (index >= region->limits.entry_max)
-		return UINT32_MAX;
+	if (index >= region->limits.entry_max || make_room(region, &region->entry_room, region->limits.entry_offset, sizeof(*entry),
+							    index < region->entry_room ? 0 : 2 * (uint64_t)index, region->limits.entry_max) != 0)
+		return REGION_NONE;
 	*region_entry(region, index) = *entry;
 	region->entry_ready = index + 1;
 	STORE_RELEASE(&region->header->entry_ready, index + 1);

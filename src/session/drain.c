@@ -92,7 +92,7 @@ struct drain_region {
 	uint32_t *next_held;          /* by buffer: the next of its list */
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
-	uint32_t in_use, held_count;
+	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
 	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated */
 	int error;                    /* not told yet */
 	struct diag diag;
@@ -648,12 +648,13 @@ static struct stream *stream_of(const struct drain_region *region, uint32_t key)
 
 static uint32_t full_find(struct drain_region *region)
 {
-	uint32_t count = 0, in_use = 0;
+	uint32_t count = 0, in_use = 0, owned = 0;
 	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
 		struct region_buffer *head = region_buffer(region->region, i);
 		/* Pairs with the recorder's release: what it wrote before is visible. */
 		uint32_t state = LOAD_ACQUIRE(&head->state);
-		in_use += state != BUFFER_FREE;
+		in_use += state != BUFFER_FREE && state != BUFFER_AWAY;
+		owned += state == BUFFER_OWNED;
 		if (state != BUFFER_FULL || region->is_taken[i])
 			continue;
 		uint32_t slot = head->slot, sequence = head->sequence;
@@ -666,6 +667,7 @@ static uint32_t full_find(struct drain_region *region)
 		}
 	}
 	region->in_use = in_use;
+	region->owned = owned;
 	if (region->region->buffers_used < in_use)
 		region->region->buffers_used = in_use;
 	qsort(region->full, count, sizeof(struct full), full_compare);
@@ -868,7 +870,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
 	STORE_RELEASE(&slot->state, SLOT_FREE);
-	region_note_progress(region->region);
+	region_note_slots(region->region);
 }
 
 void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t tid)
@@ -1078,6 +1080,13 @@ static void error_tell(struct drain_region *region, int *error, struct diag *dia
 	region->diag.text[0] = 0;
 }
 
+/* Those that are there and that no thread keeps: while we hold them, threads wait. */
+static uint32_t buffers_that_go_round(const struct drain_region *region)
+{
+	uint32_t there = region->region->buffer_ready - region->region->buffers_away;
+	return there > region->owned ? there - region->owned : 0;
+}
+
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag)
 {
 	translate_refresh(&region->translate);
@@ -1090,7 +1099,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		if (!region->known)
 			open_take_all(region);
 	}
-	if (flush || region->held_count > region->region->buffer_ready / 2)
+	if (flush || region->held_count > buffers_that_go_round(region) / 2)
 		write_all(region);
 	settle(region);
 	error_tell(region, error, diag);

@@ -633,6 +633,21 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	return has_any;
 }
 
+/* Buffers that nobody uses go back: after ten intervals, or at once where memory is wanted for another target. */
+static void targets_trim(struct logger *logger, uint64_t now)
+{
+	enum { INTERVALS = 10, INTERVAL_MS = 1000 };
+	bool is_short = false;
+	for (const struct target *target = logger->targets; target; target = target->next)
+		is_short |= target->region.is_short;
+	uint64_t interval_ns = (uint64_t)(logger->options->flush_ms ? logger->options->flush_ms : INTERVAL_MS) * NS_PER_MS;
+	if (!is_short && now - logger->trimmed_ns < interval_ns)
+		return;
+	logger->trimmed_ns = now;
+	for (struct target *target = logger->targets; target; target = target->next)
+		region_trim(&target->region, is_short && !target->region.is_short ? 0 : INTERVALS);
+}
+
 /* A forked process that has not called the heap yet is in no list, but may still write into the region. */
 static bool target_is_over(const struct target *target)
 {
@@ -702,6 +717,7 @@ static void loop(struct logger *logger)
 				target_remove(logger, target);
 		}
 		logger_attach_late(logger);
+		targets_trim(logger, now);
 		if (flush) {
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
@@ -796,7 +812,7 @@ static void options_write(struct logger *logger)
 	}
 #define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
 	ADD("buffer-size", "%u", options->buffer_size);
-	ADD("min-buffers", "%u", options->buffer_min);
+	ADD("min-buffers", "%u", session_buffer_min(options));
 	ADD("max-buffers", "%u", options->buffer_max);
 	ADD("on-full", "%s", options->on_full_wait ? "wait" : "drop");
 	ADD("wait-limit-ms", "%u", options->wait_limit_ms);
