@@ -701,6 +701,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	int error = inject_check(pid, diag);
 	if (error)
 		return error;
+	inject_prepare(inject, pid);
 	struct urgency before = urgency_begin();
 	error = crowd_seize(&crowd, diag);
 	if (!error)

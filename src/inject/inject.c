@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/requests.h"
+#include "inject/place.h"
 #include "inject/remote.h"
 #include "inject/stub.h"
 #include "inject/tables.h"
@@ -26,7 +27,7 @@
 
 extern const unsigned char recorder_elf[], recorder_elf_end[];
 
-enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 128 * 1024 };
+enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 
 static enum region_clock clock_used = REGION_CLOCK_TSC;
 
@@ -77,32 +78,6 @@ static uint64_t recorder_symbol(const char *name)
 	}
 	assert(!"the recorder has the hook");
 	return 0;
-}
-
-/* A free gap of `bytes` near `near`, at best ISLAND_DISTANCE below, where the loader's next mappings do not come. 0: none in reach. */
-static uint64_t find_gap(const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
-{
-	uint64_t best = 0, best_distance = UINT64_MAX, wish = near > 2 * (uint64_t)ISLAND_DISTANCE ? near - ISLAND_DISTANCE : 0x10000;
-	uint64_t low = 0x10000;
-	for (int i = 0; i <= count; i++) {
-		uint64_t high = i < count ? maps[i].low : 0x7fffffff0000;
-		bool is_heap = i > 0 && strcmp(maps[i - 1].path, "[heap]") == 0;
-		bool is_stack = i < count && strcmp(maps[i].path, "[stack]") == 0;
-		/* Room for the heap to grow up and for the stack to grow down stays. */
-		uint64_t from = low + (is_heap ? 1ull << 30 : PAGE), to = is_stack ? high - (256ull << 20) : high - PAGE;
-		if (high > low && from < to && to - from >= bytes && to < (1ull << 47)) {
-			uint64_t at = wish < from ? from : wish > to - bytes ? to - bytes : wish;
-			at &= ~(uint64_t)(PAGE - 1);
-			uint64_t distance = at > near ? at - near : near - at;
-			if (at >= from && distance < REACH && (at > wish ? at - wish : wish - at) < best_distance) {
-				best = at;
-				best_distance = at > wish ? at - wish : wish - at;
-			}
-		}
-		if (i < count && maps[i].high > low)
-			low = maps[i].high;
-	}
-	return best;
 }
 
 /* ---- images ---- */
@@ -206,7 +181,7 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	for (uint32_t i = 0; i < inject->island_count; i++) {
 		struct inject_island *island = &inject->island[i];
 		uint64_t distance = island->low > address ? island->high - address : address - island->low;
-		if (distance < REACH && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
+		if (distance < PLACE_REACH && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
 			return island;
 	}
 	return NULL;
@@ -576,13 +551,61 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
+/* What is mapped. fd: of a file, in the target; -1: none. */
+struct memory { uint64_t bytes; int protection, flags, fd; };
+
+static const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+static bool mapping_failed(int64_t result)
+{
+	return result < 0 && result > -4096;
+}
+
+static int64_t map_at(struct remote *remote, uint64_t hint, const struct memory *memory)
+{
+	int flags = memory->flags | (hint ? MAP_FIXED_NOREPLACE : 0);
+	return remote_call(remote, SYS_mmap, hint, memory->bytes, (uint64_t)memory->protection, (uint64_t)flags, (uint64_t)memory->fd, 0);
+}
+
+static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
+{
+	if (at)
+		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
+}
+
+/* Other threads may run and map meanwhile, so each try looks at the process's memory anew. */
+static int64_t map_placed(const struct inject *inject, struct remote *remote, const struct place_wish *place, const struct memory *memory)
+{
+	enum { TRIES = 16 };
+	int64_t at = -EEXIST;
+	for (int try = 0; try < TRIES && at == -EEXIST; try++) {
+		struct proc_map *maps = NULL;
+		int count = proc_read_maps(inject->pid, &maps);
+		struct place_heap heap = place_heap_of(inject->pid, maps, count);
+		uint64_t gap = count > 0 ? place_find(maps, count, &heap, place, memory->bytes) : 0;
+		at = gap ? map_at(remote, gap, memory) : -ENOMEM;
+		free(maps);
+	}
+	return at;
+}
+
+/* Map elsewhere what the kernel has mapped where the program counts on room. */
+static int64_t map_moved(const struct inject *inject, struct remote *remote, int64_t at, const struct memory *memory)
+{
+	const struct place_wish anywhere = place_anywhere();
+	if (mapping_failed(at) || !place_is_kept(&inject->heap, (uint64_t)at, memory->bytes))
+		return at;
+	unmap(remote, (uint64_t)at, memory->bytes);
+	return map_placed(inject, remote, &anywhere, memory);
+}
+
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
 /* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at place. */
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place, int64_t results[REMOTE_BATCH_MAX])
 {
 	const uint64_t bytes = inject->region->bytes, data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
-	const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, both = PROT_READ | PROT_WRITE;
+	const uint64_t flags = (uint64_t)anonymous, both = PROT_READ | PROT_WRITE;
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
 		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
@@ -595,11 +618,6 @@ static int map_at_once(const struct inject *inject, struct remote *remote, uint6
 		{SYS_madvise, false, {{island[1].low, 0}, {island[1].high - island[1].low, 0}, {MADV_DONTDUMP, 0}}},
 	};
 	return remote_batch(remote, island->low, steps, CALL_COUNT, results);
-}
-
-static bool mapping_failed(int64_t result)
-{
-	return result < 0 && result > -4096;
 }
 
 /* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as map_at_once() left them. */
@@ -619,6 +637,23 @@ static int map_passed_region(const struct inject *inject, struct remote *remote,
 	return 0;
 }
 
+/* The region and the recorder's memory, where they stay. The region's file is open still. */
+static void move_memory(const struct inject *inject, struct remote *remote, int64_t *results)
+{
+	const int both = PROT_READ | PROT_WRITE;
+	const struct memory region = {inject->region->bytes, both, MAP_SHARED, (int)results[CALL_OPEN]};
+	const struct memory data = {RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES, both, anonymous, -1};
+	int64_t region_at = map_moved(inject, remote, results[CALL_REGION], &region), data_at = map_moved(inject, remote, results[CALL_DATA], &data);
+	if (region_at != results[CALL_REGION] && !mapping_failed(region_at))
+		remote_call(remote, SYS_madvise, (uint64_t)region_at, region.bytes, MADV_DONTDUMP, 0, 0, 0);
+	if (data_at != results[CALL_DATA] && !mapping_failed(data_at)) {
+		remote_call(remote, SYS_madvise, (uint64_t)data_at, data.bytes, MADV_DONTDUMP, 0, 0, 0);
+		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + RECORDER_DATA_BYTES, RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0);
+	}
+	results[CALL_REGION] = region_at;
+	results[CALL_DATA] = data_at;
+}
+
 /* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
 static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
@@ -632,51 +667,57 @@ static int map_memory(struct inject *inject, struct remote *remote, const char *
 		error = map_passed_region(inject, remote, place, results);
 	remote_write(remote->memory, place, saved, sizeof(saved));
 	if (!error)
+		move_memory(inject, remote, results);
+	if (!error)
 		remote_call(remote, SYS_close, (uint64_t)results[CALL_OPEN], 0, 0, 0, 0, 0);
 	return error;
 }
 
-static int64_t map_private(struct remote *remote, uint64_t hint, uint64_t bytes, int protection)
+static int island_add(struct inject *inject, struct remote *remote, const struct place_wish *place, uint64_t bytes)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hint ? MAP_FIXED_NOREPLACE : 0);
-	return remote_call(remote, SYS_mmap, hint, bytes, (uint64_t)protection, (uint64_t)flags, (uint64_t)-1, 0);
-}
-
-/* Other threads may run and map meanwhile: what has been taken since the maps were read is looked for anew. */
-static int island_add(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
-{
-	enum { TRIES = 16 };
-	uint64_t gap = find_gap(maps, count, near, bytes);
-	int64_t at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
-	for (int try = 1; try < TRIES && at == -EEXIST; try++) {
-		struct proc_map *now = NULL;
-		int now_count = proc_read_maps(inject->pid, &now);
-		gap = now_count > 0 ? find_gap(now, now_count, near, bytes) : 0;
-		at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
-		free(now);
-	}
+	const struct memory memory = {bytes, PROT_READ | PROT_EXEC, anonymous, -1};
+	int64_t at = map_placed(inject, remote, place, &memory);
 	if (mapping_failed(at))
 		return (int)at;
 	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
 	return 0;
 }
 
-static int map_all(struct inject *inject, struct remote *remote, const char *region_path, const struct proc_map *maps, int count,
-		   uint64_t near, uint64_t executable, struct diag *diag)
+/* In reach of all code of the image that is loaded at base. */
+static struct place_wish place_near_image(int memory, uint64_t base)
+{
+	struct region_image image;
+	return place_near(base, read_loaded_image(memory, base, &image) ? image.end : base);
+}
+
+/* Whether the executable lies far from the libraries, and has functions of its own to patch. */
+static bool needs_island(const struct inject *inject, uint64_t near, const struct proc_map *executable)
+{
+	uint64_t distance = executable->low > near ? executable->low - near : near - executable->low;
+	const struct hook_image *hooks = distance > PLACE_REACH / 2 ? inject->find_hooks(inject->cookie, inject->pid, executable, true) : NULL;
+	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
+		if (hooks->targets[i].displaced)
+			return true;
+	return false;
+}
+
+static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
+		   struct diag *diag)
 {
 	size_t code_size;
 	const unsigned char *code = recorder_code(&code_size);
 	uint64_t code_bytes = (code_size + 63) & ~63ull;
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	int error = island_add(inject, remote, maps, count, near, bytes);
+	const struct place_wish place = place_near_image(remote->memory, near);
+	int error = island_add(inject, remote, &place, bytes);
 	if (error)
 		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
 	inject->text = inject->island[0].low;
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
-	if ((executable > near ? executable - near : near - executable) > REACH / 2) {
-		/* An executable far from the libraries, with functions of its own to patch. */
-		error = island_add(inject, remote, maps, count, executable, MAIN_ISLAND_BYTES);
+	if (needs_island(inject, near, executable)) {
+		const struct place_wish beside = place_near_image(remote->memory, executable->low);
+		error = island_add(inject, remote, &beside, MAIN_ISLAND_BYTES);
 		if (error)
 			refuse(inject, "functions", "the executable", "no free memory within reach");
 	}
@@ -701,7 +742,7 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 }
 
 /* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
-static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count)
+static void add_tables(struct inject *inject, struct remote *remote)
 {
 	char executable[64];
 	uint64_t size = 0;
@@ -714,11 +755,12 @@ static void add_tables(struct inject *inject, struct remote *remote, const struc
 	if (fd >= 0)
 		close(fd);
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = bytes ? find_gap(maps, count, row->base, room) : 0;
-	int64_t at = gap ? map_private(remote, gap, room, PROT_READ) : -ENOMEM;
+	const struct memory memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, anonymous, -1};
+	const struct place_wish place = place_near(row->base, row->end);
+	int64_t at = bytes ? map_placed(inject, remote, &place, &memory) : -ENOMEM;
 	if (!mapping_failed(at)) {
 		inject->tables = (uint64_t)at;
-		inject->tables_bytes = room;
+		inject->tables_bytes = memory.bytes;
 	}
 	if (!mapping_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
 		size_t table_size;
@@ -739,12 +781,22 @@ static void find_loader_state(struct inject *inject, const struct hook_image *lo
 		RECORDER_WRITE(inject, loader_state, loader->loader_state + bias);
 }
 
-static const struct proc_map *map_at(const struct proc_map *maps, int count, uint64_t address)
+static const struct proc_map *map_of(const struct proc_map *maps, int count, uint64_t address)
 {
 	for (int i = 0; i < count; i++)
 		if (address >= maps[i].low && address < maps[i].high)
 			return &maps[i];
 	return NULL;
+}
+
+void inject_prepare(struct inject *inject, pid_t pid)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(pid, &maps);
+	const struct proc_map *executable = map_of(maps, count, proc_auxv(pid, AT_PHDR));
+	if (executable)
+		inject->find_hooks(inject->cookie, pid, executable, true);
+	free(maps);
 }
 
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
@@ -755,13 +807,14 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
 	int count = proc_read_maps(pid, &maps), error;
 	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
-	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : headers);
-	const struct proc_map *main_map = map_at(maps, count, headers);
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : headers);
+	const struct proc_map *main_map = map_of(maps, count, headers);
 	inject->is_static = loader == 0;
+	inject->heap = place_heap_of(pid, maps, count);
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 	else
-		error = map_all(inject, remote, region_path, maps, count, loader_map->low, main_map->low, diag);
+		error = map_all(inject, remote, region_path, loader_map->low, main_map, diag);
 	if (!error)
 		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);
@@ -778,7 +831,7 @@ void inject_fill(struct inject *inject)
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(inject->pid, &maps);
 	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
-	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
 	inject_refresh(inject, inject->pid, 0, inject_ticks());
 	const struct hook_image *hooks = loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
 	if (hooks && hooks->is_loader)
@@ -792,7 +845,8 @@ static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = 16 << 20, POOL_BYTES_MOST = 128 << 20 };
 	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
-	int64_t at = inject->is_gathering ? map_private(remote, 0, bytes, PROT_READ | PROT_WRITE) : -ENOMEM;
+	const struct memory memory = {bytes, PROT_READ | PROT_WRITE, anonymous, -1};
+	int64_t at = inject->is_gathering ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (mapping_failed(at))
 		return;
 	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
@@ -804,19 +858,10 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct proc_map *maps = NULL;
-	int count = inject->is_static ? proc_read_maps(inject->pid, &maps) : 0;
 	if (inject->is_static)
-		add_tables(inject, remote, maps, count);
-	free(maps);
+		add_tables(inject, remote);
 	map_pool(inject, remote);
 	leave_out_of_cores(inject, remote);
-}
-
-static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
-{
-	if (at)
-		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
 }
 
 void inject_unmap(const struct inject *inject, struct remote *remote)

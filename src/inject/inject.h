@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "hook/hook.h"
 #include "os/proc.h"
+#include "inject/place.h"
 #include "inject/walk.h"
 #include "region/region.h"
 
@@ -46,6 +47,7 @@ struct inject {
 	uint64_t text, recorder, wiped, region_address;
 	uint64_t pool, pool_bytes;    /**< 0: none of ours */
 	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
+	struct place_heap heap;       /**< where the program's grows; nothing of ours lies there */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
 	struct inject_image *image;
@@ -91,8 +93,10 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
 
 /** What beginning and attaching have in common, one after the other; inject_map() and inject_settle() by calls of a thread that stands, the others
- *  by themselves. Map recorder and region; patch or gather the entries of what there is; what only the process can do; say that all is there. */
+ *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
+ *  is; what only the process can do; say that all is there. */
 struct remote;
+void inject_prepare(struct inject *inject, pid_t pid);
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
