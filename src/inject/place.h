@@ -9,7 +9,8 @@
 
 #include "os/proc.h"
 
-enum { PLACE_REACH = 0x7fff0000 /**< bytes that a jump with 32 bits certainly leads over */ };
+/** Bytes that a jump with 32 bits certainly leads over. */
+#define PLACE_REACH UINT64_C(0x7fff0000)
 
 /** The lowest address of memory of ours: below are null pointers with offsets, and what emulators map at fixed places. */
 #define PLACE_LOWEST (UINT64_C(4) << 20)
