@@ -29,6 +29,9 @@ extern const unsigned char recorder_elf[], recorder_elf_end[];
 
 enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 
+/* Below, an instruction can name an address whatever lies between. */
+#define LOW_CODE_END (UINT64_C(1) << 31)
+
 static enum region_clock clock_used = REGION_CLOCK_TSC;
 
 void inject_use_clock(enum region_clock clock)
@@ -175,16 +178,74 @@ static void refuse(struct inject *inject, const char *name, const char *path, co
 	snprintf(inject->refusal, sizeof(inject->refusal), "%s of %.150s: %s", name, path, why);
 }
 
+static bool is_in_reach(const struct inject_island *island, uint64_t address)
+{
+	return (island->low > address ? island->high - address : address - island->low) < PLACE_REACH;
+}
+
 /* The island within reach of address with room for a stub. */
 static struct inject_island *island_for(struct inject *inject, uint64_t address)
 {
+	bool has_door = inject->doors.next < inject->doors.high && address < LOW_CODE_END;
 	for (uint32_t i = 0; i < inject->island_count; i++) {
 		struct inject_island *island = &inject->island[i];
-		uint64_t distance = island->low > address ? island->high - address : address - island->low;
-		if (distance < PLACE_REACH && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
+		if ((has_door || is_in_reach(island, address)) && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
 			return island;
 	}
 	return NULL;
+}
+
+bool inject_has_code(const struct inject *inject, uint64_t address)
+{
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		if (address >= inject->island[i].low && address < inject->island[i].high)
+			return true;
+	return address >= inject->doors.low && address < inject->doors.high;
+}
+
+/* Functions of the executable that have to be patched. */
+static uint32_t count_patches(const struct hook_image *hooks)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
+		count += hooks->targets[i].displaced != 0;
+	return count;
+}
+
+/* Take bytes behind the code of an executable in low memory, enough for all its patches. */
+static void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count)
+{
+	struct inject_doors *doors = &inject->doors;
+	uint64_t bytes = count * (uint64_t)INJECT_DOOR_BYTES;
+	struct remote_spare spare;
+	/* A gate, from the first of them on, may be there meanwhile. */
+	if (executable->end > LOW_CODE_END || count == 0 || count > INJECT_DOOR_MAX ||
+	    !remote_find_spare(inject->memory, executable->base, bytes + REMOTE_GATE_BYTES, &spare) ||
+	    !remote_read(inject->memory, spare.high - bytes, doors->original, bytes))
+		return;
+	doors->low = doors->next = spare.high - bytes;
+	doors->high = spare.high;
+}
+
+static void doors_close(const struct inject *inject)
+{
+	const struct inject_doors *doors = &inject->doors;
+	if (doors->next > doors->low)
+		remote_write(inject->memory, doors->low, doors->original, doors->next - doors->low);
+}
+
+/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. jmp *0(%rip), and the address. */
+static uint64_t way_to(struct inject *inject, const struct inject_island *island, const struct stub *stub)
+{
+	struct inject_doors *doors = &inject->doors;
+	unsigned char door[HOOK_FAR_JUMP_BYTES] = {0xff, 0x25};
+	if (is_in_reach(island, stub->address))
+		return stub->entry_at;
+	memcpy(door + 6, &stub->entry_at, sizeof(stub->entry_at));
+	if (doors->high - doors->next < INJECT_DOOR_BYTES || !remote_write(inject->memory, doors->next, door, sizeof(door)))
+		return 0;
+	doors->next += INJECT_DOOR_BYTES;
+	return doors->next - INJECT_DOOR_BYTES;
 }
 
 static uint8_t chunk_kind(const struct inject *inject, const struct hook_target *target)
@@ -209,10 +270,10 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 	context->silent_bytes2 = second->high - second->low;
 }
 
-static struct inject_jump jump_make(const struct stub *stub, const unsigned char *now)
+static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
 	struct inject_jump jump = {.address = stub->address, .jump = {0xe9}, .moved = stub->context.original};
-	int32_t relative = (int32_t)(stub->entry_at - (stub->address + HOOK_PATCH_BYTES));
+	int32_t relative = (int32_t)(to - (stub->address + HOOK_PATCH_BYTES));
 	memcpy(jump.original, now, sizeof(jump.original));
 	memcpy(jump.jump + 1, &relative, sizeof(relative));
 	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
@@ -348,9 +409,10 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		refuse(inject, target->name, path, diag.text);
 		return;
 	}
-	struct inject_jump jump = jump_make(&stub, now);
+	uint64_t to = way_to(inject, island, &stub);
+	struct inject_jump jump = jump_make(&stub, to, now);
 	/* The stub must be whole before the first thread can jump to it. */
-	if (!remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
+	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
 		refuse(inject, target->name, path, "its memory cannot be written");
 		return;
 	}
@@ -673,32 +735,34 @@ static int map_memory(struct inject *inject, struct remote *remote, const char *
 	return error;
 }
 
+/* place: NULL: wherever the kernel likes. */
 static int island_add(struct inject *inject, struct remote *remote, const struct place_wish *place, uint64_t bytes)
 {
 	const struct memory memory = {bytes, PROT_READ | PROT_EXEC, anonymous, -1};
-	int64_t at = map_placed(inject, remote, place, &memory);
+	int64_t at = place ? map_placed(inject, remote, place, &memory) : map_moved(inject, remote, map_at(remote, 0, &memory), &memory);
 	if (mapping_failed(at))
 		return (int)at;
 	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
 	return 0;
 }
 
-/* In reach of all code of the image that is loaded at base. */
-static struct place_wish place_near_image(int memory, uint64_t base)
+/* Islands: with the recorder's code beside the loader, or the executable where that is static, and one more for functions of an executable that is
+ * far from there. One that has doors needs none near it. */
+static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable, uint64_t bytes)
 {
-	struct region_image image;
-	return place_near(base, read_loaded_image(memory, base, &image) ? image.end : base);
-}
-
-/* Whether the executable lies far from the libraries, and has functions of its own to patch. */
-static bool needs_island(const struct inject *inject, uint64_t near, const struct proc_map *executable)
-{
-	uint64_t distance = executable->low > near ? executable->low - near : near - executable->low;
-	const struct hook_image *hooks = distance > PLACE_REACH / 2 ? inject->find_hooks(inject->cookie, inject->pid, executable, true) : NULL;
-	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
-		if (hooks->targets[i].displaced)
-			return true;
-	return false;
+	struct region_image loader = {.base = near, .end = near}, image = {.base = executable->low, .end = executable->low};
+	read_loaded_image(inject->memory, near, &loader);
+	read_loaded_image(inject->memory, executable->low, &image);
+	bool is_far = (image.base > near ? image.base - near : near - image.base) > PLACE_REACH / 2;
+	bool is_asked = is_far || image.end <= LOW_CODE_END;
+	uint32_t count = is_asked ? count_patches(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
+	doors_open(inject, &image, count);
+	bool has_doors = inject->doors.high != 0;
+	const struct place_wish place = place_near(loader.base, loader.end), beside = place_near(image.base, image.end);
+	int error = island_add(inject, remote, has_doors && !is_far ? NULL : &place, bytes);
+	if (!error && is_far && count && !has_doors && island_add(inject, remote, &beside, MAIN_ISLAND_BYTES) != 0)
+		refuse(inject, "functions", "the executable", "no free memory within reach");
+	return error;
 }
 
 static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
@@ -708,19 +772,12 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	const unsigned char *code = recorder_code(&code_size);
 	uint64_t code_bytes = (code_size + 63) & ~63ull;
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	const struct place_wish place = place_near_image(remote->memory, near);
-	int error = island_add(inject, remote, &place, bytes);
+	int error = islands_add(inject, remote, near, executable, bytes);
 	if (error)
 		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
 	inject->text = inject->island[0].low;
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
-	if (needs_island(inject, near, executable)) {
-		const struct place_wish beside = place_near_image(remote->memory, executable->low);
-		error = island_add(inject, remote, &beside, MAIN_ISLAND_BYTES);
-		if (error)
-			refuse(inject, "functions", "the executable", "no free memory within reach");
-	}
 	int64_t results[REMOTE_BATCH_MAX] = {0};
 	error = map_memory(inject, remote, region_path, results);
 	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
@@ -756,8 +813,7 @@ static void add_tables(struct inject *inject, struct remote *remote)
 		close(fd);
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
 	const struct memory memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, anonymous, -1};
-	const struct place_wish place = place_near(row->base, row->end);
-	int64_t at = bytes ? map_placed(inject, remote, &place, &memory) : -ENOMEM;
+	int64_t at = bytes ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (!mapping_failed(at)) {
 		inject->tables = (uint64_t)at;
 		inject->tables_bytes = memory.bytes;
@@ -866,6 +922,7 @@ void inject_settle(struct inject *inject, struct remote *remote)
 
 void inject_unmap(const struct inject *inject, struct remote *remote)
 {
+	doors_close(inject);
 	unmap(remote, inject->region_address, inject->region->bytes);
 	unmap(remote, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES);
 	unmap(remote, inject->pool, inject->pool_bytes);

@@ -17,10 +17,16 @@
 #include "inject/walk.h"
 #include "region/region.h"
 
-enum { INJECT_ISLAND_MAX = 8 };
+enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
 
 /** Executable memory in the target for stubs; the first also holds the recorder. */
 struct inject_island { uint64_t low, next, high; };
+
+/** Jumps to stubs from spare bytes behind an executable's own code, from where they reach anywhere: in low memory nothing near it is ours to take. */
+struct inject_doors {
+	uint64_t low, next, high;     /**< all 0: none */
+	unsigned char original[INJECT_DOOR_BYTES * INJECT_DOOR_MAX]; /**< bytes that were there */
+};
 
 /** A file image in the target that we know of. */
 struct inject_image {
@@ -50,6 +56,7 @@ struct inject {
 	struct place_heap heap;       /**< where the program's grows; nothing of ours lies there */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
+	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;
 	bool is_static;
@@ -101,6 +108,9 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
+
+/** Whether code of ours lies at address: in an island, or a door. */
+bool inject_has_code(const struct inject *inject, uint64_t address);
 
 /** What was mapped goes, by calls of a thread that stands; the caller knows that nobody is in it or will come back to it. */
 void inject_unmap(const struct inject *inject, struct remote *remote);

@@ -124,21 +124,27 @@ static uint64_t gate_bytes(const struct remote *remote)
 	return remote->is_running ? REMOTE_GATE_BYTES : AT_EXEC_BYTES;
 }
 
-/* Bytes behind the end of an image's code in its last page, which belong to nothing; 0: too few. */
-static uint64_t find_spare(const struct remote *remote, uint64_t base)
+bool remote_find_spare(int memory, uint64_t base, uint64_t bytes, struct remote_spare *spare)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
-	if (!remote_read_segments(remote->memory, base, &header, segments))
-		return 0;
+	if (!remote_read_segments(memory, base, &header, segments))
+		return false;
+	uint64_t bias = header.e_type == ET_DYN ? base : 0;
 	for (int i = 0; i < header.e_phnum; i++) {
-		uint64_t end = segments[i].p_vaddr + segments[i].p_memsz;
-		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz ||
-		    (end & (PAGE - 1)) == 0 || (end & (PAGE - 1)) > PAGE - gate_bytes(remote) - 16)
+		uint64_t end = (segments[i].p_vaddr + segments[i].p_memsz + 15) & ~15ull, page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz || page_end - end < bytes)
 			continue;
-		return (header.e_type == ET_DYN ? base : 0) + ((end + 15) & ~15ull);
+		*spare = (struct remote_spare){bias + end, bias + page_end};
+		return true;
 	}
-	return 0;
+	return false;
+}
+
+static uint64_t find_spare(const struct remote *remote, uint64_t base)
+{
+	struct remote_spare spare;
+	return remote_find_spare(remote->memory, base, gate_bytes(remote), &spare) ? spare.low : 0;
 }
 
 static uint64_t find_spare_anywhere(const struct remote *remote)

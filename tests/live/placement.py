@@ -71,6 +71,22 @@ def test_fixed_maps():
         expect_as_untraced(kind, "map", LOW_FIRST, 0x68000000)
 
 
+def room_behind_code(kind):
+    """Bytes of the code's last page that are nobody's: where a static program is patched by way of them, it needs nothing else below 4 GiB."""
+    said = subprocess.run(["readelf", "-lW", program(kind)[0]], stdout=subprocess.PIPE, text=True, check=True).stdout
+    ends = [int(words[2], 16) + int(words[5], 16) for words in map(str.split, said.splitlines()) if words[:1] == ["LOAD"] and "E" in words[6:-1]]
+    return -ends[0] % 4096
+
+
+def test_all_low_memory_mapped():
+    """As qemu-user does for a guest of 32 bits."""
+    for kind in KINDS:
+        if kind.startswith("static") and room_behind_code(kind) < 1024:
+            print(f"{kind}: its code fills its last page")
+        else:
+            expect_as_untraced(kind, "map", LOW_FIRST, 1 << 32)
+
+
 def mappings(pid):
     for line in open(f"/proc/{pid}/maps"):
         low, high = (int(word, 16) for word in line.split()[0].split("-"))
@@ -116,22 +132,75 @@ def test_heap_has_room():
             expect_all_calls(kind)
 
 
+def attach(shown, *options):
+    recording = subprocess.Popen([XHEAP, "record", "-o", TRACE, "-p", str(shown.pid), *options], stderr=subprocess.PIPE, text=True)
+    expect(str(shown.pid) in recording.stderr.readline(), "not attached")
+    return recording
+
+
+def expect_recorded(what, recording):
+    said = recording.communicate(timeout=60)[1]
+    expect(recording.returncode == 0, f"{what}: record's status {recording.returncode}: {said}")
+
+
+def expect_new_mappings_apart(what, shown, before, start, end):
+    new = set(mappings(shown.pid)) - before
+    expect(any("region." in line for _, _, line in new), f"{what}: no region")
+    for low, high, line in new:
+        expect(low >= LOWEST and (high <= start or low >= end + HEAP_ROOM or "[heap]" in line or "placement" in line), f"{what}: {line}, the heap is {start:#x} to {end:#x}")
+
+
+def attach_apart(what, command):
+    shown = Shown(command)
+    try:
+        word, start, end = shown.stdout.readline().split()
+        before = set(mappings(shown.pid))
+        recording = attach(shown)
+        expect_new_mappings_apart(what, shown, before, int(start, 16), int(end, 16))
+    finally:
+        shown.end(what)
+    expect_recorded(what, recording)
+    expect_all_calls(what, 1)
+
+
 def test_attached():
+    for kind in KINDS:
+        attach_apart(kind, program(kind, "show"))
+
+
+def test_attached_without_other_room():
+    """Where the kernel would place memory of ours just above the heap."""
+    attach_apart("cover", ["sh", "-c", "ulimit -s 4000000; exec \"$@\"", "sh", *program("static", "cover")])
+
+
+def changed_code(pid):
+    """Mappings of code that are not as in the file, to the end of their last page."""
+    for line in open(f"/proc/{pid}/maps"):
+        words = line.split()
+        if len(words) > 5 and words[1][2] == "x" and words[5].startswith("/"):
+            low, high = (int(word, 16) for word in words[0].split("-"))
+            with open(f"/proc/{pid}/mem", "rb") as memory, open(words[5], "rb") as file:
+                memory.seek(low)
+                file.seek(int(words[2], 16))
+                there, here = memory.read(high - low), file.read(high - low)
+                if there != here.ljust(high - low, b"\0"):
+                    yield words[5]
+
+
+def test_detached():
+    """All code is as in the files again, with what lies behind it, and nothing is left."""
     for kind in KINDS:
         shown = Shown(program(kind, "show"))
         try:
-            word, start, end = shown.stdout.readline().split()
-            before = list(mappings(shown.pid))
-            recording = subprocess.Popen([XHEAP, "record", "-q", "-o", TRACE, "-p", str(shown.pid)])
-            wait_for("region", lambda: any("region." in line for _, _, line in mappings(shown.pid)))
-            for low, high, line in set(mappings(shown.pid)) - set(before):
-                expect(low >= LOWEST and (high <= int(start, 16) or low >= int(end, 16) + HEAP_ROOM or "[heap]" in line or "placement" in line),
-                       f"{kind}: {line}, the heap is {start} to {end}")
+            shown.stdout.readline()
+            before = set(mappings(shown.pid))
+            expect_recorded(kind, attach(shown, "--duration", "100ms"))
+            changed, left = list(changed_code(shown.pid)), set(mappings(shown.pid)) - before
+            expect(not changed and not left, f"{kind}: changed {changed}, left {left}")
         finally:
             shown.end(kind)
-        expect(recording.wait(60) == 0, f"{kind}: record's status")
-        expect_all_calls(kind, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(test_null, test_low_memory_is_free, test_fixed_maps, test_heap_has_room, test_attached))
+    sys.exit(run_tests(test_null, test_low_memory_is_free, test_fixed_maps, test_all_low_memory_mapped, test_heap_has_room, test_attached, test_attached_without_other_room,
+                       test_detached))

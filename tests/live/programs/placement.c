@@ -54,6 +54,17 @@ static void map_around(uintptr_t low, uintptr_t high)
 	map_fixed(low, high, MAP_FIXED);
 }
 
+/* Leave the kernel no room for larger mappings but just above the heap, and where it looks by itself no more: nearer to the stack. */
+static void cover(void)
+{
+	const uintptr_t heap_room = 400ul << 20;
+	uintptr_t low = ((uintptr_t)sbrk(0) + heap_room) & -PAGE;
+	void *highest = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(highest != MAP_FAILED);
+	map_fixed(low, (uintptr_t)highest, MAP_FIXED_NOREPLACE);
+}
+
 static sigjmp_buf back;
 
 static void on_fault(int number)
@@ -94,7 +105,7 @@ static void wait_for_input(void)
 		;
 }
 
-/* placement map LOW HIGH | free LOW HIGH | null | show */
+/* placement map LOW HIGH | free LOW HIGH | null LOW HIGH | show | cover */
 int main(int argc, char **argv)
 {
 	uintptr_t low = argc > 3 ? strtoul(argv[2], NULL, 0) : 0, high = argc > 3 ? strtoul(argv[3], NULL, 0) : 0;
@@ -106,8 +117,10 @@ int main(int argc, char **argv)
 		map_fixed(low, high, MAP_FIXED_NOREPLACE);
 	else if (!strcmp(argv[1], "null"))
 		dprintf(1, "%d\n", readable_pages(low, high));
+	else if (!strcmp(argv[1], "cover"))
+		cover();
 	call();
-	if (!strcmp(argv[1], "show"))
+	if (!strcmp(argv[1], "show") || !strcmp(argv[1], "cover"))
 		wait_for_input();
 	call();
 	dprintf(1, "ok\n");
