@@ -39,7 +39,7 @@ struct remote_step {
 };
 
 /** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory. Whenever this
- *  process is killed from here to remote_end(), that one begins its program as if nothing had been. */
+ *  process is killed from here to remote_end(), that one begins its program as if nothing had been; or, where it has no spare bytes of code, is killed, too. */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
 /** Begin with thread tid of a running process, which this thread has seized with PTRACE_O_TRACESYSGOOD and stopped, not by a signal on its
