@@ -362,10 +362,7 @@ static bool is_in_places(const struct places *places, uint64_t address)
 {
 	if (places->jumps)
 		return jump_around(places->jumps, places->count, address) != NULL;
-	for (uint32_t i = 0; i < places->inject->island_count; i++)
-		if (address >= places->inject->island[i].low && address < places->inject->island[i].high)
-			return true;
-	return false;
+	return inject_has_code(places->inject, address);
 }
 
 static void places_bounds(const struct places *places, uint64_t *lowest, uint64_t *highest)
@@ -701,6 +698,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	int error = inject_check(pid, diag);
 	if (error)
 		return error;
+	inject_prepare(inject, pid);
 	struct urgency before = urgency_begin();
 	error = crowd_seize(&crowd, diag);
 	if (!error)

@@ -13,13 +13,20 @@
 #include "base/diag.h"
 #include "hook/hook.h"
 #include "os/proc.h"
+#include "inject/place.h"
 #include "inject/walk.h"
 #include "region/region.h"
 
-enum { INJECT_ISLAND_MAX = 8 };
+enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
 
 /** Executable memory in the target for stubs; the first also holds the recorder. */
 struct inject_island { uint64_t low, next, high; };
+
+/** Jumps to stubs from spare bytes behind an executable's own code, from where they reach anywhere: in low memory nothing near it is ours to take. */
+struct inject_doors {
+	uint64_t low, next, high;     /**< all 0: none */
+	unsigned char original[INJECT_DOOR_BYTES * INJECT_DOOR_MAX]; /**< bytes that were there */
+};
 
 /** A file image in the target that we know of. */
 struct inject_image {
@@ -45,8 +52,10 @@ struct inject {
 	struct region *region;
 	uint64_t text, recorder, wiped, region_address;
 	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
+	struct place_heap heap;       /**< where the program's grows; nothing of ours lies there */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
+	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;
 	bool is_static;
@@ -90,12 +99,17 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
 
 /** What beginning and attaching have in common, one after the other; inject_map() and inject_settle() by calls of a thread that stands, the others
- *  by themselves. Map recorder and region; patch or gather the entries of what there is; what only the process can do; say that all is there. */
+ *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
+ *  is; what only the process can do; say that all is there. */
 struct remote;
+void inject_prepare(struct inject *inject, pid_t pid);
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
+
+/** Whether code of ours lies at address: in an island, or a door. */
+bool inject_has_code(const struct inject *inject, uint64_t address);
 
 /** What was mapped goes, by calls of a thread that stands; the caller knows that nobody is in it or will come back to it. */
 void inject_unmap(const struct inject *inject, struct remote *remote);

@@ -136,7 +136,7 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-enum { FIELD_STATE = 3, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28 };
+enum { FIELD_STATE = 3, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28, FIELD_BREAK_START = 47 };
 
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
@@ -172,6 +172,11 @@ uint64_t proc_cpu_ticks(pid_t pid)
 uint64_t proc_stack_start(pid_t pid)
 {
 	return stat_number(pid, FIELD_STACK_START);
+}
+
+uint64_t proc_break_start(pid_t pid)
+{
+	return stat_number(pid, FIELD_BREAK_START);
 }
 
 char proc_state(pid_t pid)

@@ -40,6 +40,9 @@ uint64_t proc_start_time(pid_t pid);
 /** Where the stack of its first thread began: the stack pointer at the program's first instruction; 0 when that cannot be told. */
 uint64_t proc_stack_start(pid_t pid);
 
+/** Where the heap behind its program break begins, from its exec on; 0 when that cannot be told. */
+uint64_t proc_break_start(pid_t pid);
+
 /** Its state's letter in /proc/PID/stat ("R", "S", "D", "T", ...), 0 when gone. */
 char proc_state(pid_t pid);
 

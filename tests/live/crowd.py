@@ -30,7 +30,7 @@ def more_threads_than_buffers():
     """Threads that keep no buffer share those that go round."""
     facts = record("threads", 3000, "--max-buffers", str(BUFFERS), "--wait-limit", "60s")
     expect(not facts["lost_events"] and "untraced_calls" not in facts, f"lost: {facts}")
-    expect(facts["statistics"]["peak_buffers"] <= BUFFERS + SPARE, f"more buffers than allowed: {facts['statistics']}")
+    expect(facts["cost"]["peak_buffers"] <= BUFFERS + SPARE, f"more buffers than allowed: {facts}")
 
 
 def fewer_buffers_than_threads():
