@@ -291,7 +291,7 @@ typedef struct xheap_process {
 	uint32_t parent;         /**< process id, or XHEAP_NONE */
 	uint32_t forked_from;    /**< process whose heap it inherited, or XHEAP_NONE */
 	uint32_t exec_generation; /**< 0 for the first image of the pid */
-	int64_t start_ns, end_ns; /**< end_ns: INT64_MAX while it runs */
+	int64_t start_ns, end_ns; /**< end_ns: INT64_MAX while it runs, or if its end is not known */
 	uint32_t end;            /**< enum xheap_process_end */
 	int32_t end_status;      /**< exit status or signal number */
 	const char *image, *command;

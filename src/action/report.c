@@ -798,7 +798,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	for (unsigned i = 0; i < extra_count(report, action); i++)
 		text_extra(grid, &action->extra[i], row->extra[i]);
 	if (!action->is_inclusive)
-		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
+		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "-");
 	if (part->window->by != HEAP_BY_NONE) {
 		char *by = heap_by_text(part->window, report->source->table, row->by);
 		grid_cell(grid, by);

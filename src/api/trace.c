@@ -144,7 +144,7 @@ static void list_processes(struct xheap_trace *trace, const struct trace_diction
 		const struct trace_process *from = &dictionary->processes[i];
 		to[i] = (xheap_process){
 			.pid = from->pid, .parent = from->parent, .forked_from = from->forked_from, .exec_generation = from->exec_generation,
-			.start_ns = from->start_ns, .end_ns = from->end == TRACE_END_OPEN ? INT64_MAX : from->end_ns,
+			.start_ns = from->start_ns, .end_ns = trace_process_end_is_known(from) ? from->end_ns : INT64_MAX,
 			.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN, .end_status = from->end_status,
 			.image = from->image, .command = from->command, .note = from->note};
 	}

@@ -54,20 +54,21 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	if (process->forked_from != TRACE_NONE)
 		json_count(json, "forked_from", process->forked_from);
 	json_count(json, "exec_generation", process->exec_generation);
-	json_text(json, "image", process->image);
-	json_text(json, "command", process->command);
+	json_known_text(json, "image", process->image);
+	json_known_text(json, "command", process->command);
 	json_time(json, "start_us", process->start_ns);
-	if (process->end != TRACE_END_OPEN)
+	if (trace_process_end_is_known(process))
 		json_time(json, "end_us", process->end_ns);
 	json_text(json, "end", end_word(process));
 	if (process->end == TRACE_END_EXIT)
 		json_number(json, "status", process->end_status);
 	if (process->end == TRACE_END_SIGNAL)
 		json_number(json, "signal", process->end_status);
-	if (process->note && *process->note)
-		json_text(json, "note", process->note);
-	json_count(json, "threads", info->process_threads[id]);
-	json_count(json, "events", info->process_events[id]);
+	json_known_text(json, "note", process->note);
+	if (!trace_process_is_untraced(process)) {
+		json_count(json, "threads", info->process_threads[id]);
+		json_count(json, "events", info->process_events[id]);
+	}
 	if (info->table && process->forked_from != TRACE_NONE) {
 		json_count(json, "inherited_count", info->table->processes[id].inherited_count);
 		json_count(json, "inherited_bytes", info->table->processes[id].inherited_bytes);
@@ -104,9 +105,10 @@ static void info_json(const struct info *info, FILE *out)
 	}
 	json_count(&json, "size_bytes", dictionary->size_bytes);
 	json_time(&json, "duration_us", dictionary->duration_ns);
-	json_time(&json, "start_realtime_us", dictionary->start_realtime_ns);
-	json_text(&json, "clock", dictionary->clock ? dictionary->clock : "");
-	json_text(&json, "host", dictionary->host ? dictionary->host : "");
+	if (dictionary->start_realtime_ns)
+		json_time(&json, "start_realtime_us", dictionary->start_realtime_ns);
+	json_known_text(&json, "clock", dictionary->clock);
+	json_known_text(&json, "host", dictionary->host);
 	json_count(&json, "event_count", dictionary->event_count);
 	json_begin_object(&json, "events");
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
@@ -136,7 +138,8 @@ static void info_json(const struct info *info, FILE *out)
 		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0)
 			json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
 	json_end_object(&json);
-	json_cost(&json, &dictionary->statistics);
+	if (dictionary->statistics.is_known)
+		json_cost(&json, &dictionary->statistics);
 	json_begin_array(&json, "processes");
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		json_process(&json, info, i);
@@ -154,18 +157,27 @@ static void text_line(struct grid *grid, const char *name, const char *value)
 	grid_cell(grid, value);
 }
 
+static const char *known(const char *text)
+{
+	return text && *text ? text : "-";
+}
+
 static void text_started(struct grid *grid, int64_t realtime_ns)
 {
 	time_t seconds = realtime_ns / 1000000000;
 	struct tm local;
 	char date[64];
-	if (realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local))
-		text_line(grid, "started", date);
+	bool is_known = realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local);
+	text_line(grid, "started", is_known ? date : "-");
 }
 
 static void text_cost(struct grid *grid, const struct info *info)
 {
 	const struct trace_statistics *statistics = &info->dictionary->statistics;
+	if (!statistics->is_known) {
+		text_line(grid, "cost", "-");
+		return;
+	}
 	const char *text = arena_format(&grid->arena, "%s of the logger's CPU", text_duration((int64_t)statistics->logger_cpu_ns).data);
 	if (statistics->recorder_ns)
 		text = arena_format(&grid->arena, "%s, about %s in the recorder", text, text_duration((int64_t)statistics->recorder_ns).data);
@@ -182,8 +194,8 @@ static void text_facts(const struct info *info, FILE *out)
 	text_line(&grid, "size", text_bytes(dictionary->size_bytes).data);
 	text_started(&grid, dictionary->start_realtime_ns);
 	text_line(&grid, "duration", text_duration(dictionary->duration_ns).data);
-	text_line(&grid, "host", dictionary->host ? dictionary->host : "");
-	text_line(&grid, "clock", dictionary->clock ? dictionary->clock : "");
+	text_line(&grid, "host", known(dictionary->host));
+	text_line(&grid, "clock", known(dictionary->clock));
 	text_line(&grid, "events", text_count(dictionary->event_count).data);
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		if (dictionary->kind_count[kind])
@@ -222,19 +234,19 @@ static void text_processes(const struct info *info, FILE *out)
 	grid_columns(&grid, 10, titles);
 	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
 		const struct trace_process *process = &info->dictionary->processes[i];
-		bool is_forked = info->table && process->forked_from != TRACE_NONE;
+		bool is_untraced = trace_process_is_untraced(process), is_forked = info->table && process->forked_from != TRACE_NONE;
 		grid_row(&grid);
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, process->pid));
-		grid_cell(&grid, process->parent == TRACE_NONE ? "" : arena_format(&grid.arena, "%" PRIu32, process->parent));
+		grid_cell(&grid, process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);
-		grid_cell(&grid, process->end == TRACE_END_OPEN ? "" : text_duration(process->end_ns).data);
+		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
 		grid_cell(&grid, text_end(&grid.arena, process));
-		grid_cell(&grid, text_count(info->process_threads[i]).data);
-		grid_cell(&grid, text_count(info->process_events[i]).data);
-		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "");
-		grid_cell(&grid, *process->command ? process->command : process->image);
-		if (process->note && *process->note)
+		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_threads[i]).data);
+		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_events[i]).data);
+		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
+		grid_cell(&grid, known(*process->command ? process->command : process->image));
+		if (is_untraced)
 			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", process->note));
 	}
 	grid_print(&grid, out, 2);

@@ -265,7 +265,7 @@ static void json_threads(struct json *json, const struct controller_state *state
 			continue;
 		json_begin_object(json, NULL);
 		json_count(json, "tid", thread->tid);
-		json_text(json, "name", state->threads[i].name);
+		json_known_text(json, "name", state->threads[i].name);
 		json_count(json, "events", thread->events);
 		json_count(json, "events_per_second", thread->rate);
 		json_count(json, "truncated_stacks", thread->truncated);
@@ -281,7 +281,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	const struct control_message *target = &state->targets[number];
 	json_begin_object(json, NULL);
 	json_count(json, "pid", (uint64_t)target->pid);
-	json_text(json, "command", target->text);
+	json_known_text(json, "command", target->text);
 	json_count(json, "processes", target->target.processes);
 	json_count(json, "threads", target->target.threads);
 	json_count(json, "events", target->target.events);
@@ -290,8 +290,11 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "truncated_stacks", target->target.truncated);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
-	json_count(json, "resident_bytes", target->target.resident_bytes);
-	json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	/* A process that has ended, or that the logger may not read, has no resident bytes. */
+	if (target->target.resident_bytes) {
+		json_count(json, "resident_bytes", target->target.resident_bytes);
+		json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	}
 	if (target->target.pause_ns)
 		json_time(json, "pause_us", (int64_t)target->target.pause_ns);
 	if (with_threads)
@@ -383,7 +386,7 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, text_count(thread->truncated).data);
 		grid_cell(&grid, text_count(thread->waits).data);
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
-		grid_cell(&grid, state->threads[i].name);
+		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);
@@ -428,10 +431,10 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->lost).data);
 		grid_cell(&grid, text_count(target->truncated).data);
 		grid_cell(&grid, text_count(target->waits).data);
-		grid_cell(&grid, text_duration((int64_t)target->cpu_ns).data);
+		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
 		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
-		grid_cell(&grid, text_bytes(target->resident_bytes).data);
-		grid_cell(&grid, state->targets[i].text);
+		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
+		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);

@@ -104,7 +104,7 @@ static void summarize(struct trace *trace)
 		count_sum(load, &load->dictionary.sums[i]);
 	count_dropped(trace);
 	for (uint32_t i = 0; i < load->dictionary.process_count; i++)
-		if (load->dictionary.processes[i].end != TRACE_END_OPEN)
+		if (trace_process_end_is_known(&load->dictionary.processes[i]))
 			later(&view->duration_ns, load->dictionary.processes[i].end_ns);
 	for (uint32_t i = 0; i < load->dictionary.gap_count; i++)
 		later(&view->duration_ns, load->dictionary.gaps[i].to_ns);

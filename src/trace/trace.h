@@ -18,6 +18,9 @@
 /** An id that names nothing. */
 #define TRACE_NONE UINT32_MAX
 
+/** A time that is not known, or has not come. */
+#define TRACE_TIME_NONE INT64_MAX
+
 /** Events of a block, at most. */
 enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
 
@@ -30,13 +33,25 @@ struct trace_process {
 	uint32_t parent;         /**< process id of the parent, or TRACE_NONE */
 	uint32_t forked_from;    /**< process id whose heap it inherited by fork, or TRACE_NONE */
 	uint32_t exec_generation; /**< 0 for the first image of the pid, then 1, 2, ... */
-	int64_t start_ns, end_ns; /**< end_ns is meaningful unless end == TRACE_END_OPEN */
+	int64_t start_ns, end_ns; /**< end_ns: see trace_process_end_is_known() */
 	uint8_t end;             /**< enum trace_end */
 	int32_t end_status;      /**< exit status or signal number */
 	const char *image;       /**< path of the executed file */
 	const char *command;     /**< command line, arguments separated by one space */
 	const char *note;        /**< why it could not be traced; "" when it was */
 };
+
+/** Whether end_ns is the time of the process's end. */
+static inline bool trace_process_end_is_known(const struct trace_process *process)
+{
+	return process->end != TRACE_END_OPEN && process->end_ns != TRACE_TIME_NONE;
+}
+
+/** Whether the process ran without the recorder: nothing is known of its threads, its calls and its end. */
+static inline bool trace_process_is_untraced(const struct trace_process *process)
+{
+	return process->note && *process->note;
+}
 
 /** Its id is its place in trace->threads. */
 struct trace_thread {
@@ -173,6 +188,7 @@ struct trace_fold {
 
 /** What tracing cost, summed by the logger at the session's end. */
 struct trace_statistics {
+	bool is_known;                   /**< the trace has them: a recording that did not end has not */
 	uint64_t waits, wait_ns;         /**< times that targets waited for a free buffer, and for how long */
 	uint64_t logger_cpu_ns;          /**< user and system time of the logger */
 	uint64_t recorder_ns;            /**< estimate of the time spent in hooks; 0 when not known */
