@@ -408,3 +408,10 @@ uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 {
 	return (uint8_t *)region->header + region->limits.buffer_offset + (uint64_t)index * region->limits.buffer_size;
 }
+
+bool region_exit_status(const struct region_process *process, uint32_t pid, int *status)
+{
+	uint64_t told = __atomic_load_n(&process->exit_told, __ATOMIC_ACQUIRE);
+	*status = (int)(told & 0xff);
+	return told >> 8 == ((uint64_t)pid << 24 | 1);
+}
