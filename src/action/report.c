@@ -278,6 +278,63 @@ void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
 			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
 }
 
+/* ---- how stacks end ---- */
+
+/* Images whose code has no unwind data, so that stacks end there. */
+struct unwindless { const char **names; size_t count, capacity; };
+
+static void unwindless_add(struct unwindless *images, const char *name)
+{
+	for (size_t i = 0; i < images->count; i++)
+		if (!strcmp(images->names[i], name))
+			return;
+	memory_grow(images->names, images->count, images->capacity);
+	images->names[images->count++] = name;
+}
+
+/* The frame before the mark, that is the mark's child in the tree, is the one that has none. Caller frees the names' array. */
+static struct unwindless unwindless_find(const struct trace_dictionary *dictionary)
+{
+	struct unwindless images = {0};
+	for (uint32_t i = 1; i < dictionary->node_count; i++) {
+		uint32_t mark = dictionary->nodes[i].parent;
+		if (dictionary->stack_ends[i] != TRACE_STACK_UNWINDLESS || mark == 0 || dictionary->nodes[mark].parent != 0)
+			continue;
+		uint32_t image = dictionary->frames[dictionary->nodes[i].frame].image;
+		unwindless_add(&images, image == TRACE_NONE ? "[no image]" : text_file_name(dictionary->images[image].path));
+	}
+	return images;
+}
+
+void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
+{
+	struct unwindless images = unwindless_find(dictionary);
+	json_count(json, "truncated_stacks", dictionary->truncated_count);
+	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (images.count) {
+		json_begin_array(json, "unwindless_images");
+		for (size_t i = 0; i < images.count; i++)
+			json_text(json, NULL, images.names[i]);
+		json_end_array(json);
+	}
+	free(images.names);
+}
+
+void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary)
+{
+	enum { NAMES_MAX = 5 };
+	struct unwindless images = unwindless_find(dictionary);
+	if (dictionary->unwindless_count) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
+			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
+		if (images.count > NAMES_MAX)
+			fprintf(out, " and %zu more images", images.count - NAMES_MAX);
+		fputs(")\n", out);
+	}
+	free(images.names);
+}
+
 /* Events that are in sums, over all traces that were merged. */
 static const struct trace_fold *last_fold(const struct trace_dictionary *dictionary)
 {
@@ -366,7 +423,7 @@ static void json_doubts(struct json *json, const struct report *report)
 	report_json_gaps(json, dictionary);
 	report_json_dropped(json, dictionary);
 	report_json_folded(json, dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
+	report_json_stack_ends(json, dictionary);
 	if (is_sample(report)) {
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
 		json_count(json, "annotated_blocks", table->nested_count);
@@ -656,6 +713,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "calls that were not recorded", dictionary->statistics.untraced_calls, " (their threads or processes found no room: there were too many at once)");
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	report_text_unwindless(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"

@@ -78,6 +78,12 @@ void report_json_dropped(struct json *json, const struct trace_dictionary *dicti
 void report_json_folded(struct json *json, const struct trace_dictionary *dictionary);
 void report_text_folded(FILE *out, const struct trace_dictionary *dictionary);
 
+/** Write how many stacks lack their outer part: truncated ones, those that end for want of unwind data, and the images of the code without it. */
+void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);
+
+/** Write the line about stacks that end for want of unwind data, if there are any. */
+void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary);
+
 /** Likewise as a line of text. */
 void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
 

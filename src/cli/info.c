@@ -120,7 +120,7 @@ static void info_json(const struct info *info, FILE *out)
 	report_json_gaps(&json, dictionary);
 	report_json_dropped(&json, dictionary);
 	report_json_folded(&json, dictionary);
-	json_count(&json, "truncated_stacks", dictionary->truncated_count);
+	report_json_stack_ends(&json, dictionary);
 	if (dictionary->statistics.untraced_calls)
 		json_count(&json, "untraced_calls", dictionary->statistics.untraced_calls);
 	if (dictionary->statistics.unwatched)
@@ -264,6 +264,7 @@ static void info_text(const struct info *info, FILE *out)
 	if (dictionary->statistics.untraced_calls)
 		fprintf(out, "  %s calls were not recorded: their threads or processes found no room\n", text_count(dictionary->statistics.untraced_calls).data);
 	report_text_gaps(out, dictionary);
+	report_text_unwindless(out, dictionary);
 	report_text_dropped(out, dictionary);
 	report_text_folded(out, dictionary);
 	if (dictionary->fold_count)

@@ -269,6 +269,7 @@ static void json_threads(struct json *json, const struct controller_state *state
 		json_count(json, "events", thread->events);
 		json_count(json, "events_per_second", thread->rate);
 		json_count(json, "truncated_stacks", thread->truncated);
+		json_count(json, "unwindless_stacks", thread->unwindless);
 		json_count(json, "waits", thread->waits);
 		json_time(json, "wait_us", (int64_t)thread->wait_ns);
 		json_end_object(json);
@@ -288,6 +289,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
 	json_count(json, "truncated_stacks", target->target.truncated);
+	json_count(json, "unwindless_stacks", target->target.unwindless);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
 	/* A process that has ended, or that the logger may not read, has no resident bytes. */
@@ -326,6 +328,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
 		json_count(json, "truncated_stacks", session->truncated);
+		json_count(json, "unwindless_stacks", session->unwindless);
 		json_count(json, "waits", session->waits);
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
@@ -370,7 +373,7 @@ static void text_file(const struct controller_state *state)
 static void text_threads(const struct controller_state *state)
 {
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">waits", ">waited", "name"};
+	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">unwindless", ">waits", ">waited", "name"};
 	puts("");
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->thread_count; i++) {
@@ -384,6 +387,7 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, text_count(thread->events).data);
 		grid_cell(&grid, text_count(thread->rate).data);
 		grid_cell(&grid, text_count(thread->truncated).data);
+		grid_cell(&grid, text_count(thread->unwindless).data);
 		grid_cell(&grid, text_count(thread->waits).data);
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
 		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
@@ -397,8 +401,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
-	printf("  %s events, %s lost, %s stacks truncated, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
-	       text_count(session->truncated).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
+	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
@@ -415,7 +419,7 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	puts("");
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">waits", ">CPU", ">stood",
+	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">unwindless", ">waits", ">CPU", ">stood",
 					     ">resident", "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->target_count; i++) {
@@ -430,6 +434,7 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->rate).data);
 		grid_cell(&grid, text_count(target->lost).data);
 		grid_cell(&grid, text_count(target->truncated).data);
+		grid_cell(&grid, text_count(target->unwindless).data);
 		grid_cell(&grid, text_count(target->waits).data);
 		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
 		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");

@@ -700,21 +700,35 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	return 0;
 }
 
-/* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
-static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count)
+/* The image of the executable, or NULL. */
+static struct region_image *executable_image(const struct inject *inject)
 {
+	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct region_image *row = region_image(inject->region, inject->image[i].index);
+		if (headers >= row->base && headers < row->end)
+			return row;
+	}
+	return NULL;
+}
+
+/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made here, mapped beside it. */
+static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
+{
+	struct proc_map *maps = NULL;
 	char executable[64];
 	uint64_t size = 0;
-	if (inject->image_count == 0)
-		return;
-	struct region_image *row = region_image(inject->region, inject->image[0].index);
 	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
-	int fd = row->eh_frame_header ? -1 : open(executable, O_RDONLY | O_CLOEXEC);
+	int fd = open(executable, O_RDONLY | O_CLOEXEC);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = bytes ? find_gap(maps, count, row->base, room) : 0;
+	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = 0;
+	int count = bytes ? proc_read_maps(inject->pid, &maps) : 0;
+	if (count > 0)
+		gap = find_gap(maps, count, row->base, room);
+	free(maps);
 	int64_t at = gap ? map_private(remote, gap, room, PROT_READ) : -ENOMEM;
 	if (!mapping_failed(at)) {
 		inject->tables = (uint64_t)at;
@@ -804,11 +818,9 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct proc_map *maps = NULL;
-	int count = inject->is_static ? proc_read_maps(inject->pid, &maps) : 0;
-	if (inject->is_static)
-		add_tables(inject, remote, maps, count);
-	free(maps);
+	struct region_image *executable = executable_image(inject);
+	if (executable && !executable->eh_frame_header)
+		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
 	leave_out_of_cores(inject, remote);
 }

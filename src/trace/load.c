@@ -521,7 +521,10 @@ static bool take_events(struct load *load, const struct found *found)
 			own.kind_count[word >> 24] += word & 0xffffff;
 		total += word & 0xffffff;
 	}
-	if (!is_valid || total != own.count || own.head.truncated > own.count)
+	/* Behind the kinds, since there were traces without it. */
+	if (is_valid && own.head.kind_count < words)
+		memcpy(&own.unwindless, found->head + sizeof(own.head) + own.head.kind_count * 4, sizeof(own.unwindless));
+	if (!is_valid || total != own.count || own.head.truncated > own.count || own.unwindless > own.count)
 		return cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
 	if (!grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
 		return cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);

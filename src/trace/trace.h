@@ -78,12 +78,16 @@ struct trace_mapping {
 
 /** A code address: image and the address within it as the file counts it (run-time pc minus bias).
  *  The addresses are return addresses: look up offset - 1 for the calling instruction.
- *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), or TRACE_FRAME_TRUNCATED. */
+ *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), TRACE_FRAME_TRUNCATED or TRACE_FRAME_UNWINDLESS. */
 struct trace_frame {
 	uint32_t image;
 	uint64_t offset;
 };
-#define TRACE_FRAME_TRUNCATED 1
+#define TRACE_FRAME_TRUNCATED 1  /**< the stack was cut here: it is too deep, or a check failed */
+#define TRACE_FRAME_UNWINDLESS 2 /**< the frame inside this place has no unwind data */
+
+/** How a stack ends outwards. */
+enum trace_stack_end { TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };
 
 /** The tid of no thread: of the row whose events are the blocks from before an attach. */
 #define TRACE_TID_NONE 0
@@ -182,7 +186,7 @@ struct trace_fold {
 	int64_t interval_ns;     /**< sums are of times from a multiple of it to the next */
 	int64_t peak_at_ns;
 	uint64_t peak_bytes;     /**< the most that was live up to then */
-	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated; /**< events that are not there any more */
+	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated, unwindless; /**< events that are not there any more */
 	uint64_t unknown_frees, order_conflicts;
 };
 
@@ -231,6 +235,7 @@ struct trace_dictionary {
 	const struct trace_mapping *mappings;  uint32_t mapping_count;
 	const struct trace_frame *frames;      uint32_t frame_count;
 	const struct trace_node *nodes;        uint32_t node_count;
+	const uint8_t *stack_ends;             /**< enum trace_stack_end, by node */
 	const struct trace_entry *entries;     uint32_t entry_count;
 	const struct trace_heap *heaps;        uint32_t heap_count;
 	const struct trace_gap *gaps;          uint32_t gap_count;
@@ -254,7 +259,8 @@ struct trace_dictionary {
 	uint64_t event_count;                  /**< events in all blocks, by their headers, and those that are folded */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */
-	uint64_t failed_count, in_flight_count, truncated_count;
+	uint64_t failed_count, in_flight_count;
+	uint64_t truncated_count, unwindless_count; /**< events whose stack was cut, and whose stack ends for want of unwind data */
 	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
 	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */
 	int64_t dropped_until_ns;              /**< the last of those; from there on nothing is missing */

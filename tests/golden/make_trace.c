@@ -37,6 +37,9 @@ static void plain(struct scene *scene)
 	scene_alloc(scene, other, 6000, 0x7f0000010090, 24);
 	scene->events[other].flags[scene->events[other].count - 1] |= EVENT_TRUNCATED;
 	scene_free(scene, other, 7000, 0x7f0000010090);
+	uint32_t mark = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS));
+	function(scene, FUNCTION_COUNT, writer_intern_node(scene->writer, mark, writer_intern_frame(scene->writer, scene->image, 0x5000)));
+	scene_alloc(scene, thread, 7500, 0x7f0000050010, 48);
 	function(scene, FUNCTION_COUNT, 0);
 	scene_alloc(scene, thread, 8000, 0x7f0000040010, 8);
 	scene->flags = EVENT_FAILED;
