@@ -210,7 +210,7 @@ static void info_make(struct xheap_trace *trace, const struct trace_dictionary *
 		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .failed_calls = dictionary->failed_count,
 		.lost_events = losses.events, .lost_stacks = losses.stacks, .truncated_stacks = dictionary->truncated_count,
 		.unwindless_stacks = dictionary->unwindless_count,
-		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = dictionary->is_complete,
+		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = report_is_complete(dictionary),
 		.sample_bytes = heap_sample_bytes(dictionary),
 		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
 		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,

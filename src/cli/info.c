@@ -98,7 +98,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", info->path);
-	json_bool(&json, "complete", dictionary->is_complete);
+	json_bool(&json, "complete", report_is_complete(dictionary));
 	if (!dictionary->is_complete) {
 		json_count(&json, "cut_offset", dictionary->cut_offset);
 		json_text(&json, "cut_reason", dictionary->cut_reason ? dictionary->cut_reason : "");
@@ -116,15 +116,11 @@ static void info_json(const struct info *info, FILE *out)
 	json_end_object(&json);
 	json_count(&json, "failed", dictionary->failed_count);
 	json_count(&json, "in_flight", dictionary->in_flight_count);
-	json_count(&json, "lost_events", report_losses_sum(dictionary).events);
+	report_json_missing_calls(&json, dictionary);
 	report_json_gaps(&json, dictionary);
 	report_json_dropped(&json, dictionary);
 	report_json_folded(&json, dictionary);
 	report_json_stack_ends(&json, dictionary);
-	if (dictionary->statistics.untraced_calls)
-		json_count(&json, "untraced_calls", dictionary->statistics.untraced_calls);
-	if (dictionary->statistics.unwatched)
-		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
 	if (dictionary->statistics.heapless)
 		json_count(&json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
@@ -135,7 +131,7 @@ static void info_json(const struct info *info, FILE *out)
 	report_json_missing(&json, "earlier_missing", dictionary);
 	json_begin_object(&json, "options");
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0)
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0 && strcmp(dictionary->options[i].name, TRACE_OPTION_UNHOOKED) != 0)
 			json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
 	json_end_object(&json);
 	if (dictionary->statistics.is_known)
@@ -257,13 +253,14 @@ static void info_text(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct report_losses losses = report_losses_sum(dictionary);
-	fprintf(out, "%s: %s\n", info->path, dictionary->is_complete ? "complete" : "cut short");
+	struct text missing = report_missing_text(dictionary);
+	fprintf(out, "%s: %s%s%s\n", info->path, report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
+		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
-	if (dictionary->statistics.untraced_calls)
-		fprintf(out, "  %s calls were not recorded: their threads or processes found no room\n", text_count(dictionary->statistics.untraced_calls).data);
 	report_text_gaps(out, dictionary);
+	report_text_missing_calls(out, dictionary);
 	report_text_unwindless(out, dictionary);
 	report_text_dropped(out, dictionary);
 	report_text_folded(out, dictionary);

@@ -363,12 +363,11 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
 	region->own.lost += events;
-	if (stream->owner.is_open) {
-		struct trace_gap gap = {.process = stream->owner.process, .thread = stream->owner.id, .from_ns = (int64_t)stream->owner.last,
-					.to_ns = (int64_t)ticks_now(region->region)};
-		gap.count[EVENT_ALLOC] = events;
-		writer_add_gap(drain->writer, &gap);
-	}
+	bool is_open = stream->owner.is_open;
+	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE, .thread = is_open ? stream->owner.id : TRACE_NONE,
+				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest), .to_ns = (int64_t)ticks_now(region->region)};
+	gap.count[EVENT_ALLOC] = events;
+	writer_add_gap(drain->writer, &gap);
 	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
 		char text[200];
 		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,

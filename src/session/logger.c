@@ -384,7 +384,25 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 	return UINT32_MAX;
 }
 
-static void mail_loaded(const struct logger *logger, struct target *target, struct region_mail *mail)
+/* Calls of functions that could not be hooked are missing: tell the controllers, and the trace. */
+static void unhooked_note(struct logger *logger, pid_t pid, const struct inject *inject)
+{
+	char text[600];
+	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
+	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	logger_note(logger, text);
+}
+
+/* Follow a change of the images of a process. */
+static void images_refresh(struct logger *logger, struct inject *inject, pid_t pid, uint32_t index)
+{
+	uint32_t refused = inject->refused;
+	inject_refresh(inject, pid, index, inject_ticks());
+	if (inject->refused != refused)
+		unhooked_note(logger, pid, inject);
+}
+
+static void mail_loaded(struct logger *logger, struct target *target, struct region_mail *mail)
 {
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
 	logger_find_members(logger, target);
@@ -393,7 +411,7 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 	struct member *member = &target->member[index];
 	pid_t pid = member->pid;
 	if (index == 0) {
-		inject_refresh(&target->inject, pid, 0, inject_ticks());
+		images_refresh(logger, &target->inject, pid, 0);
 		return;
 	}
 	if (!member->inject) {
@@ -411,7 +429,7 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 		inject->jump_count = inject->jump_capacity = 0;
 		member->inject = inject;
 	}
-	inject_refresh(member->inject, pid, index, inject_ticks());
+	images_refresh(logger, member->inject, pid, index);
 }
 
 /* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. */
@@ -574,11 +592,8 @@ bool logger_take_results(struct logger *logger)
 			image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
-			if (result.inject.refused) {
-				char text[600];
-				snprintf(text, sizeof(text), "not every function could be hooked: %s", result.inject.refusal);
-				logger_note(logger, text);
-			}
+			if (result.inject.refused)
+				unhooked_note(logger, result.pid, &result.inject);
 		} else {
 			untraced_add(logger, &result);
 		}

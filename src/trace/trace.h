@@ -150,6 +150,9 @@ struct trace_option { const char *name, *value; };
 /** An option that tells which blocks from before an attach are not known, and why. */
 #define TRACE_OPTION_EARLIER_MISSING "earlier-missing"
 
+/** An option that tells which functions of an allocator, called by a recorded process, could not be hooked, and why. */
+#define TRACE_OPTION_UNHOOKED "unhooked"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */
