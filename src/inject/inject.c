@@ -812,16 +812,25 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	return 0;
 }
 
-/* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
-static void add_tables(struct inject *inject, struct remote *remote)
+/* The image of the executable, or NULL. */
+static struct region_image *executable_image(const struct inject *inject)
+{
+	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct region_image *row = region_image(inject->region, inject->image[i].index);
+		if (headers >= row->base && headers < row->end)
+			return row;
+	}
+	return NULL;
+}
+
+/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made here, mapped beside it. */
+static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
 	char executable[64];
 	uint64_t size = 0;
-	if (inject->image_count == 0)
-		return;
-	struct region_image *row = region_image(inject->region, inject->image[0].index);
 	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
-	int fd = row->eh_frame_header ? -1 : open(executable, O_RDONLY | O_CLOEXEC);
+	int fd = open(executable, O_RDONLY | O_CLOEXEC);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
@@ -928,8 +937,9 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	if (inject->is_static)
-		add_tables(inject, remote);
+	struct region_image *executable = executable_image(inject);
+	if (executable && !executable->eh_frame_header)
+		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
 	leave_out_of_cores(inject, remote);
 }

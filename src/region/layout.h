@@ -48,7 +48,8 @@
  *                pushed pc ids, 32 bits each, outermost first, padded to 8 bytes
  *
  *     The stack after the event is the stack after the previous one of the same buffer less `pop` frames of
- *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked.
+ *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked,
+ *     PC_UNWINDLESS for those beyond a frame without unwind data.
  *     delta: ticks of the point since the previous point in this buffer (from BEGIN's ticks for the first);
  *     wraps are avoided by another BEGIN. The point of Alloc and ReAlloc is the return, of Free the entry.
  *     duration: coarse, see region_duration_encode(); ReAlloc also has it exactly.
@@ -86,7 +87,7 @@ enum {
 };
 
 /** pc ids with a meaning of their own. */
-enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_FIRST = 16 };
+enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_UNWINDLESS = 2, PC_FIRST = 16 };
 
 /** Bits of an event's flags byte. */
 enum record_flag {

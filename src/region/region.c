@@ -493,3 +493,10 @@ uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 {
 	return region_buffer_bytes_at(region->header, &region->limits, index);
 }
+
+bool region_exit_status(const struct region_process *process, uint32_t pid, int *status)
+{
+	int left = region_exit_decode(LOAD_ACQUIRE(&process->exit_told), pid);
+	*status = left < 0 ? 0 : left;
+	return left >= 0;
+}

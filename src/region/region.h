@@ -74,4 +74,7 @@ struct region_pc *region_pc(const struct region *region, uint32_t index);
 struct region_buffer *region_buffer(const struct region *region, uint32_t index);
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index);
 
+/** Store the exit status that the process with this pid, as it sees itself, left just before it ended. False: it left none. */
+bool region_exit_status(const struct region_process *process, uint32_t pid, int *status);
+
 #endif

@@ -8,8 +8,10 @@
 
 enum { MEMORY_BITS = 14, EXACT_BITS = 48 };
 
-/* Marks a node of a stack whose outer part is missing; node ids stay below. */
+/* Mark a node of a stack whose outer part is missing: it was cut, or a frame has no unwind data. Node ids stay below. */
 #define TRUNCATED_NODE 0x80000000u
+#define UNWINDLESS_NODE 0x40000000u
+#define MARKED_NODE (TRUNCATED_NODE | UNWINDLESS_NODE)
 
 /*
  * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash of all frames
@@ -45,7 +47,7 @@ static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t pa
 	if (UNLIKELY(cell->key != key)) {
 		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
 		/* No memory for it: better a stack that begins anew than none at all. */
-		if (node >= TRUNCATED_NODE)
+		if (node >= UNWINDLESS_NODE)
 			return 0;
 		*cell = (struct memory_cell){key, node};
 	}
@@ -114,9 +116,11 @@ bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32
 		uint32_t frame = translate_frame_id(decode->translate, id);
 		if (UNLIKELY(frame == UINT32_MAX))
 			return damaged(decode, "a program counter that is not there");
-		uint32_t mark = (node & TRUNCATED_NODE) | (UNLIKELY(id == PC_TRUNCATED) ? TRUNCATED_NODE : 0);
+		uint32_t mark = node & MARKED_NODE;
+		if (UNLIKELY(id < PC_FIRST))
+			mark |= id == PC_TRUNCATED ? TRUNCATED_NODE : UNWINDLESS_NODE;
 		hash = hash_next(hash, frame);
-		node = node_of(decode, hash, node & ~TRUNCATED_NODE, frame) | mark;
+		node = node_of(decode, hash, node & ~MARKED_NODE, frame) | mark;
 		nodes[++depth] = node;
 		hashes[depth] = hash;
 	}
@@ -198,6 +202,7 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 	uint8_t event_flags = event_flags_of(flags);
 	event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
 	decode->truncated_count += node >> 31;
+	decode->unwindless_count += node >> 30 & 1;
 	out->usable[i] = head->slack == RECORD_NO_SLACK ? 0 : head->size + head->slack;
 	out->size[i] = head->size;
 	out->duration[i] = head->duration == RECORD_NO_DURATION ? 0 : region_duration_decode((uint16_t)head->duration);
@@ -205,7 +210,7 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 	out->address[i] = head->address;
 	out->kind[i] = record->known->kind;
 	out->entry[i] = record->known->id;
-	out->stack[i] = node & ~TRUNCATED_NODE;
+	out->stack[i] = node & ~MARKED_NODE;
 	out->time[i] = record->ticks;
 	out->previous[i] = extras->previous;
 	out->argument[i] = extras->argument;

@@ -43,7 +43,7 @@ struct owner {
 	bool is_open;
 	uint32_t id, serial, tid, process;
 	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
-	uint64_t events, truncated;   /* of its own, whether written or not */
+	uint64_t events, truncated, unwindless; /* of its own, whether written or not */
 	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
 	struct pace pace;
 	char name[NAME_BYTES];
@@ -93,7 +93,7 @@ struct drain_region {
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
 	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
-	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated */
+	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated, unwindless */
 	int error;                    /* not told yet */
 	struct diag diag;
 };
@@ -364,12 +364,11 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
 	region->own.lost += events;
-	if (stream->owner.is_open) {
-		struct trace_gap gap = {.process = stream->owner.process, .thread = stream->owner.id, .from_ns = (int64_t)stream->owner.last,
-					.to_ns = (int64_t)ticks_now(region->region)};
-		gap.count[EVENT_ALLOC] = events;
-		writer_add_gap(drain->writer, &gap);
-	}
+	bool is_open = stream->owner.is_open;
+	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE, .thread = is_open ? stream->owner.id : TRACE_NONE,
+				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest), .to_ns = (int64_t)ticks_now(region->region)};
+	gap.count[EVENT_ALLOC] = events;
+	writer_add_gap(drain->writer, &gap);
 	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
 		char text[200];
 		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
@@ -403,11 +402,21 @@ static void point_note(struct drain_region *region, struct stream *stream, uint3
 		region->translate.process[process_index].last_ticks = ticks;
 }
 
-static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated)
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated, int64_t unwindless)
 {
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
 	stream->owner.truncated += (uint64_t)truncated;
+	stream->owner.unwindless += (uint64_t)unwindless;
+}
+
+/* Stacks of what was decoded that lack their outer part. */
+static void stacks_count(struct drain_region *region, const struct decode *decode)
+{
+	region->drain->past.truncated += decode->truncated_count;
+	region->drain->past.unwindless += decode->unwindless_count;
+	region->own.truncated += decode->truncated_count;
+	region->own.unwindless += decode->unwindless_count;
 }
 
 /* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
@@ -426,15 +435,16 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		if (!is_known)
 			events = stream->events;
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
-		uint64_t truncated = decode->truncated_count;
+		uint64_t truncated = decode->truncated_count, unwindless = decode->unwindless_count;
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known)
-			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated));
+			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated),
+				    (int64_t)(decode->unwindless_count - unwindless));
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
 		/* Those were counted before. */
 		if (is_known)
-			decode->truncated_count = 0;
+			decode->truncated_count = decode->unwindless_count = 0;
 		if (result == DECODE_END || result == DECODE_DAMAGED)
 			return true;
 	}
@@ -531,8 +541,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 		checked.pending = pending;
 		pending_take(region, stream, &decode, &checked);
 	}
-	drain->past.truncated += decode.truncated_count;
-	region->own.truncated += decode.truncated_count;
+	stacks_count(region, &decode);
 	stream_complete(region, stream, sequence, index);
 }
 
@@ -553,12 +562,16 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
-	uint32_t later = 0, truncated = 0;
-	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++)
-		truncated += !!(events->flags[--events->count] & EVENT_TRUNCATED);
+	uint32_t later = 0, truncated = 0, unwindless = 0;
+	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
+		uint32_t last = --events->count;
+		truncated += !!(events->flags[last] & EVENT_TRUNCATED);
+		unwindless += writer_stack_end(drain->writer, events->stack[last]) == TRACE_STACK_UNWINDLESS;
+	}
 	/* Those will be taken again. */
-	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated);
+	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated, -(int64_t)unwindless);
 	decode.truncated_count -= truncated;
+	decode.unwindless_count -= unwindless;
 	uint32_t taken = decode.event_count - later;
 	if (is_decoded && events && events->count > 0)
 		stream_write(region, stream, sequence, taken);
@@ -568,8 +581,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
-	drain->past.truncated += decode.truncated_count;
-	region->own.truncated += decode.truncated_count;
+	stacks_count(region, &decode);
 	stream->open_sequence = sequence;
 	stream->open_committed = later ? 0 : committed;
 }
@@ -1185,7 +1197,7 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 			continue;
 		uint64_t events = thread_events(region, i);
 		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, pace_rate(&owner->pace, events, now, ticks_per_ms),
-					      owner->truncated + (side ? side->truncated : 0), slot->waits - owner->waits_before,
+					      owner->truncated + (side ? side->truncated : 0), owner->unwindless + (side ? side->unwindless : 0), slot->waits - owner->waits_before,
 					      slot->wait_ticks - owner->wait_ticks_before};
 		each(cookie, &thread);
 	}

@@ -413,7 +413,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	recovery->region_count++;
 }
 
-/* Who is no more has ended, nobody knows how; who still runs is let go. */
+/* End the processes that are gone, with the status that each may have left in the region; detach the others. */
 static void region_end(struct recovery *recovery, struct recovered *recovered)
 {
 	struct region *region = &recovered->region;
@@ -426,7 +426,9 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 			live++;
 			continue;
 		}
-		drain_end_process(recovered->drained, i, TRACE_END_UNKNOWN, 0, 0);
+		int status = 0;
+		bool is_known = region_exit_status(process, process->pid, &status);
+		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_known ? status : 0, 0);
 	}
 	recovery->result->live_processes += live;
 	if (live) {

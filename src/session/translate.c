@@ -214,10 +214,11 @@ static bool frame_room(struct translate *translate, uint32_t id)
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 {
 	uint32_t image_id = TRACE_NONE;
-	uint64_t offset = TRACE_FRAME_TRUNCATED;
-	if (id >= translate->region->pc_ready || (id < PC_FIRST && id != PC_TRUNCATED) || !frame_room(translate, id))
+	bool is_mark = id == PC_TRUNCATED || id == PC_UNWINDLESS;
+	uint64_t offset = id == PC_TRUNCATED ? TRACE_FRAME_TRUNCATED : TRACE_FRAME_UNWINDLESS;
+	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark) || !frame_room(translate, id))
 		return UINT32_MAX;
-	if (id != PC_TRUNCATED) {
+	if (!is_mark) {
 		const struct region_pc *shared = region_pc(translate->region, id);
 		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
 		uint32_t index = shared->image;

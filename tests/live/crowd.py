@@ -46,8 +46,10 @@ def more_threads_than_slots():
 def more_children_than_rows():
     facts = record("children", PROCESSES + 200)
     expect(facts.get("untraced_calls", 0) > 0, f"nothing is told of those that found no room: {facts}")
+    expect(not facts["complete"] and facts["missing_calls"] == facts["untraced_calls"] + facts["lost_events"], f"complete, or another number: {facts}")
     shown = subprocess.run([XHEAP, "heap", TRACE], stdout=subprocess.PIPE, text=True, check=True).stdout
-    expect("calls that were not recorded" in shown, f"xheap heap does not say so: {shown[:500]}")
+    expect(shown.splitlines()[0].endswith(f"; not complete: {facts['missing_calls']:,} calls are missing") and "untraced calls: " in shown,
+           f"xheap heap does not say so: {shown[:500]}")
 
 
 sys.exit(run_tests(more_threads_than_buffers, fewer_buffers_than_threads, more_threads_than_slots, more_children_than_rows))

@@ -304,21 +304,28 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	struct bed *bed = *state;
 	struct producer p = producer_new(&bed->region, 0, 7);
 	const uint32_t stack[] = {PC_TRUNCATED, PC + 900, PC + 901, PC + 5};
-	const uint32_t whole[] = {PC + 5};
+	const uint32_t whole[] = {PC + 5}, unwindless[] = {PC_UNWINDLESS, PC + 5};
 	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
 	size_t count;
 
 	producer_event(&p, &event, stack, 4, 0);
 	producer_event(&p, &event, stack, 3, 3);
 	producer_event(&p, &event, whole, 1, 0);
+	producer_event(&p, &event, unwindless, 2, 0);
 	producer_finish(&p);
 	bed_poll(bed, true);
 	assert_int_equal(bed_totals(bed).truncated, 2);
+	assert_int_equal(bed_totals(bed).unwindless, 1);
 	bed_finish(bed);
 
 	struct seen *e = read_events(bed, &count);
-	assert_int_equal(count, 3);
+	assert_int_equal(count, 4);
 	const struct trace_dictionary *d = bed->dictionary;
+	assert_int_equal(d->truncated_count, 2);
+	assert_int_equal(d->unwindless_count, 1);
+	assert_int_equal(d->stack_ends[e[0].stack], TRACE_STACK_TRUNCATED);
+	assert_int_equal(d->stack_ends[e[2].stack], TRACE_STACK_WHOLE);
+	assert_int_equal(d->stack_ends[e[3].stack], TRACE_STACK_UNWINDLESS);
 	uint32_t node = d->nodes[e[0].stack].parent;
 	assert_int_equal(d->frames[d->nodes[node].frame].image, TRACE_NONE);
 	assert_int_equal(d->frames[d->nodes[node].frame].offset, 0x900000);
@@ -330,6 +337,8 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	assert_int_equal(e[0].flags, EVENT_TRUNCATED);
 	assert_int_equal(e[1].flags, EVENT_TRUNCATED);
 	assert_int_equal(e[2].flags, 0);
+	assert_int_equal(e[3].flags, 0);
+	assert_int_equal(d->frames[d->nodes[d->nodes[e[3].stack].parent].frame].offset, TRACE_FRAME_UNWINDLESS);
 	free(e);
 }
 
