@@ -263,8 +263,12 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;
-	if (!holder_start(logger->holder, &request))
+	if (!holder_start(logger->holder, &request)) {
+		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
+		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: no thread to trace it with", request.path);
+		control_send(socket, &answer);
 		close(request.control);
+	}
 }
 
 static void handle_status(struct logger *logger, const struct control_message *message)

@@ -10,6 +10,7 @@ enum control_kind {
 	CONTROL_LAUNCH,       /**< to the logger: pid is about to execute text */
 	CONTROL_LAUNCHED,     /**< from it: held; let it execute. value: negative errno with text when it cannot be traced */
 	CONTROL_EXEC_FAILED,  /**< to it: it did not */
+	CONTROL_REFUSED,      /**< from it: pid, launched, cannot be traced after all and is killed at its exec; text says why */
 	CONTROL_STATUS,       /**< to it: pid ended with wait status value */
 	CONTROL_ATTACH,       /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
 	CONTROL_READY,        /**< to it: that were all; it ends when they have */
