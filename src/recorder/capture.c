@@ -226,6 +226,30 @@ static uint32_t mark_of(const struct walk *walk)
 	return walk->is_unwindless ? PC_UNWINDLESS : PC_TRUNCATED;
 }
 
+static int is_ours(const struct recorder *recorder, uint64_t pc)
+{
+	return pc - recorder->text_low < recorder->text_high - recorder->text_low ||
+	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
+}
+
+/* From a frame of ours, which a signal interrupted before or after the hooked function, to its caller's. Our code has a table of its own, which is in no
+ * list of images; a stub has changed nothing of the stack yet. */
+static int step_ours(struct walk *walk)
+{
+	struct frame_state *at = &walk->at;
+	struct unwind_tables tables = frames_tables();
+	uint64_t row = unwind_row(&tables, at->pc - 1);
+	if (row_kind(row) == ROW_POINTERS)
+		row = row_make(ROW_SP, ROW_BP_SAME, 8, 0);
+	uint64_t cfa = (row_kind(row) == ROW_BP ? at->bp : at->sp) + (uint64_t)row_cfa_offset(row), slot = cfa + (uint64_t)row_bp_offset(row);
+	if ((row_kind(row) != ROW_SP && row_kind(row) != ROW_BP) || cfa <= at->sp || !bounds_allow(&walk->bounds, cfa - 8) ||
+	    (row_bp_rule(row) != ROW_BP_SAME && !bounds_allow(&walk->bounds, slot)))
+		return 0;
+	*at = (struct frame_state){load(cfa - 8), cfa, row_bp_rule(row) == ROW_BP_SAME ? at->bp : load(slot)};
+	walk->bp_slot = row_bp_rule(row) == ROW_BP_SAME ? 0 : slot;
+	return 1;
+}
+
 /* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that is its address, as of main. */
 static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
@@ -360,10 +384,13 @@ int step(struct thread *thread, struct walk *walk, uint64_t row, struct extra *e
 	walk->bp_slot = 0;
 	if (row_bp_rule(row) != ROW_BP_SAME) {
 		uint64_t slot = (row_bp_rule(row) == ROW_BP_FROM_CFA ? cfa : at->bp) + (uint64_t)row_bp_offset(row);
-		if (UNLIKELY(!bounds_allow(&walk->bounds, slot)))
+		if (LIKELY(bounds_allow(&walk->bounds, slot))) {
+			at->bp = load(slot);
+			walk->bp_slot = slot;
+		} else if (slot >= at->sp || !walk->crossed_signal) {
+			/* Else a signal came behind the instruction that took it off the stack: the register has it. */
 			return 0;
-		at->bp = load(slot);
-		walk->bp_slot = slot;
+		}
 	}
 	at->pc = load(cfa - 8);
 	at->sp = cfa;
@@ -551,6 +578,12 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 		walk.is_over |= count >= depth;
 		if (is_base(&walk) || walk.is_over)
 			break;
+		if (walk.crossed_signal && is_ours(recorder, walk.at.pc - 1)) {
+			walk.is_over = !step_ours(&walk);
+			if (walk.is_over)
+				break;
+			continue;
+		}
 		uint64_t row = row_of(recorder, walk.at.pc);
 		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
 							row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
@@ -663,6 +696,8 @@ void capture_check(struct thread *thread, struct frame_state start)
 			is_equal = left == 0;
 			break;
 		}
+		if (walk.crossed_signal && is_ours(thread->recorder, walk.at.pc - 1) && step_ours(&walk))
+			continue;
 		if (left == 0 || !memo_is_met(thread, &memo[left - 1], walk.at.pc, walk.at.sp, walk.at.bp)) {
 			/* Where the remembered walk was cut, only what it has can be compared. */
 			is_equal = left > 0 && thread->id[left - 1] < PC_FIRST;
@@ -686,12 +721,6 @@ static int is_hook_calling(const struct recorder *recorder, struct bounds *bound
 		if (load(at) - recorder->text_low < recorder->text_high - recorder->text_low)
 			return 1;
 	return 0;
-}
-
-static int is_ours(const struct recorder *recorder, uint64_t pc)
-{
-	return pc - recorder->text_low < recorder->text_high - recorder->text_low ||
-	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
 }
 
 uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
