@@ -279,9 +279,6 @@ static int is_start(struct thread *thread, struct walk *walk)
 	enum { THREAD_FRAMES_BYTES = 128 };
 	struct recorder *recorder = thread->recorder;
 	uint64_t sp = walk->at.sp, above = recorder->stack_start - sp;
-	/* The loader's first function. */
-	if (above < START_BYTES)
-		return 1;
 	int is_first = above < START_FRAMES_BYTES;
 	if ((sp & 7) || (!is_first && (recorder->region->no_syscalls || thread->fs_base - sp >= HOME_SLACK)))
 		return 0;
@@ -295,27 +292,37 @@ static int is_start(struct thread *thread, struct walk *walk)
 	return is_first;
 }
 
+/* Whether the frame pointer leads from a frame of code without tables to a place that can be its caller's. */
+static int is_chained(struct recorder *recorder, struct walk *walk)
+{
+	const struct frame_state *at = &walk->at;
+	struct unwind_tables tables;
+	if (at->bp == 0 || (at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+		return 0;
+	uint64_t pc = load(at->bp + 8);
+	return image_of(recorder, pc - 1, &tables) != UINT32_MAX ||
+	       (image_of(recorder, at->pc - 1, &tables) == UINT32_MAX && pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
+}
+
 /* From a frame of code without tables to its caller's, by its frame pointer. False: the walk is over. */
 static int step_chain(struct thread *thread, struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
-	struct unwind_tables tables;
-	/* A bp of 0 ends a chain, if this frame was found by it; else code without tables uses the register as it likes. */
-	walk->is_complete = is_start(thread, walk) || (at->bp == 0 && walk->chained_sp == at->sp);
-	if (walk->is_complete)
+	/* The loader's first function: nothing lies above it but the program's arguments. A bp of 0 ends a chain, if this frame was found by it; else code
+	 * without tables uses the register as it likes. */
+	if (thread->recorder->stack_start - at->sp < START_BYTES || (at->bp == 0 && walk->chained_sp == at->sp)) {
+		walk->is_complete = 1;
 		return 0;
-	walk->is_unwindless = 1;
-	if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+	}
+	if (!is_chained(thread->recorder, walk)) {
+		walk->is_complete = (uint32_t)is_start(thread, walk);
+		walk->is_unwindless = !walk->is_complete;
 		return 0;
-	uint64_t pc = load(at->bp + 8);
-	if (image_of(thread->recorder, pc - 1, &tables) == UINT32_MAX &&
-	    (image_of(thread->recorder, at->pc - 1, &tables) != UINT32_MAX || pc - at->pc + NEAR_CODE > 2 * (uint64_t)NEAR_CODE))
-		return 0;
+	}
 	uint64_t bp = at->bp;
-	*at = (struct frame_state){pc, bp + 16, load(bp)};
+	*at = (struct frame_state){load(bp + 8), bp + 16, load(bp)};
 	walk->chained_sp = at->sp;
 	walk->bp_slot = bp;
-	walk->is_unwindless = 0;
 	return 1;
 }
 
