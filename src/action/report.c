@@ -242,11 +242,26 @@ static const char *missing_next(const struct trace_dictionary *dictionary, uint3
 	return NULL;
 }
 
-static void text_missing(FILE *out, const struct trace_dictionary *dictionary)
+void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, const char *lead)
 {
 	uint32_t at = 0;
 	for (const char *text; (text = missing_next(dictionary, &at));)
-		fprintf(out, "  %s\n", text);
+		fprintf(out, "%s%s\n", lead, text);
+}
+
+/* No sample has blocks from before: none of them is missing. */
+static bool is_sampled(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (!strcmp(dictionary->options[i].name, "sample"))
+			return true;
+	return false;
+}
+
+bool report_is_complete(const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0;
+	return dictionary->is_complete && (!missing_next(dictionary, &at) || is_sampled(dictionary));
 }
 
 void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary)
@@ -491,7 +506,7 @@ static void report_json(const struct report *report, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", report->source->path);
-	json_bool(&json, "complete", dictionary->is_complete);
+	json_bool(&json, "complete", report_is_complete(dictionary));
 	json_begin_object(&json, "filters");
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
@@ -634,6 +649,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+	report_text_missing(out, dictionary, "  ");
 	if (is_sample(report))
 		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
@@ -663,7 +679,6 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
-	text_missing(out, dictionary);
 	text_without_symbols(report, out);
 }
 

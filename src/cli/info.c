@@ -97,7 +97,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", info->path);
-	json_bool(&json, "complete", dictionary->is_complete);
+	json_bool(&json, "complete", report_is_complete(dictionary));
 	if (!dictionary->is_complete) {
 		json_count(&json, "cut_offset", dictionary->cut_offset);
 		json_text(&json, "cut_reason", dictionary->cut_reason ? dictionary->cut_reason : "");
@@ -198,8 +198,13 @@ static void text_facts(const struct info *info, FILE *out)
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
 	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);
-	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		text_line(&grid, i ? "" : "options", arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+	const char *title = "options";
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) == 0)
+			continue;
+		text_line(&grid, title, arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+		title = "";
+	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
@@ -245,9 +250,10 @@ static void info_text(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct report_losses losses = report_losses_sum(dictionary);
-	fprintf(out, "%s: %s\n", info->path, dictionary->is_complete ? "complete" : "cut short");
+	fprintf(out, "%s: %s\n", info->path, report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short");
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
+	report_text_missing(out, dictionary, "  ");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
 	if (dictionary->statistics.untraced_calls)
 		fprintf(out, "  %s calls were not recorded: their threads or processes found no room\n", text_count(dictionary->statistics.untraced_calls).data);
