@@ -58,6 +58,7 @@ struct holder {
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
+	bool is_ending;               /* nothing more is read of what was there before an attach */
 };
 
 /* Its coming is all: it ends a wait. */
@@ -342,6 +343,7 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 static void walk_one(struct hold *hold)
 {
 	const struct region region = hold->result.region;
+	hold->walk.is_ending = &hold->holder->is_ending;
 	if (hold->holder->options->sample_bytes)
 		walk_skip(&hold->walk, "the session samples");
 	else
@@ -497,6 +499,11 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
+}
+
+void holder_end_walks(struct holder *holder)
+{
+	__atomic_store_n(&holder->is_ending, true, __ATOMIC_RELEASE);
 }
 
 bool holder_is_attaching(struct holder *holder)

@@ -62,6 +62,9 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
 
+/** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
+void holder_end_walks(struct holder *holder);
+
 /** Whether a process is being attached to: until what it had before is known, and was taken. */
 bool holder_is_attaching(struct holder *holder);
 

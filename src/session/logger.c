@@ -772,6 +772,8 @@ static void loop(struct logger *logger)
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))
 			session_write(logger);
+		if (logger->is_stopping)
+			holder_end_walks(logger->holder);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;
