@@ -233,11 +233,11 @@ static void doors_open(struct inject *inject, const struct region_image *executa
 	doors->high = spare.high;
 }
 
-static void doors_close(const struct inject *inject)
+static void doors_close(const struct inject *inject, int memory)
 {
 	const struct inject_doors *doors = &inject->doors;
 	if (doors->next > doors->low)
-		remote_write(inject->memory, doors->low, doors->original, doors->next - doors->low);
+		remote_write(memory, doors->low, doors->original, doors->next - doors->low);
 }
 
 /* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. jmp *0(%rip), and the address. */
@@ -957,7 +957,8 @@ static void unmap_pools(const struct inject *inject, struct remote *remote)
 void inject_unmap(const struct inject *inject, struct remote *remote)
 {
 	unmap_pools(inject, remote);
-	doors_close(inject);
+	/* The process may be a child of the one that inject was made for. */
+	doors_close(inject, remote->memory);
 	unmap(remote, inject->region_address, inject->region->bytes);
 	unmap(remote, inject->recorder, recorder_bytes(inject) + RECORDER_WIPED_BYTES);
 	unmap(remote, inject->tables, inject->tables_bytes);
