@@ -257,7 +257,9 @@ static int step_ours(struct walk *walk)
 static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
 	struct unwind_tables tables;
-	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
+	/* A word that nobody uses may still name an image whose memory is gone, of which the recorder has not heard yet. */
+	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || !tables.header || !page_is_readable(tables.header) ||
+	    row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
 		return 0;
 	uint64_t row = unwind_row(&tables, pc);
 	return row_kind(row) != ROW_SP || row_cfa_offset(row) != 8;
@@ -283,7 +285,8 @@ static int is_start(struct thread *thread, struct walk *walk)
 	struct recorder *recorder = thread->recorder;
 	uint64_t sp = walk->at.sp, above = recorder->stack_start - sp;
 	int is_first = above < START_FRAMES_BYTES;
-	if ((sp & 7) || (!is_first && (recorder->region->no_syscalls || thread->fs_base - sp >= HOME_SLACK)))
+	/* Places that a word names are probed, by a system call. */
+	if ((sp & 7) || recorder->region->no_syscalls || (!is_first && thread->fs_base - sp >= HOME_SLACK))
 		return 0;
 	uint64_t bytes = is_first ? above : THREAD_FRAMES_BYTES;
 	for (uint64_t word = sp; word - sp < bytes && bounds_allow(&walk->bounds, word); word += 8) {
