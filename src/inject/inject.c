@@ -508,12 +508,30 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 
 /* ---- at the exec ---- */
 
+/* List in the process what is mapped there, for whoever removes it. */
+static void mappings_note(struct inject *inject)
+{
+	const uint64_t data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
+	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC, .region = inject->region_address,
+					     .data = {inject->recorder, inject->recorder + data_bytes}};
+	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
+	if (inject->tables)
+		mappings.mapping[RECORDER_MAPPING_TABLES] = (struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
+	if (inject->pool)
+		mappings.mapping[RECORDER_MAPPING_POOL] = (struct recorder_mapping){inject->pool, inject->pool + inject->pool_bytes};
+	RECORDER_WRITE(inject, mappings, mappings);
+	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
+}
+
 static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count, uint64_t code_end)
 {
 	struct region_header *header = inject->region->header;
 	static const uint64_t default_ticks_per_ms = 2000000;
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
+	mappings_note(inject);
 	RECORDER_WRITE(inject, text_low, inject->text);
 	RECORDER_WRITE(inject, text_high, code_end);
 	if (inject->island_count > 1) {
@@ -810,29 +828,14 @@ void inject_settle(struct inject *inject, struct remote *remote)
 		add_tables(inject, remote, maps, count);
 	free(maps);
 	map_pool(inject, remote);
+	mappings_note(inject);
 	leave_out_of_cores(inject, remote);
-}
-
-static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
-{
-	if (at)
-		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
-}
-
-void inject_unmap(const struct inject *inject, struct remote *remote)
-{
-	unmap(remote, inject->region_address, inject->region->bytes);
-	unmap(remote, inject->recorder, RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES);
-	unmap(remote, inject->pool, inject->pool_bytes);
-	unmap(remote, inject->tables, inject->tables_bytes);
-	for (uint32_t i = 0; i < inject->island_count; i++)
-		unmap(remote, inject->island[i].low, inject->island[i].high - inject->island[i].low);
 }
 
 void inject_begin(struct inject *inject)
 {
 	images_push(inject);
-	__atomic_store_n(&inject->region->header->state, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)

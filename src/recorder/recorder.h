@@ -185,6 +185,27 @@ struct wiped {
 	struct thread_place threads[RECORDER_THREAD_TABLE];
 };
 
+#define RECORDER_MAPPINGS_MAGIC 0x7370616d70616568u /* "heapmaps" */
+
+enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPING_CODE_COUNT, RECORDER_MAPPING_POOL, RECORDER_MAPPING_COUNT };
+
+struct recorder_mapping { uint64_t low, high; }; /**< both 0: none */
+
+/**
+ * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one to attach, which may be
+ * of another version. A forked child has its own copy. Each row is cleared just before its memory is unmapped.
+ */
+struct recorder_mappings {
+	uint64_t magic;
+	uint64_t region;              /**< the region's address */
+	struct recorder_mapping data; /**< struct recorder and struct wiped */
+	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
+	uint64_t chunks;              /**< memory that the recorder has mapped itself: address of the newest struct recorder_chunk, 0: none */
+};
+
+/** Begins memory that the recorder has mapped itself. */
+struct recorder_chunk { uint64_t next, bytes; };
+
 struct recorder {
 	struct region_header *region;
 	struct wiped *wiped;
@@ -219,6 +240,7 @@ struct recorder {
 	struct thread *free_threads;
 	uint8_t *pool, *pool_end;
 	uint64_t calls_untraced;
+	struct recorder_mappings mappings;
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];

@@ -18,19 +18,22 @@ static void unlock(uint32_t *word)
 	STORE_RELEASE(word, 0);
 }
 
-/* Memory of the target's own, never given back; NULL when there is none or no system call may be made. */
+/* Memory of the target's own, given back when the recorder is taken out; NULL when there is none or no system call may be made. */
 static void *pool_take(struct recorder *recorder, uint64_t bytes)
 {
+	enum { HEAD_BYTES = 64, PAGE = 4096 };
 	bytes = (bytes + 63) & ~63ull;
-	uint64_t size = bytes > RECORDER_POOL_BYTES ? bytes : RECORDER_POOL_BYTES;
+	uint64_t size = bytes + HEAD_BYTES > RECORDER_POOL_BYTES ? (bytes + HEAD_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1) : RECORDER_POOL_BYTES;
 	lock(&recorder->lock);
 	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
 		long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 		if (result > 0) {
 			/* Core files stay as without us. */
 			sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
-			recorder->pool = (uint8_t *)result;
-			recorder->pool_end = recorder->pool + size;
+			*(struct recorder_chunk *)result = (struct recorder_chunk){recorder->mappings.chunks, size};
+			STORE_RELEASE(&recorder->mappings.chunks, (uint64_t)result);
+			recorder->pool = (uint8_t *)result + HEAD_BYTES;
+			recorder->pool_end = (uint8_t *)result + size;
 		}
 	}
 	void *memory = 0;

@@ -127,6 +127,13 @@ enum region_option {
 
 enum region_clock { REGION_CLOCK_TSC, REGION_CLOCK_MONOTONIC_RAW };
 
+/** Who may record into a region. */
+enum region_state {
+	REGION_PREPARING,
+	REGION_LIVE,
+	REGION_OVER     /**< nobody: a process that has it mapped still is to be rid of it */
+};
+
 /** What a mail asks for. */
 enum region_mail_kind {
 	MAIL_NONE,
@@ -165,7 +172,7 @@ struct region_header {
 	uint32_t clock;               /**< enum region_clock */
 	uint32_t options;             /**< enum region_option; changed live */
 	uint32_t wait_limit_ms;
-	uint32_t state;               /**< 0 preparing, 1 live, 2 the logger has detached */
+	uint32_t state;               /**< enum region_state */
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
 	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
 	uint32_t doorbell_armed;
@@ -192,6 +199,7 @@ struct region_header {
 	uint32_t buffer_apart;        /**< so many of buffer_max are there for threads to begin with, and only as many as there are threads */
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
+	uint64_t mappings;            /**< address of struct recorder_mappings in each process of the region; 0: not mapped yet. Written by the logger */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 

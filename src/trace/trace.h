@@ -131,6 +131,12 @@ struct trace_option { const char *name, *value; };
 /** An option that tells which blocks from before an attach are not known, and why. */
 #define TRACE_OPTION_EARLIER_MISSING "earlier-missing"
 
+/** An option that names a process in which inactive code of the recording was still mapped when it ended: its pid, bytes, threads in the code, and
+ *  then its command. */
+#define TRACE_OPTION_INACTIVE "inactive"
+#define TRACE_INACTIVE_FORMAT "pid=%d bytes=%" PRIu64 " threads=%" PRIu32 " "
+#define TRACE_INACTIVE_SCAN "pid=%d bytes=%" SCNu64 " threads=%" SCNu32 " %n"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */
