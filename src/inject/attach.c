@@ -31,7 +31,7 @@
 #include "os/moment.h"
 #include "os/proc.h"
 
-enum { ATTEMPTS = 20, BETWEEN_ATTEMPTS_NS = 2000000 };
+enum { ATTEMPTS = 20, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
 
 static int jump_compare(const void *a, const void *b)
 {
@@ -82,12 +82,14 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct 
 {
 	const struct places places = {.jumps = inject->jump, .jump_count = inject->jump_count};
 	struct stacks stacks;
+	uint64_t wait_ns = WAIT_FIRST_NS;
 	bool is_done = false;
 	int error = 0;
 	stacks_init(&stacks, crowd->pid, inject->memory, &places, true);
 	for (int attempt = 0; attempt < ATTEMPTS && !is_done && !error; attempt++) {
 		if (attempt)
-			crowd_wait(crowd, BETWEEN_ATTEMPTS_NS);
+			crowd_wait(crowd, wait_ns);
+		wait_ns = attempt && 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : wait_ns;
 		stacks_prepare(&stacks);
 		struct urgency before = urgency_begin();
 		uint64_t began_ns = moment_now_ns();

@@ -251,14 +251,20 @@ struct stand *crowd_next(struct crowd *crowd)
 	return NULL;
 }
 
+/* A thread that only waits for its turn on a processor is waited for longer than one that is in a call: the others would stand for it again. */
+static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t last_ns)
+{
+	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
+}
+
 static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
 {
-	uint64_t until_ns = moment_now_ns() + limit_ns;
+	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
 	for (bool more = true; more;) {
 		for (uint32_t i = 0; i < crowd->count; i++)
 			stand_interrupt(&crowd->stands[i]);
 		for (uint32_t i = 0; i < crowd->count; i++)
-			if (!stand_wait(&crowd->stands[i], until_ns))
+			if (!stand_wait_turn(&crowd->stands[i], until_ns, last_ns))
 				return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
 						 (int)crowd->stands[i].tid, (int)crowd->pid);
 		int error = crowd_look(crowd, &more, diag);

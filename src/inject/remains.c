@@ -128,7 +128,7 @@ bool pieces_find(struct pieces *pieces, int memory, const struct proc_map *maps,
 /* What the recorder has mapped itself, one block after the other; read now, when nobody adds to it any more. */
 static void chunks_unmap(const struct pieces *pieces, struct remote *remote)
 {
-	enum { CHUNKS_MAX = 1 << 16 };
+	enum { CHUNKS_MAX = 4096 };
 	struct recorder_mappings list;
 	struct recorder_chunk chunk;
 	struct proc_map *maps = NULL;

@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 from live import PROGRAMS, SOAK, XHEAP, expect, info, run_tests, stop_session, told, wait_for, xheap
 
@@ -109,10 +111,17 @@ def rounds(count, target, control=None):
 
 def program_rounds(count, *words, program=PROGRAM):
     target, control = Target(*words, program=program), Target(*words, program=program)
-    said = rounds(1000 if SOAK else count, target, control)
-    target.end()
-    control.end()
-    return said
+    try:
+        # The untraced one has what it needs, and leaves the processors to the other.
+        wait_for("threads of the control", lambda: len(os.listdir(f"/proc/{control.pid}/task")) == len(os.listdir(f"/proc/{target.pid}/task")))
+        time.sleep(0.2)
+        os.kill(control.pid, signal.SIGSTOP)
+        said = rounds(1000 if SOAK else count, target, control)
+        target.end()
+        return said
+    finally:
+        target.kill()
+        control.kill()
 
 
 def loops():
@@ -143,6 +152,14 @@ def words():
     xheap("stop", SESSION)
     expect(target.has_nothing(), target.describe())
     target.say("leave", "outside")
+    target.end()
+
+
+def entries():
+    """What looks like a place within an entry keeps no process from being attached to."""
+    target = Target("entries")
+    expect("recording process" in record(target.pid, "--duration", "20ms"), "nothing is recorded")
+    expect(target.has_nothing(), target.describe())
     target.end()
 
 
@@ -195,6 +212,26 @@ def staying():
             run.result()
 
 
+def orphaned():
+    """What a logger that was killed has left is removed by the next attach, though all functions lead there still."""
+    target = Target("loops", 2)
+    try:
+        recorder = subprocess.Popen([XHEAP, "record", "-o", "orphaned.xht", "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
+        while "recording process" not in (line := recorder.stderr.readline()):
+            expect(line, "nothing is recorded")
+        logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        os.kill(int(logger[0]), signal.SIGKILL)
+        recorder.communicate(timeout=60)
+        expect(len(target.regions()) == 1, target.describe())
+        xheap("recover", "orphaned.xht")
+        said = record(target.pid, "--duration", "20ms")
+        expect("was removed" in said, said)
+        expect(target.has_nothing(), target.describe())
+        target.end()
+    finally:
+        target.kill()
+
+
 def java():
     """A virtual machine, whose own code has no unwind tables."""
     command = shutil.which("rmiregistry")
@@ -221,4 +258,4 @@ def wait_listening(port):
     return wait_for("server", is_listening, 60)
 
 
-sys.exit(run_tests(loops, crowd, naps, deep, words, staying, java))
+sys.exit(run_tests(loops, crowd, naps, deep, words, entries, staying, orphaned, java))

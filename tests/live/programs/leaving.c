@@ -5,6 +5,7 @@
  *     leaving loops COUNT       as many threads, each of which allocates and gives back without a pause
  *     leaving naps              allocates, gives back, sleeps for 100 microseconds
  *     leaving deep              naps at the end of a recursion of 100,000 calls
+ *     leaving entries           what stands behind the first bytes of functions that are hooked lies in a variable
  *     leaving stays             a thread stays in the allocator, below the function that is hooked
  *     leaving handler|alternate a signal interrupts the recorder's code, and its handler stays; on the stack that it interrupts, or on another one
  *     leaving words             every address of the recorder's code, and what stands behind each of its calls, lies in a variable
@@ -197,6 +198,20 @@ static __attribute__((noinline)) void enter_by_words(void)
 	line_is("leave");
 }
 
+static void stay_with_entries(void)
+{
+	enum { FIRST_BYTES = 16 };
+	volatile uintptr_t words[2 * FIRST_BYTES];
+	for (int i = 0; i < FIRST_BYTES; i++) {
+		words[2 * i] = (uintptr_t)malloc + (uintptr_t)i;
+		words[2 * i + 1] = (uintptr_t)free + (uintptr_t)i;
+	}
+	say("ready");
+	while (getchar() != EOF)
+		;
+	(void)words[0];
+}
+
 static void serve(const char *what)
 {
 	pthread_t thread;
@@ -233,6 +248,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, (size_t)64 << 20);
+	if (!strcmp(what, "entries"))
+		stay_with_entries();
 	say("ready");
 	if (!strcmp(what, "loops"))
 		for (int i = 0; i < atoi(argv[2]); i++)
