@@ -62,7 +62,7 @@ complete -c xheap -n __xheap_before_command -l until-exit -d 'End when the comma
 complete -c xheap -n __xheap_before_command -l on-full -x -a 'wait drop' -d 'When buffers run out'
 complete -c xheap -n __xheap_before_command -l wait-limit -x -d 'Wait no longer than this without progress'
 complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Bytes of a buffer'
-complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Buffers that a process begins with'
+complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Buffers that a process begins with and keeps'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Most buffers of a process'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record one block for so many bytes asked for'
 complete -c xheap -n __xheap_before_command -l max-file -x -d 'Greatest size of the trace, or of what is kept'

@@ -130,6 +130,7 @@ typedef struct xheap_target {
 	uint64_t cpu_ns;         /**< of its own; version 2 of the API and later, as what follows */
 	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
 	uint64_t pause_ns;       /**< all its threads stood so long when it was attached to; 0: it was not */
+	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
 } xheap_target;
 
 /** A thread of a target that lives. */
@@ -139,6 +140,7 @@ typedef struct xheap_target_thread {
 	uint64_t events, truncated_stacks, events_per_second;
 	uint64_t waits, wait_ns; /**< for want of buffers, since its first events were taken */
 	const char *name;        /**< "" when unknown */
+	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
 } xheap_target_thread;
 
 typedef struct xheap_session_state {
@@ -165,6 +167,7 @@ typedef struct xheap_session_state {
 	int64_t folded_until_ns; /**< and up to when */
 	uint32_t write_count;    /**< times that memory was written out */
 	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
+	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */
@@ -214,6 +217,7 @@ typedef struct xheap_summary {
 	uint64_t waits, wait_ns, logger_cpu_ns, peak_buffer_bytes;
 	uint32_t processes, untraced_processes;
 	uint64_t untraced_calls;
+	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
 } xheap_summary;
 
 void xheap_summary_init(xheap_summary *summary, size_t size);
@@ -273,10 +277,11 @@ typedef struct xheap_trace_info {
 	int64_t start_realtime_ns; /**< since 1970 */
 	int64_t duration_ns;
 	uint64_t sample_bytes;   /**< blocks were recorded by chance, one byte in so many that were asked for; 0: all of them */
-	uint32_t is_complete;    /**< 1: the trace has its end, and all of it can be read */
+	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, and no heap call of a recorded process is missing */
 	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
 	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
 	uint32_t option_count;
+	uint64_t unwindless_stacks; /**< that end at a frame without unwind data; truncated_stacks are those that were cut */
 } xheap_trace_info;
 
 const xheap_trace_info *xheap_trace_get_info(const xheap_trace *trace);
@@ -291,7 +296,7 @@ typedef struct xheap_process {
 	uint32_t parent;         /**< process id, or XHEAP_NONE */
 	uint32_t forked_from;    /**< process whose heap it inherited, or XHEAP_NONE */
 	uint32_t exec_generation; /**< 0 for the first image of the pid */
-	int64_t start_ns, end_ns; /**< end_ns: INT64_MAX while it runs */
+	int64_t start_ns, end_ns; /**< end_ns: INT64_MAX while it runs, or if its end is not known */
 	uint32_t end;            /**< enum xheap_process_end */
 	int32_t end_status;      /**< exit status or signal number */
 	const char *image, *command;
@@ -358,7 +363,7 @@ const xheap_option *xheap_trace_get_option(const xheap_trace *trace, uint32_t id
 /** The innermost address of a stack as it was recorded, and the stack of its callers. */
 typedef struct xheap_address {
 	uint32_t caller;         /**< stack id; 0: there is none */
-	uint32_t image;          /**< XHEAP_NONE: of no image, offset is a run-time address, or 1 where the stack was truncated */
+	uint32_t image;          /**< XHEAP_NONE: of no image, offset is a run-time address, 1 where the stack was cut, or 2 where a frame has no unwind data */
 	uint64_t offset;         /**< return address within the image as its file counts */
 } xheap_address;
 
@@ -367,7 +372,7 @@ int xheap_trace_get_address(const xheap_trace *trace, uint32_t stack, xheap_addr
 
 /** A frame as people know it. */
 typedef struct xheap_frame {
-	const char *text;        /**< "image!symbol", "image+0xoffset", or a mark such as "[truncated]" */
+	const char *text;        /**< "image!symbol", "image+0xoffset", or a mark such as "[truncated]", "[no unwind data]" */
 	const char *image;       /**< file name; NULL: none */
 	const char *symbol;      /**< demangled; NULL: unknown */
 	const char *mangled;     /**< as the file has it; NULL: unknown or the same */

@@ -39,9 +39,9 @@ static char *heaps_text(struct action_source *source, uint32_t group)
 	char *text = NULL, *inside = NULL;
 	if (!heap)
 		return action_copy("[no heap]");
-	if (asprintf(&inside, around ? ", inside 0x%" PRIx64 " %s" : "", around ? around->handle : 0, around ? around->name : "") < 0 ||
+	if ((around && asprintf(&inside, ", inside 0x%" PRIx64 " %s", around->handle, around->name) < 0) ||
 	    asprintf(&text, "0x%" PRIx64 " %s in pid %" PRIu32 "%s", heap->handle, heap->name,
-		     trace_dictionary(source->trace)->processes[heap->process].pid, inside) < 0)
+		     trace_dictionary(source->trace)->processes[heap->process].pid, inside ? inside : "") < 0)
 		memory_exhausted(0);
 	free(inside);
 	return text;

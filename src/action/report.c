@@ -155,6 +155,43 @@ struct report_losses report_losses_sum(const struct trace_dictionary *dictionary
 	return losses;
 }
 
+static bool has_option(const struct trace_dictionary *dictionary, const char *name)
+{
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (!strcmp(dictionary->options[i].name, name))
+			return true;
+	return false;
+}
+
+uint64_t report_missing_calls(const struct trace_dictionary *dictionary)
+{
+	return report_losses_sum(dictionary).events + dictionary->statistics.untraced_calls + dictionary->statistics.unwatched;
+}
+
+/* No sample has blocks from before: none of them is missing. */
+static bool lacks_earlier(const struct trace_dictionary *dictionary)
+{
+	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
+}
+
+bool report_is_complete(const struct trace_dictionary *dictionary)
+{
+	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) && !has_option(dictionary, TRACE_OPTION_UNHOOKED);
+}
+
+struct text report_missing_text(const struct trace_dictionary *dictionary)
+{
+	struct text text = {""};
+	uint64_t calls = report_missing_calls(dictionary);
+	if (calls)
+		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
+	else if (has_option(dictionary, TRACE_OPTION_UNHOOKED))
+		snprintf(text.data, sizeof(text.data), "not every function could be hooked");
+	else if (lacks_earlier(dictionary))
+		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
+	return text;
+}
+
 static void json_kinds(struct json *json, const char *key, const uint64_t *counts)
 {
 	json_begin_object(json, key);
@@ -220,7 +257,8 @@ void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 	if (dictionary->gap_count > GAP_LINES_MAX)
 		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
 	if (dictionary->unwritten_events)
-		fprintf(out, "    %s of them found no room in the file or on its disk\n", text_count(dictionary->unwritten_events).data);
+		fprintf(out, "    %s of them found no room in the file or on its disk: recording ended then, and later calls are in no number\n",
+			text_count(dictionary->unwritten_events).data);
 }
 
 uint32_t report_thread_count(const struct trace_dictionary *dictionary)
@@ -231,15 +269,64 @@ uint32_t report_thread_count(const struct trace_dictionary *dictionary)
 	return count;
 }
 
-/* What the next option from *at on says about earlier blocks that are not known, or NULL. */
-static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
+/* The value of the next option of this name from *at on, or NULL. */
+static const char *option_next(const struct trace_dictionary *dictionary, const char *name, uint32_t *at)
 {
 	while (*at < dictionary->option_count) {
 		const struct trace_option *option = &dictionary->options[(*at)++];
-		if (!strcmp(option->name, TRACE_OPTION_EARLIER_MISSING))
+		if (!strcmp(option->name, name))
 			return option->value;
 	}
 	return NULL;
+}
+
+/* What the next option from *at on says about earlier blocks that are not known, or NULL. */
+static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
+{
+	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
+}
+
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
+void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0, untraced = untraced_count(dictionary);
+	const char *text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at);
+	json_count(json, "missing_calls", report_missing_calls(dictionary));
+	json_count(json, "lost_events", report_losses_sum(dictionary).events);
+	if (dictionary->statistics.untraced_calls)
+		json_count(json, "untraced_calls", dictionary->statistics.untraced_calls);
+	if (dictionary->statistics.unwatched || has_option(dictionary, "sample"))
+		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
+	if (untraced)
+		json_count(json, "untraced_processes", untraced);
+	if (!text)
+		return;
+	json_begin_array(json, "unhooked");
+	for (; text; text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at))
+		json_text(json, NULL, text);
+	json_end_array(json);
+}
+
+void report_text_missing_calls(FILE *out, const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0, untraced = untraced_count(dictionary);
+	if (dictionary->statistics.untraced_calls)
+		fprintf(out, "  untraced calls: %s (their threads or processes found no room: there were too many at once)\n",
+			text_count(dictionary->statistics.untraced_calls).data);
+	if (dictionary->statistics.unwatched)
+		fprintf(out, "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
+			text_count(dictionary->statistics.unwatched).data);
+	for (const char *text; (text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at));)
+		fprintf(out, "  %s\n", text);
+	if (untraced)
+		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
 }
 
 static void text_missing(FILE *out, const struct trace_dictionary *dictionary)
@@ -276,6 +363,63 @@ void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
 	if (dictionary->dropped_events)
 		fprintf(out, "  %s events up to %s are not kept: blocks from then are not known, and giving one back is an unknown free\n",
 			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
+}
+
+/* ---- how stacks end ---- */
+
+/* Images whose code has no unwind data, so that stacks end there. */
+struct unwindless { const char **names; size_t count, capacity; };
+
+static void unwindless_add(struct unwindless *images, const char *name)
+{
+	for (size_t i = 0; i < images->count; i++)
+		if (!strcmp(images->names[i], name))
+			return;
+	memory_grow(images->names, images->count, images->capacity);
+	images->names[images->count++] = name;
+}
+
+/* The frame before the mark, that is the mark's child in the tree, is the one that has none. Caller frees the names' array. */
+static struct unwindless unwindless_find(const struct trace_dictionary *dictionary)
+{
+	struct unwindless images = {0};
+	for (uint32_t i = 1; i < dictionary->node_count; i++) {
+		uint32_t mark = dictionary->nodes[i].parent;
+		if (dictionary->stack_ends[i] != TRACE_STACK_UNWINDLESS || mark == 0 || dictionary->nodes[mark].parent != 0)
+			continue;
+		uint32_t image = dictionary->frames[dictionary->nodes[i].frame].image;
+		unwindless_add(&images, image == TRACE_NONE ? "[no image]" : text_file_name(dictionary->images[image].path));
+	}
+	return images;
+}
+
+void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
+{
+	struct unwindless images = unwindless_find(dictionary);
+	json_count(json, "truncated_stacks", dictionary->truncated_count);
+	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (images.count) {
+		json_begin_array(json, "unwindless_images");
+		for (size_t i = 0; i < images.count; i++)
+			json_text(json, NULL, images.names[i]);
+		json_end_array(json);
+	}
+	free(images.names);
+}
+
+void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary)
+{
+	enum { NAMES_MAX = 5 };
+	struct unwindless images = unwindless_find(dictionary);
+	if (dictionary->unwindless_count) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
+			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
+		if (images.count > NAMES_MAX)
+			fprintf(out, " and %zu more images", images.count - NAMES_MAX);
+		fputs(")\n", out);
+	}
+	free(images.names);
 }
 
 /* Events that are in sums, over all traces that were merged. */
@@ -323,15 +467,6 @@ void report_text_folded(FILE *out, const struct trace_dictionary *dictionary)
 			text_count(joined_sums(dictionary)).data);
 }
 
-/* Whether the processes ran already when the recording began. */
-static bool is_attached(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		if (!strcmp(dictionary->options[i].name, "attached"))
-			return true;
-	return false;
-}
-
 static const char *symbols_word(const struct report *report, size_t without)
 {
 	if (!without)
@@ -362,17 +497,13 @@ static void json_doubts(struct json *json, const struct report *report)
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
 	if (is_sample(report))
 		json_count(json, "sample_bytes", table->sample_bytes);
-	json_count(json, "lost_events", report_losses_sum(dictionary).events);
+	report_json_missing_calls(json, dictionary);
 	report_json_gaps(json, dictionary);
 	report_json_dropped(json, dictionary);
 	report_json_folded(json, dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	if (is_sample(report)) {
-		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
+	report_json_stack_ends(json, dictionary);
+	if (is_sample(report))
 		json_count(json, "annotated_blocks", table->nested_count);
-	}
-	if (dictionary->statistics.untraced_calls)
-		json_count(json, "untraced_calls", dictionary->statistics.untraced_calls);
 	if (dictionary->statistics.heapless)
 		json_count(json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(json, "unknown_frees", table->unknown_frees);
@@ -491,7 +622,7 @@ static void report_json(const struct report *report, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", report->source->path);
-	json_bool(&json, "complete", dictionary->is_complete);
+	json_bool(&json, "complete", report_is_complete(dictionary));
 	json_begin_object(&json, "filters");
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
@@ -643,7 +774,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "lost events", losses.events, "");
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
-	text_doubt(out, "blocks of the sample whose end is not known", dictionary->statistics.unwatched, " (too many were live to watch for)");
+	report_text_missing_calls(out, dictionary);
 	report_text_dropped(out, dictionary);
 	report_text_folded(out, dictionary);
 	if (window->folded_count)
@@ -653,13 +784,13 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (window->peak_from_ns > window->range.from_ns)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
-	text_doubt(out, "calls that were not recorded", dictionary->statistics.untraced_calls, " (their threads or processes found no room: there were too many at once)");
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	report_text_unwindless(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
-			    : is_attached(dictionary) ? " (of blocks from before the recording)" : " (of addresses that were not live)");
+			    : has_option(dictionary, "attached") ? " (of blocks from before the recording)" : " (of addresses that were not live)");
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
@@ -798,7 +929,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	for (unsigned i = 0; i < extra_count(report, action); i++)
 		text_extra(grid, &action->extra[i], row->extra[i]);
 	if (!action->is_inclusive)
-		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "");
+		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "-");
 	if (part->window->by != HEAP_BY_NONE) {
 		char *by = heap_by_text(part->window, report->source->table, row->by);
 		grid_cell(grid, by);
@@ -870,9 +1001,11 @@ static void report_text(const struct report *report, FILE *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_range range = report->source->window->range;
-	char heading[160];
-	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s", text_count(dictionary->event_count).data,
-		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data);
+	char heading[240];
+	struct text missing = report_missing_text(dictionary);
+	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s", text_count(dictionary->event_count).data,
+		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
+		 *missing.data ? "; not complete: " : "", missing.data);
 	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), report->source->path,
 		style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_doubts(report, out);

@@ -68,6 +68,21 @@ struct report_losses {
 /** Sum up what the gaps of the trace lost, and what did not fit the file. */
 struct report_losses report_losses_sum(const struct trace_dictionary *dictionary);
 
+/** Heap calls of recorded processes that are known to be missing from the trace: lost ones, those of threads and processes that found no room, and those
+ *  that give back blocks of a sample and were not watched for. */
+uint64_t report_missing_calls(const struct trace_dictionary *dictionary);
+
+/** Whether the trace has every heap call of the processes that it records, and every block from before an attach: the file is whole, no call is missing,
+ *  every function could be hooked. A sample has no blocks from before. */
+bool report_is_complete(const struct trace_dictionary *dictionary);
+
+/** "12 calls are missing", or why it is not known how many; "" if nothing is missing. */
+struct text report_missing_text(const struct trace_dictionary *dictionary);
+
+/** Write the numbers of missing calls by reason: keys of an open object, and lines. */
+void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary);
+void report_text_missing_calls(FILE *out, const struct trace_dictionary *dictionary);
+
 /** The gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
 void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
 
@@ -77,6 +92,12 @@ void report_json_dropped(struct json *json, const struct trace_dictionary *dicti
 /** Say what is in sums. */
 void report_json_folded(struct json *json, const struct trace_dictionary *dictionary);
 void report_text_folded(FILE *out, const struct trace_dictionary *dictionary);
+
+/** Write how many stacks lack their outer part: truncated ones, those that end for want of unwind data, and the images of the code without it. */
+void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);
+
+/** Write the line about stacks that end for want of unwind data, if there are any. */
+void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary);
 
 /** Likewise as a line of text. */
 void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);

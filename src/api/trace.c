@@ -144,7 +144,7 @@ static void list_processes(struct xheap_trace *trace, const struct trace_diction
 		const struct trace_process *from = &dictionary->processes[i];
 		to[i] = (xheap_process){
 			.pid = from->pid, .parent = from->parent, .forked_from = from->forked_from, .exec_generation = from->exec_generation,
-			.start_ns = from->start_ns, .end_ns = from->end == TRACE_END_OPEN ? INT64_MAX : from->end_ns,
+			.start_ns = from->start_ns, .end_ns = trace_process_end_is_known(from) ? from->end_ns : INT64_MAX,
 			.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN, .end_status = from->end_status,
 			.image = from->image, .command = from->command, .note = from->note};
 	}
@@ -209,7 +209,8 @@ static void info_make(struct xheap_trace *trace, const struct trace_dictionary *
 		.path = trace->path, .host = dictionary->host, .clock = dictionary->clock, .cut_reason = dictionary->cut_reason,
 		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .failed_calls = dictionary->failed_count,
 		.lost_events = losses.events, .lost_stacks = losses.stacks, .truncated_stacks = dictionary->truncated_count,
-		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = dictionary->is_complete,
+		.unwindless_stacks = dictionary->unwindless_count,
+		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = report_is_complete(dictionary),
 		.sample_bytes = heap_sample_bytes(dictionary),
 		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
 		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,

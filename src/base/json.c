@@ -102,6 +102,12 @@ void json_text(struct json *json, const char *key, const char *text)
 	json_quote(json->out, text);
 }
 
+void json_known_text(struct json *json, const char *key, const char *text)
+{
+	if (text && *text)
+		json_text(json, key, text);
+}
+
 void json_count(struct json *json, const char *key, uint64_t count)
 {
 	json_key(json, key);

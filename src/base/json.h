@@ -24,6 +24,9 @@ void json_end_object(struct json *json);
 void json_begin_array(struct json *json, const char *key);
 void json_end_array(struct json *json);
 void json_text(struct json *json, const char *key, const char *text);
+
+/** Write the text under the key, or nothing if the text is NULL or empty: a fact that is not known has no key. */
+void json_known_text(struct json *json, const char *key, const char *text_or_null);
 void json_count(struct json *json, const char *key, uint64_t count);
 void json_number(struct json *json, const char *key, int64_t number);
 void json_bool(struct json *json, const char *key, bool is_true);

@@ -113,6 +113,12 @@ static void put_text(struct value *value, const char *text)
 	value->text = text;
 }
 
+static void put_known_text(struct value *value, const char *text)
+{
+	if (text && *text)
+		put_text(value, text);
+}
+
 static void put_id(struct value *value, uint32_t id)
 {
 	if (id != TRACE_NONE)
@@ -341,12 +347,12 @@ static void process_parent(const struct row *row, struct value *value) { put_id(
 static void process_fork(const struct row *row, struct value *value) { put_id(value, process_of(row)->forked_from); }
 static void process_generation(const struct row *row, struct value *value) { put_count(value, process_of(row)->exec_generation); }
 static void process_start(const struct row *row, struct value *value) { put_number(value, process_of(row)->start_ns); }
-static void process_image(const struct row *row, struct value *value) { put_text(value, process_of(row)->image); }
-static void process_command(const struct row *row, struct value *value) { put_text(value, process_of(row)->command); }
+static void process_image(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->image); }
+static void process_command(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->command); }
 
 static void process_end_time(const struct row *row, struct value *value)
 {
-	if (process_of(row)->end != TRACE_END_OPEN)
+	if (trace_process_end_is_known(process_of(row)))
 		put_number(value, process_of(row)->end_ns);
 }
 
@@ -362,11 +368,7 @@ static void process_status(const struct row *row, struct value *value)
 		put_number(value, process_of(row)->end_status);
 }
 
-static void process_note(const struct row *row, struct value *value)
-{
-	if (process_of(row)->note && *process_of(row)->note)
-		put_text(value, process_of(row)->note);
-}
+static void process_note(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->note); }
 
 static const struct column process_columns[] = {
 	{"process", process_id, 7}, {"pid", process_pid, 7}, {"parent", process_parent, 7}, {"forked_from", process_fork, 11},
@@ -466,7 +468,7 @@ static const struct column allocation_columns[] = {
 
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
-	const char *text = value->kind == VALUE_ABSENT ? "" : value->text;
+	const char *text = value->kind == VALUE_ABSENT ? "-" : value->text;
 	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
 }
 

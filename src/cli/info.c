@@ -54,20 +54,21 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	if (process->forked_from != TRACE_NONE)
 		json_count(json, "forked_from", process->forked_from);
 	json_count(json, "exec_generation", process->exec_generation);
-	json_text(json, "image", process->image);
-	json_text(json, "command", process->command);
+	json_known_text(json, "image", process->image);
+	json_known_text(json, "command", process->command);
 	json_time(json, "start_us", process->start_ns);
-	if (process->end != TRACE_END_OPEN)
+	if (trace_process_end_is_known(process))
 		json_time(json, "end_us", process->end_ns);
 	json_text(json, "end", end_word(process));
 	if (process->end == TRACE_END_EXIT)
 		json_number(json, "status", process->end_status);
 	if (process->end == TRACE_END_SIGNAL)
 		json_number(json, "signal", process->end_status);
-	if (process->note && *process->note)
-		json_text(json, "note", process->note);
-	json_count(json, "threads", info->process_threads[id]);
-	json_count(json, "events", info->process_events[id]);
+	json_known_text(json, "note", process->note);
+	if (!trace_process_is_untraced(process)) {
+		json_count(json, "threads", info->process_threads[id]);
+		json_count(json, "events", info->process_events[id]);
+	}
 	if (info->table && process->forked_from != TRACE_NONE) {
 		json_count(json, "inherited_count", info->table->processes[id].inherited_count);
 		json_count(json, "inherited_bytes", info->table->processes[id].inherited_bytes);
@@ -124,6 +125,12 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 		json_end_array(json);
 }
 
+/* Options that have keys of their own. */
+static bool is_shown_elsewhere(const char *option)
+{
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+}
+
 static void info_json(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
@@ -131,16 +138,17 @@ static void info_json(const struct info *info, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", info->path);
-	json_bool(&json, "complete", dictionary->is_complete);
+	json_bool(&json, "complete", report_is_complete(dictionary));
 	if (!dictionary->is_complete) {
 		json_count(&json, "cut_offset", dictionary->cut_offset);
 		json_text(&json, "cut_reason", dictionary->cut_reason ? dictionary->cut_reason : "");
 	}
 	json_count(&json, "size_bytes", dictionary->size_bytes);
 	json_time(&json, "duration_us", dictionary->duration_ns);
-	json_time(&json, "start_realtime_us", dictionary->start_realtime_ns);
-	json_text(&json, "clock", dictionary->clock ? dictionary->clock : "");
-	json_text(&json, "host", dictionary->host ? dictionary->host : "");
+	if (dictionary->start_realtime_ns)
+		json_time(&json, "start_realtime_us", dictionary->start_realtime_ns);
+	json_known_text(&json, "clock", dictionary->clock);
+	json_known_text(&json, "host", dictionary->host);
 	json_count(&json, "event_count", dictionary->event_count);
 	json_begin_object(&json, "events");
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
@@ -148,15 +156,11 @@ static void info_json(const struct info *info, FILE *out)
 	json_end_object(&json);
 	json_count(&json, "failed", dictionary->failed_count);
 	json_count(&json, "in_flight", dictionary->in_flight_count);
-	json_count(&json, "lost_events", report_losses_sum(dictionary).events);
+	report_json_missing_calls(&json, dictionary);
 	report_json_gaps(&json, dictionary);
 	report_json_dropped(&json, dictionary);
 	report_json_folded(&json, dictionary);
-	json_count(&json, "truncated_stacks", dictionary->truncated_count);
-	if (dictionary->statistics.untraced_calls)
-		json_count(&json, "untraced_calls", dictionary->statistics.untraced_calls);
-	if (dictionary->statistics.unwatched)
-		json_count(&json, "unwatched_blocks", dictionary->statistics.unwatched);
+	report_json_stack_ends(&json, dictionary);
 	if (dictionary->statistics.heapless)
 		json_count(&json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
@@ -167,10 +171,11 @@ static void info_json(const struct info *info, FILE *out)
 	report_json_missing(&json, "earlier_missing", dictionary);
 	json_begin_object(&json, "options");
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0 && strcmp(dictionary->options[i].name, TRACE_OPTION_INACTIVE) != 0)
+		if (!is_shown_elsewhere(dictionary->options[i].name))
 			json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
 	json_end_object(&json);
-	json_cost(&json, &dictionary->statistics);
+	if (dictionary->statistics.is_known)
+		json_cost(&json, &dictionary->statistics);
 	json_begin_array(&json, "processes");
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		json_process(&json, info, i);
@@ -189,18 +194,27 @@ static void text_line(struct grid *grid, const char *name, const char *value)
 	grid_cell(grid, value);
 }
 
+static const char *known(const char *text)
+{
+	return text && *text ? text : "-";
+}
+
 static void text_started(struct grid *grid, int64_t realtime_ns)
 {
 	time_t seconds = realtime_ns / 1000000000;
 	struct tm local;
 	char date[64];
-	if (realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local))
-		text_line(grid, "started", date);
+	bool is_known = realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local);
+	text_line(grid, "started", is_known ? date : "-");
 }
 
 static void text_cost(struct grid *grid, const struct info *info)
 {
 	const struct trace_statistics *statistics = &info->dictionary->statistics;
+	if (!statistics->is_known) {
+		text_line(grid, "cost", "-");
+		return;
+	}
 	const char *text = arena_format(&grid->arena, "%s of the logger's CPU", text_duration((int64_t)statistics->logger_cpu_ns).data);
 	if (statistics->recorder_ns)
 		text = arena_format(&grid->arena, "%s, about %s in the recorder", text, text_duration((int64_t)statistics->recorder_ns).data);
@@ -217,8 +231,8 @@ static void text_facts(const struct info *info, FILE *out)
 	text_line(&grid, "size", text_bytes(dictionary->size_bytes).data);
 	text_started(&grid, dictionary->start_realtime_ns);
 	text_line(&grid, "duration", text_duration(dictionary->duration_ns).data);
-	text_line(&grid, "host", dictionary->host ? dictionary->host : "");
-	text_line(&grid, "clock", dictionary->clock ? dictionary->clock : "");
+	text_line(&grid, "host", known(dictionary->host));
+	text_line(&grid, "clock", known(dictionary->clock));
 	text_line(&grid, "events", text_count(dictionary->event_count).data);
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		if (dictionary->kind_count[kind])
@@ -257,19 +271,19 @@ static void text_processes(const struct info *info, FILE *out)
 	grid_columns(&grid, 10, titles);
 	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
 		const struct trace_process *process = &info->dictionary->processes[i];
-		bool is_forked = info->table && process->forked_from != TRACE_NONE;
+		bool is_untraced = trace_process_is_untraced(process), is_forked = info->table && process->forked_from != TRACE_NONE;
 		grid_row(&grid);
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, process->pid));
-		grid_cell(&grid, process->parent == TRACE_NONE ? "" : arena_format(&grid.arena, "%" PRIu32, process->parent));
+		grid_cell(&grid, process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);
-		grid_cell(&grid, process->end == TRACE_END_OPEN ? "" : text_duration(process->end_ns).data);
+		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
 		grid_cell(&grid, text_end(&grid.arena, process));
-		grid_cell(&grid, text_count(info->process_threads[i]).data);
-		grid_cell(&grid, text_count(info->process_events[i]).data);
-		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "");
-		grid_cell(&grid, *process->command ? process->command : process->image);
-		if (process->note && *process->note)
+		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_threads[i]).data);
+		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_events[i]).data);
+		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
+		grid_cell(&grid, known(*process->command ? process->command : process->image));
+		if (is_untraced)
 			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", process->note));
 	}
 	grid_print(&grid, out, 2);
@@ -289,13 +303,15 @@ static void info_text(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct report_losses losses = report_losses_sum(dictionary);
-	fprintf(out, "%s: %s\n", info->path, dictionary->is_complete ? "complete" : "cut short");
+	struct text missing = report_missing_text(dictionary);
+	fprintf(out, "%s: %s%s%s\n", info->path, report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
+		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
-	if (dictionary->statistics.untraced_calls)
-		fprintf(out, "  %s calls were not recorded: their threads or processes found no room\n", text_count(dictionary->statistics.untraced_calls).data);
 	report_text_gaps(out, dictionary);
+	report_text_missing_calls(out, dictionary);
+	report_text_unwindless(out, dictionary);
 	report_text_dropped(out, dictionary);
 	report_text_folded(out, dictionary);
 	if (dictionary->fold_count)

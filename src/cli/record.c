@@ -96,7 +96,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('f', "on-full", required_argument, "wait|drop", "when buffers run out: wait (default), or drop and count") \
 	X('l', "wait-limit", required_argument, "TIME", "wait no longer than this without progress (default 5s)") \
 	X('b', "buffer-size", required_argument, "SIZE", "bytes of a buffer, 64K to 1M (default 64K)") \
-	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with (default 32)") \
+	X('m', "min-buffers", required_argument, "N", "buffers that a process begins with and keeps (default 2; with --on-full drop 32)") \
 	X('M', "max-buffers", required_argument, "N", "most buffers of a process (default 1024)") \
 	X('S', "sample", required_argument, "BYTES", "record one block for so many bytes asked for, and estimate the rest") \
 	X('F', "max-file", required_argument, "SIZE", "greatest size of the trace, of each file, or of what a flight recorder keeps") \
@@ -522,8 +522,11 @@ void record_print_summary(const struct record *record, int logger_status)
 	}
 	if (record->is_quiet)
 		return;
-	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated\n", summary->events,
+	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated", summary->events,
 		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
+	if (summary->unwindless)
+		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->unwindless);
+	putc('\n', stderr);
 	if (record->session.sample_bytes)
 		fprintf(stderr, "xheap: a sample, of one byte in %s asked for: reports estimate the rest\n", text_bytes(record->session.sample_bytes).data);
 	if (summary->untraced_processes || summary->untraced_calls)

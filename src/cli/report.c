@@ -331,8 +331,9 @@ static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
-	fprintf(view->out, "%s%s%s  %s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
-		style_end(view->source.is_colored, STYLE_HEADING), command);
+	struct text missing = report_missing_text(dictionary);
+	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
+		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
 	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
 		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",

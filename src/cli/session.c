@@ -265,10 +265,11 @@ static void json_threads(struct json *json, const struct controller_state *state
 			continue;
 		json_begin_object(json, NULL);
 		json_count(json, "tid", thread->tid);
-		json_text(json, "name", state->threads[i].name);
+		json_known_text(json, "name", state->threads[i].name);
 		json_count(json, "events", thread->events);
 		json_count(json, "events_per_second", thread->rate);
 		json_count(json, "truncated_stacks", thread->truncated);
+		json_count(json, "unwindless_stacks", thread->unwindless);
 		json_count(json, "waits", thread->waits);
 		json_time(json, "wait_us", (int64_t)thread->wait_ns);
 		json_end_object(json);
@@ -281,17 +282,21 @@ static void json_target(struct json *json, const struct controller_state *state,
 	const struct control_message *target = &state->targets[number];
 	json_begin_object(json, NULL);
 	json_count(json, "pid", (uint64_t)target->pid);
-	json_text(json, "command", target->text);
+	json_known_text(json, "command", target->text);
 	json_count(json, "processes", target->target.processes);
 	json_count(json, "threads", target->target.threads);
 	json_count(json, "events", target->target.events);
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
 	json_count(json, "truncated_stacks", target->target.truncated);
+	json_count(json, "unwindless_stacks", target->target.unwindless);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
-	json_count(json, "resident_bytes", target->target.resident_bytes);
-	json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	/* A process that has ended, or that the logger may not read, has no resident bytes. */
+	if (target->target.resident_bytes) {
+		json_count(json, "resident_bytes", target->target.resident_bytes);
+		json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
+	}
 	if (target->target.pause_ns)
 		json_time(json, "pause_us", (int64_t)target->target.pause_ns);
 	if (with_threads)
@@ -339,6 +344,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
 		json_count(json, "truncated_stacks", session->truncated);
+		json_count(json, "unwindless_stacks", session->unwindless);
 		json_count(json, "waits", session->waits);
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
@@ -384,7 +390,7 @@ static void text_file(const struct controller_state *state)
 static void text_threads(const struct controller_state *state)
 {
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">waits", ">waited", "name"};
+	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">unwindless", ">waits", ">waited", "name"};
 	puts("");
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->thread_count; i++) {
@@ -398,9 +404,10 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, text_count(thread->events).data);
 		grid_cell(&grid, text_count(thread->rate).data);
 		grid_cell(&grid, text_count(thread->truncated).data);
+		grid_cell(&grid, text_count(thread->unwindless).data);
 		grid_cell(&grid, text_count(thread->waits).data);
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
-		grid_cell(&grid, state->threads[i].name);
+		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);
@@ -411,8 +418,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
-	printf("  %s events, %s lost, %s stacks truncated, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
-	       text_count(session->truncated).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
+	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
@@ -432,7 +439,7 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	puts("");
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">waits", ">CPU", ">stood",
+	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">unwindless", ">waits", ">CPU", ">stood",
 					     ">resident", "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->target_count; i++) {
@@ -447,11 +454,12 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->rate).data);
 		grid_cell(&grid, text_count(target->lost).data);
 		grid_cell(&grid, text_count(target->truncated).data);
+		grid_cell(&grid, text_count(target->unwindless).data);
 		grid_cell(&grid, text_count(target->waits).data);
-		grid_cell(&grid, text_duration((int64_t)target->cpu_ns).data);
+		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
 		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
-		grid_cell(&grid, text_bytes(target->resident_bytes).data);
-		grid_cell(&grid, state->targets[i].text);
+		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
+		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);

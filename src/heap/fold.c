@@ -304,15 +304,17 @@ static void fold_begin(struct folding *folding)
 	fold->failed = folding->dictionary->failed_count;
 	fold->in_flight = folding->dictionary->in_flight_count;
 	fold->truncated = folding->dictionary->truncated_count;
+	fold->unwindless = folding->dictionary->unwindless_count;
 	memcpy(fold->kind_count, folding->dictionary->kind_count, sizeof(fold->kind_count));
 }
 
 /* ---- events ---- */
 
-static void event_uncount(struct trace_fold *fold, uint8_t kind, uint8_t flags)
+static void event_uncount(struct trace_fold *fold, uint8_t kind, uint8_t flags, uint8_t stack_end)
 {
 	fold->event_count--;
 	fold->truncated -= !!(flags & EVENT_TRUNCATED);
+	fold->unwindless -= stack_end == TRACE_STACK_UNWINDLESS;
 	if (flags & EVENT_FAILED)
 		fold->failed--;
 	else if (flags & EVENT_IN_FLIGHT)
@@ -344,7 +346,7 @@ static void event_copy(struct folding *folding, const struct trace_block *block,
 #define COPY(column) events->column[at] = block->column[i];
 	COPY(kind) COPY(entry) COPY(heap) COPY(stack) COPY(address) COPY(previous) COPY(size) COPY(usable) COPY(argument) COPY(argument2) COPY(result)
 #undef COPY
-	event_uncount(&folding->fold, block->kind[i], flags);
+	event_uncount(&folding->fold, block->kind[i], flags, folding->dictionary->stack_ends[block->stack[i]]);
 }
 
 static bool is_carried(const struct folding *folding, const struct trace_block *block, uint32_t i)

@@ -160,10 +160,10 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 /* Code of no image has no name that would be the same in the next run: its run-time address is not shown. */
 static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 {
-	bool is_truncated = offset == TRACE_FRAME_TRUNCATED;
-	const char *text = is_truncated ? "[truncated]" : "[no image]";
+	bool is_mark = offset == TRACE_FRAME_TRUNCATED || offset == TRACE_FRAME_UNWINDLESS;
+	const char *text = offset == TRACE_FRAME_TRUNCATED ? "[truncated]" : is_mark ? "[no unwind data]" : "[no image]";
 	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
-	names->names[id].is_mark = is_truncated;
+	names->names[id].is_mark = is_mark;
 	return id;
 }
 

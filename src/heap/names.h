@@ -16,10 +16,10 @@ struct heap_name {
 	const char *image;           /**< file name, or NULL */
 	const char *symbol;          /**< NULL when unknown */
 	const char *mangled;         /**< as the file has it; NULL when that is unknown or the same */
-	const char *text;            /**< "image!symbol", "image+0xoffset" or "[truncated]" */
+	const char *text;            /**< "image!symbol", "image+0xoffset", or a mark */
 	uint32_t image_id;           /**< without a symbol: the image of the trace, or TRACE_NONE */
 	uint64_t offset;             /**< and the address in it */
-	bool is_mark;                /**< no frame of the program: "[truncated]" */
+	bool is_mark;                /**< no frame of the program: "[truncated]", "[no unwind data]" */
 	bool is_entry;               /**< an allocation function that was called, as the recorder knew it */
 };
 

@@ -139,3 +139,33 @@ bool code_decode_branch(struct code *code, const uint8_t *bytes, size_t availabl
 	}
 	return true;
 }
+
+/* Whether these bytes are one instruction with a memory operand at this address, which depends on no register. */
+static bool names_absolutely(const uint8_t *bytes, unsigned length, uint64_t address)
+{
+	ZydisDecoder decoder = decoder_make(false);
+	ZydisDecodedInstruction instruction;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, length, &instruction, operands)) || instruction.length != length)
+		return false;
+	for (unsigned i = 0; i < instruction.operand_count; i++)
+		if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].mem.base == ZYDIS_REGISTER_NONE &&
+		    operands[i].mem.index == ZYDIS_REGISTER_NONE && (uint64_t)operands[i].mem.disp.value == address)
+			return true;
+	return false;
+}
+
+bool code_make_absolute(const struct code *code, const uint8_t *bytes, uint8_t *moved)
+{
+	enum { MOD_AND_RM = 0xc7, RELATIVE = 0x05, BY_SIB = 0x04, SIB_NO_REGISTER = 0x25, INSTRUCTION_MAX = 15 };
+	unsigned field = code->field;
+	uint32_t address = (uint32_t)code->target;
+	if (code->target > INT32_MAX || field < 2 || code->length >= INSTRUCTION_MAX || (bytes[field - 1] & MOD_AND_RM) != RELATIVE)
+		return false;
+	memcpy(moved, bytes, field);
+	moved[field - 1] = (uint8_t)((bytes[field - 1] & ~MOD_AND_RM) | BY_SIB);
+	moved[field] = SIB_NO_REGISTER;
+	memcpy(moved + field + 1, &address, sizeof(address));
+	memcpy(moved + field + 5, bytes + field + 4, code->length - field - 4u);
+	return names_absolutely(moved, code->length + 1u, code->target);
+}

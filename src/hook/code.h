@@ -38,4 +38,8 @@ bool code_decode(struct code *code, const uint8_t *bytes, size_t available, uint
 /** As code_decode, but fast: only length and kind of direct branches and their targets are told; all others are plain. */
 bool code_decode_branch(struct code *code, const uint8_t *bytes, size_t available, uint64_t address);
 
+/** Write to moved, one byte longer, an instruction whose memory operand is relative to the instruction pointer, so that it names the same address from
+ *  anywhere. False: the address is not below 2 GiB, or the instruction has no such form. */
+bool code_make_absolute(const struct code *code, const uint8_t *bytes, uint8_t *moved);
+
 #endif

@@ -7,7 +7,8 @@
  *     rest:   mov ...              rest:       mov ...                    jmp  rest
  *
  * What is relative to the instruction pointer keeps naming what it named. A call is moved only as the last one: its
- * return address then lies behind the moved code and never in the bytes that were overwritten.
+ * return address then lies behind the moved code and never in the bytes that were overwritten. Where the copy lies farther away than 32 bits lead,
+ * branches go by whole addresses behind them, and memory below 2 GiB is named without the instruction pointer.
  */
 #include "hook/displace.h"
 
@@ -101,29 +102,92 @@ static void put_relative(struct mover *mover, uint64_t target, unsigned after)
 	put(mover, &field, sizeof(field));
 }
 
-static void put_jump(struct mover *mover, uint64_t target)
+/* Whether 32 bits lead there from the next instruction, whatever its form. */
+static bool is_near(const struct mover *mover, uint64_t target)
+{
+	enum { FORM_BYTES_MAX = 32 };
+	int64_t relative = (int64_t)(target - (mover->destination + mover->size));
+	return relative > INT32_MIN + FORM_BYTES_MAX && relative < INT32_MAX - FORM_BYTES_MAX;
+}
+
+/* jmp *0(%rip), and the address */
+static void put_far_jump(struct mover *mover, uint64_t target)
+{
+	put(mover, "\xff\x25\0\0\0", 6);
+	put(mover, &target, sizeof(target));
+}
+
+static void put_near_jump(struct mover *mover, uint64_t target)
 {
 	put_byte(mover, 0xe9);
 	put_relative(mover, target, 0);
 }
 
+static void put_jump(struct mover *mover, uint64_t target)
+{
+	if (is_near(mover, target))
+		put_near_jump(mover, target);
+	else
+		put_far_jump(mover, target);
+}
+
+/* A far one goes around a far jump when it is not taken. */
+static void put_condition(struct mover *mover, const struct code *code)
+{
+	if (is_near(mover, code->target)) {
+		put_byte(mover, 0x0f);
+		put_byte(mover, 0x80 | (code->opcode & 15));
+		put_relative(mover, code->target, 0);
+		return;
+	}
+	put_byte(mover, 0x70 | ((code->opcode & 15) ^ 1));
+	put_byte(mover, HOOK_FAR_JUMP_BYTES);
+	put_far_jump(mover, code->target);
+}
+
 /* A loop has no long form: go around a jump when it is not taken. Its prefixes choose the counter and stay. */
 static void put_loop(struct mover *mover, const struct code *code, const uint8_t *bytes)
 {
+	bool near = is_near(mover, code->target);
 	put(mover, bytes, code->field);
 	put_byte(mover, 2);
 	put_byte(mover, 0xeb);
-	put_byte(mover, 5);
-	put_jump(mover, code->target);
+	put_byte(mover, near ? HOOK_PATCH_BYTES : HOOK_FAR_JUMP_BYTES);
+	if (near)
+		put_near_jump(mover, code->target);
+	else
+		put_far_jump(mover, code->target);
+}
+
+/* Far: call *2(%rip); jmp over the address; the address. */
+static void put_call(struct mover *mover, uint64_t target)
+{
+	if (is_near(mover, target)) {
+		put_byte(mover, 0xe8);
+		put_relative(mover, target, 0);
+		return;
+	}
+	put(mover, "\xff\x15\2\0\0\0\xeb\x08", 8);
+	put(mover, &target, sizeof(target));
+}
+
+static void put_memory(struct mover *mover, const struct code *code, const uint8_t *bytes)
+{
+	unsigned after = code->length - code->field - 4u;
+	if (!is_near(mover, code->target) && code_make_absolute(code, bytes, mover->code + mover->size)) {
+		mover->size += code->length + 1u;
+		return;
+	}
+	put(mover, bytes, code->field);
+	put_relative(mover, code->target, after);
+	put(mover, bytes + code->field + 4, after);
 }
 
 static void put_moved(struct mover *mover, const struct code *code, const uint8_t *bytes)
 {
 	switch (code->kind) {
 	case CODE_CONDITION:
-		put_byte(mover, 0x0f);
-		put_byte(mover, 0x80 | (code->opcode & 15));
-		put_relative(mover, code->target, 0);
+		put_condition(mover, code);
 		break;
 	case CODE_LOOP:
 		put_loop(mover, code, bytes);
@@ -132,24 +196,21 @@ static void put_moved(struct mover *mover, const struct code *code, const uint8_
 		put_jump(mover, code->target);
 		break;
 	case CODE_CALL:
-		put_byte(mover, 0xe8);
-		put_relative(mover, code->target, 0);
+		put_call(mover, code->target);
 		break;
 	default:
-		put(mover, bytes, code->field_bytes ? code->field : code->length);
-		if (code->field_bytes) {
-			unsigned after = code->length - code->field - 4u;
-			put_relative(mover, code->target, after);
-			put(mover, bytes + code->field + 4, after);
-		}
+		if (code->field_bytes)
+			put_memory(mover, code, bytes);
+		else
+			put(mover, bytes, code->length);
 	}
 }
 
 int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t destination, uint8_t *code,
 		  int16_t offsets[HOOK_DISPLACED_MAX], struct diag *diag)
 {
-	/* Room for the longest: nine bytes for each of at most five instructions that begin in the patch, and the jump back. */
-	_Static_assert(HOOK_RELOCATED_MAX >= HOOK_PATCH_BYTES * (HOOK_DISPLACED_MAX - 4) + 5, "moved code fits");
+	/* Room for the longest: a far loop for each of at most five instructions that begin in the patch, and the jump back. */
+	_Static_assert(HOOK_RELOCATED_MAX >= HOOK_PATCH_BYTES * (HOOK_DISPLACED_MAX - 4) + HOOK_FAR_JUMP_BYTES, "moved code fits");
 	struct mover mover = {.destination = destination, .code = code};
 	struct code one = {.kind = CODE_PLAIN};
 	memset(offsets, 0xff, HOOK_DISPLACED_MAX * sizeof(offsets[0]));

@@ -14,7 +14,7 @@
 #include "base/diag.h"
 #include "base/events.h"
 
-enum { HOOK_PATCH_BYTES = 5, HOOK_DISPLACED_MAX = 24, HOOK_RELOCATED_MAX = 160, HOOK_INTERNAL_MAX = 32 };
+enum { HOOK_PATCH_BYTES = 5, HOOK_FAR_JUMP_BYTES = 14, HOOK_DISPLACED_MAX = 24, HOOK_RELOCATED_MAX = 160, HOOK_INTERNAL_MAX = 32 };
 
 /** What else than heap functions the recorder hooks. Values continue enum heap_function. */
 enum hook_extra { HOOK_LOADER = FUNCTION_COUNT /**< _dl_debug_state */, HOOK_EXECVE, HOOK_EXECVEAT, HOOK_PRCTL, HOOK_SYSCALL, HOOK_FEXECVE,

@@ -238,16 +238,19 @@ static void attach_undo(struct crowd *crowd, struct inject *inject, struct injec
 	struct pieces pieces;
 	struct inject_rest rest;
 	struct diag ignored = {""};
+	struct own_originals originals;
 	struct proc_map *maps = NULL;
 	/* Whoever attaches next finds what cannot be removed now. */
-	__atomic_store_n(&inject->region->header->state, REGION_OVER, __ATOMIC_RELEASE);
+	__atomic_store_n(&inject->region->header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	crowd_go_on(crowd);
 	int count = inject->island_count ? proc_read_maps(crowd->pid, &maps) : 0;
 	pieces_of(&pieces, inject, maps, count);
 	free(maps);
 	if (!crowd->has_moved)
 		pieces.code_count = 0;
-	crowd_clear(crowd, inject->memory, NULL, &pieces, INJECT_PATIENT, pause, &rest, &ignored);
+	own_originals_init(&originals, inject->memory, inject, NULL);
+	originals.base.write = NULL;
+	crowd_clear(crowd, inject->memory, &originals.base, &pieces, INJECT_PATIENT, pause, &rest, &ignored);
 }
 
 /* The crowd is traced. */
@@ -275,6 +278,7 @@ static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region
 	int error = inject_check(pid, diag);
 	if (error)
 		return error;
+	inject_prepare(inject, pid);
 	error = crowd_seize(&crowd, diag);
 	if (!error)
 		error = rest_remove(&crowd, pause, diag);

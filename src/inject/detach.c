@@ -64,11 +64,12 @@ bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, bo
 	return is_done;
 }
 
-static bool patches_undo(int memory, const struct patches *patches)
+static bool patches_undo(int memory, const struct patches *patches, bool is_door)
 {
 	bool is_done = true;
 	for (uint32_t i = 0; i < patches->count; i++)
-		is_done &= bytes_replace(memory, patches->items[i].address, patches->items[i].now, patches->items[i].file, patches->items[i].size);
+		if (patches->items[i].is_door == is_door)
+			is_done &= bytes_replace(memory, patches->items[i].address, patches->items[i].now, patches->items[i].file, patches->items[i].size);
 	return is_done;
 }
 
@@ -159,7 +160,7 @@ static void look_at_each(struct clearing *clearing)
 /* ---- unmapping ---- */
 
 /* By one of the threads that are traced still, or if all of these have ended by another one. */
-static int crowd_unmap(struct crowd *crowd, const struct pieces *pieces, struct diag *diag)
+static int crowd_unmap(struct crowd *crowd, const struct originals *originals, const struct pieces *pieces, struct diag *diag)
 {
 	struct remote remote;
 	struct stand *stand = calls_begin(crowd, &remote, diag);
@@ -169,6 +170,7 @@ static int crowd_unmap(struct crowd *crowd, const struct pieces *pieces, struct 
 	}
 	if (!stand)
 		return -EBUSY;
+	originals->close(originals);
 	pieces_unmap(pieces, &remote);
 	calls_end(&remote, stand);
 	return 0;
@@ -221,7 +223,7 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 	*rest = (struct inject_rest){.bytes = 0};
 	stacks_init(&clearing.stacks, crowd->pid, memory, &places, false);
 	stacks_prepare(&clearing.stacks);
-	int error = originals ? crowd_write(&clearing, originals, diag) : 0;
+	int error = originals->write ? crowd_write(&clearing, originals, diag) : 0;
 	if (!error && pieces->code_count)
 		crowd_wait_outside(&clearing, patience);
 	stacks_fini(&clearing.stacks);
@@ -229,7 +231,7 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 		return error;
 	if (clearing.inside)
 		*rest = (struct inject_rest){.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
-	else if (pieces->count && crowd_unmap(crowd, pieces, &why) != 0)
+	else if (pieces->count && crowd_unmap(crowd, originals, pieces, &why) != 0)
 		*rest = (struct inject_rest){.bytes = pieces->bytes};
 	snprintf(rest->why, sizeof(rest->why), "%.*s", (int)sizeof(rest->why) - 1, why.text);
 	return 0;
@@ -245,8 +247,6 @@ static int memory_open(pid_t pid, struct diag *diag)
 	return memory >= 0 ? memory : inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 }
 
-struct own_originals { struct originals base; int memory; const struct inject *inject, *own; };
-
 static bool own_originals_write(const struct originals *base)
 {
 	const struct own_originals *originals = (const struct own_originals *)base;
@@ -254,12 +254,24 @@ static bool own_originals_write(const struct originals *base)
 	return originals->own ? is_done && jumps_write(originals->memory, originals->own->jump, originals->own->jump_count, false) : is_done;
 }
 
+static void own_originals_close(const struct originals *base)
+{
+	const struct own_originals *originals = (const struct own_originals *)base;
+	inject_close_doors(originals->inject, originals->memory);
+}
+
+void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject, const struct inject *own)
+{
+	*originals = (struct own_originals){{own_originals_write, own_originals_close}, memory, inject, own};
+}
+
 static int detach(struct inject_detaching *detaching, struct crowd *crowd, int memory, struct diag *diag)
 {
-	const struct own_originals originals = {{own_originals_write}, memory, detaching->inject, detaching->own};
+	struct own_originals originals;
 	struct pieces pieces;
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(detaching->pid, &maps);
+	own_originals_init(&originals, memory, detaching->inject, detaching->own);
 	pieces_of(&pieces, detaching->own ? detaching->own : detaching->inject, maps, count);
 	free(maps);
 	return crowd_clear(crowd, memory, &originals.base, &pieces, detaching->patience, &detaching->pause, &detaching->rest, diag);
@@ -270,24 +282,32 @@ struct file_originals { struct originals base; int memory; struct patches patche
 static bool file_originals_write(const struct originals *base)
 {
 	const struct file_originals *originals = (const struct file_originals *)base;
-	return patches_undo(originals->memory, &originals->patches);
+	return patches_undo(originals->memory, &originals->patches, false);
+}
+
+static void file_originals_close(const struct originals *base)
+{
+	const struct file_originals *originals = (const struct file_originals *)base;
+	patches_undo(originals->memory, &originals->patches, true);
 }
 
 int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest,
 		 struct diag *diag)
 {
 	struct pieces pieces;
-	struct file_originals originals = {.base = {file_originals_write}, .memory = memory};
+	struct file_originals originals = {.base = {file_originals_write, file_originals_close}, .memory = memory};
 	struct proc_map *maps = NULL;
 	struct diag why = {""};
 	int count = proc_read_maps(crowd->pid, &maps), error = 0;
 	*rest = (struct inject_rest){.bytes = 0};
 	if (pieces_find(&pieces, memory, maps, count, inode)) {
 		error = patches_find(&originals.patches, crowd->pid, memory, &pieces, maps, count, &why);
+		if (!originals.patches.count)
+			originals.base.write = NULL;
 		if (error)
 			diag_fail(diag, -error, "process %d has inactive code of an earlier recording, which cannot be removed: %s", (int)crowd->pid, why.text);
 		else
-			error = crowd_clear(crowd, memory, originals.patches.count ? &originals.base : NULL, &pieces, patience, pause, rest, diag);
+			error = crowd_clear(crowd, memory, &originals.base, &pieces, patience, pause, rest, diag);
 		pause->has_removed = !error && !rest->bytes;
 	}
 	free(originals.patches.items);

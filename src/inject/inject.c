@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/requests.h"
+#include "inject/place.h"
 #include "inject/remote.h"
 #include "inject/stub.h"
 #include "inject/tables.h"
@@ -26,7 +27,10 @@
 
 extern const unsigned char recorder_elf[], recorder_elf_end[];
 
-enum { PAGE = 4096, ISLAND_DISTANCE = 512 << 20, REACH = 0x7fff0000, MAIN_ISLAND_BYTES = 128 * 1024 };
+enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
+
+/* Below, an instruction can name an address whatever lies between. */
+#define LOW_CODE_END (UINT64_C(1) << 31)
 
 static enum region_clock clock_used = REGION_CLOCK_TSC;
 
@@ -77,32 +81,6 @@ static uint64_t recorder_symbol(const char *name)
 	}
 	assert(!"the recorder has the hook");
 	return 0;
-}
-
-/* A free gap of `bytes` near `near`, at best ISLAND_DISTANCE below, where the loader's next mappings do not come. 0: none in reach. */
-static uint64_t find_gap(const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
-{
-	uint64_t best = 0, best_distance = UINT64_MAX, wish = near > 2 * (uint64_t)ISLAND_DISTANCE ? near - ISLAND_DISTANCE : 0x10000;
-	uint64_t low = 0x10000;
-	for (int i = 0; i <= count; i++) {
-		uint64_t high = i < count ? maps[i].low : 0x7fffffff0000;
-		bool is_heap = i > 0 && strcmp(maps[i - 1].path, "[heap]") == 0;
-		bool is_stack = i < count && strcmp(maps[i].path, "[stack]") == 0;
-		/* Room for the heap to grow up and for the stack to grow down stays. */
-		uint64_t from = low + (is_heap ? 1ull << 30 : PAGE), to = is_stack ? high - (256ull << 20) : high - PAGE;
-		if (high > low && from < to && to - from >= bytes && to < (1ull << 47)) {
-			uint64_t at = wish < from ? from : wish > to - bytes ? to - bytes : wish;
-			at &= ~(uint64_t)(PAGE - 1);
-			uint64_t distance = at > near ? at - near : near - at;
-			if (at >= from && distance < REACH && (at > wish ? at - wish : wish - at) < best_distance) {
-				best = at;
-				best_distance = at > wish ? at - wish : wish - at;
-			}
-		}
-		if (i < count && maps[i].high > low)
-			low = maps[i].high;
-	}
-	return best;
 }
 
 /* ---- images ---- */
@@ -172,6 +150,12 @@ static bool context_read(struct inject *inject, uint64_t field, void *data, size
 		context_write(inject, offsetof(struct recorder, field), &v_, sizeof(v_)); \
 	} while (0)
 
+#define WIPED_WRITE(inject, field, value) \
+	do { \
+		__typeof__(((struct wiped *)0)->field) v_ = (value); \
+		remote_write((inject)->memory, (inject)->wiped + offsetof(struct wiped, field), &v_, sizeof(v_)); \
+	} while (0)
+
 /* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, bool is_main)
 {
@@ -200,16 +184,66 @@ static void refuse(struct inject *inject, const char *name, const char *path, co
 	snprintf(inject->refusal, sizeof(inject->refusal), "%s of %.150s: %s", name, path, why);
 }
 
+static bool is_in_reach(const struct inject_island *island, uint64_t address)
+{
+	return (island->low > address ? island->high - address : address - island->low) < PLACE_REACH;
+}
+
 /* The island within reach of address with room for a stub. */
 static struct inject_island *island_for(struct inject *inject, uint64_t address)
 {
+	bool has_door = inject->doors.next < inject->doors.high && address < LOW_CODE_END;
 	for (uint32_t i = 0; i < inject->island_count; i++) {
 		struct inject_island *island = &inject->island[i];
-		uint64_t distance = island->low > address ? island->high - address : address - island->low;
-		if (distance < REACH && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
+		if ((has_door || is_in_reach(island, address)) && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
 			return island;
 	}
 	return NULL;
+}
+
+/* Functions of the executable that have to be patched. */
+static uint32_t count_patches(const struct hook_image *hooks)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
+		count += hooks->targets[i].displaced != 0;
+	return count;
+}
+
+/* Take bytes behind the code of an executable in low memory, enough for all its patches. */
+static void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count)
+{
+	struct inject_doors *doors = &inject->doors;
+	uint64_t bytes = count * (uint64_t)INJECT_DOOR_BYTES;
+	struct remote_spare spare;
+	/* A gate, from the first of them on, may be there meanwhile. */
+	if (executable->end > LOW_CODE_END || count == 0 || count > INJECT_DOOR_MAX ||
+	    !remote_find_spare(inject->memory, executable->base, bytes + REMOTE_GATE_BYTES, &spare) ||
+	    !remote_read(inject->memory, spare.high - bytes, doors->original, bytes))
+		return;
+	doors->low = doors->next = spare.high - bytes;
+	doors->high = spare.high;
+}
+
+void inject_close_doors(const struct inject *inject, int memory)
+{
+	const struct inject_doors *doors = &inject->doors;
+	if (doors->next > doors->low)
+		remote_write(memory, doors->low, doors->original, doors->next - doors->low);
+}
+
+/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. jmp *0(%rip), and the address. */
+static uint64_t way_to(struct inject *inject, const struct inject_island *island, const struct stub *stub)
+{
+	struct inject_doors *doors = &inject->doors;
+	unsigned char door[HOOK_FAR_JUMP_BYTES] = {0xff, 0x25};
+	if (is_in_reach(island, stub->address))
+		return stub->entry_at;
+	memcpy(door + 6, &stub->entry_at, sizeof(stub->entry_at));
+	if (doors->high - doors->next < INJECT_DOOR_BYTES || !remote_write(inject->memory, doors->next, door, sizeof(door)))
+		return 0;
+	doors->next += INJECT_DOOR_BYTES;
+	return doors->next - INJECT_DOOR_BYTES;
 }
 
 static uint8_t chunk_kind(const struct inject *inject, const struct hook_target *target)
@@ -234,10 +268,10 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 	context->silent_bytes2 = second->high - second->low;
 }
 
-static struct inject_jump jump_make(const struct stub *stub, const unsigned char *now)
+static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
 	struct inject_jump jump = {.address = stub->address, .jump = {0xe9}, .moved = stub->context.original};
-	int32_t relative = (int32_t)(stub->entry_at - (stub->address + HOOK_PATCH_BYTES));
+	int32_t relative = (int32_t)(to - (stub->address + HOOK_PATCH_BYTES));
 	memcpy(jump.original, now, sizeof(jump.original));
 	memcpy(jump.jump + 1, &relative, sizeof(relative));
 	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
@@ -373,9 +407,10 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		refuse(inject, target->name, path, diag.text);
 		return;
 	}
-	struct inject_jump jump = jump_make(&stub, now);
+	uint64_t to = way_to(inject, island, &stub);
+	struct inject_jump jump = jump_make(&stub, to, now);
 	/* The stub must be whole before the first thread can jump to it. */
-	if (!remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
+	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
 		refuse(inject, target->name, path, "its memory cannot be written");
 		return;
 	}
@@ -511,16 +546,15 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 /* List in the process what is mapped there, for whoever removes it. */
 static void mappings_note(struct inject *inject)
 {
-	const uint64_t data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
 	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC, .region = inject->region_address,
-					     .data = {inject->recorder, inject->recorder + data_bytes}};
+					     .data = {inject->recorder, inject->wiped + RECORDER_WIPED_BYTES},
+					     .doors = {inject->doors.low, inject->doors.high},
+					     .pools = inject->recorder + offsetof(struct recorder, pool)};
 	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
 	if (inject->tables)
 		mappings.mapping[RECORDER_MAPPING_TABLES] = (struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
-	if (inject->pool)
-		mappings.mapping[RECORDER_MAPPING_POOL] = (struct recorder_mapping){inject->pool, inject->pool + inject->pool_bytes};
 	RECORDER_WRITE(inject, mappings, mappings);
 	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
 }
@@ -530,6 +564,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	struct region_header *header = inject->region->header;
 	static const uint64_t default_ticks_per_ms = 2000000;
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
+	RECORDER_WRITE(inject, limits, inject->region->limits);
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
 	mappings_note(inject);
 	RECORDER_WRITE(inject, text_low, inject->text);
@@ -549,12 +584,13 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, process_zero_pid, inner);
 	RECORDER_WRITE(inject, process_zero_tid, inner);
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
-	if (header->clock == REGION_CLOCK_MONOTONIC_RAW)
+	if (inject->region->limits.clock == REGION_CLOCK_MONOTONIC_RAW)
 		RECORDER_WRITE(inject, vdso_clock, vdso_clock(maps, count));
-	struct wiped wiped = {.is_alive = 1, .process = 1, .pid = inner};
-	remote_write(inject->memory, inject->wiped, &wiped, offsetof(struct wiped, threads));
+	WIPED_WRITE(inject, is_alive, 1);
+	WIPED_WRITE(inject, process, 1);
+	WIPED_WRITE(inject, pid, inner);
 	struct region_process *process = region_process(inject->region, 0);
-	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = UINT32_MAX, .start_ticks = inject_ticks()};
+	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
 	if (proc_status_value(inject->pid, "Seccomp") > 0)
 		header->no_syscalls = 1;
@@ -594,30 +630,79 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
+/* Of struct recorder: what only sessions that sample use lies at its end. */
+static uint64_t recorder_bytes(const struct inject *inject)
+{
+	return inject->region->header->sample_bytes ? RECORDER_DATA_BYTES : RECORDER_UNSAMPLED_BYTES;
+}
+
+/* What is mapped. fd: of a file, in the target; -1: none. */
+struct memory { uint64_t bytes; int protection, flags, fd; };
+
+static const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+static bool mapping_failed(int64_t result)
+{
+	return result < 0 && result > -4096;
+}
+
+static int64_t map_at(struct remote *remote, uint64_t hint, const struct memory *memory)
+{
+	int flags = memory->flags | (hint ? MAP_FIXED_NOREPLACE : 0);
+	return remote_call(remote, SYS_mmap, hint, memory->bytes, (uint64_t)memory->protection, (uint64_t)flags, (uint64_t)memory->fd, 0);
+}
+
+static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
+{
+	if (at)
+		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
+}
+
+/* Other threads may run and map meanwhile, so each try looks at the process's memory anew. */
+static int64_t map_placed(const struct inject *inject, struct remote *remote, const struct place_wish *place, const struct memory *memory)
+{
+	enum { TRIES = 16 };
+	int64_t at = -EEXIST;
+	for (int try = 0; try < TRIES && at == -EEXIST; try++) {
+		struct proc_map *maps = NULL;
+		int count = proc_read_maps(inject->pid, &maps);
+		struct place_heap heap = place_heap_of(inject->pid, maps, count);
+		uint64_t gap = count > 0 ? place_find(maps, count, &heap, place, memory->bytes) : 0;
+		at = gap ? map_at(remote, gap, memory) : -ENOMEM;
+		free(maps);
+	}
+	return at;
+}
+
+/* Map elsewhere what the kernel has mapped where the program counts on room. */
+static int64_t map_moved(const struct inject *inject, struct remote *remote, int64_t at, const struct memory *memory)
+{
+	const struct place_wish anywhere = place_anywhere();
+	if (mapping_failed(at) || !place_is_kept(&inject->heap, (uint64_t)at, memory->bytes))
+		return at;
+	unmap(remote, (uint64_t)at, memory->bytes);
+	return map_placed(inject, remote, &anywhere, memory);
+}
+
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
 /* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at place. */
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place, int64_t results[REMOTE_BATCH_MAX])
 {
-	const uint64_t bytes = inject->region->bytes, data_bytes = RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES;
-	const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, both = PROT_READ | PROT_WRITE;
+	const uint64_t bytes = inject->region->bytes, wiped_at = recorder_bytes(inject), data_bytes = wiped_at + RECORDER_WIPED_BYTES;
+	const uint64_t flags = (uint64_t)anonymous, both = PROT_READ | PROT_WRITE;
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
 		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
 		[CALL_REGION] = {SYS_mmap, true, {{0, 0}, {bytes, 0}, {both, 0}, {MAP_SHARED, 0}, {0, CALL_OPEN + 1}}},
 		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
-		[CALL_WIPE] = {SYS_madvise, true, {{RECORDER_DATA_BYTES, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
+		[CALL_WIPE] = {SYS_madvise, true, {{wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
 		{SYS_madvise, false, {{0, CALL_DATA + 1}, {data_bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{0, CALL_REGION + 1}, {bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{island[0].low, 0}, {island[0].high - island[0].low, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{island[1].low, 0}, {island[1].high - island[1].low, 0}, {MADV_DONTDUMP, 0}}},
 	};
 	return remote_batch(remote, island->low, steps, CALL_COUNT, results);
-}
-
-static bool mapping_failed(int64_t result)
-{
-	return result < 0 && result > -4096;
 }
 
 /* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as map_at_once() left them. */
@@ -637,6 +722,23 @@ static int map_passed_region(const struct inject *inject, struct remote *remote,
 	return 0;
 }
 
+/* The region and the recorder's memory, where they stay. The region's file is open still. */
+static void move_memory(const struct inject *inject, struct remote *remote, int64_t *results)
+{
+	const int both = PROT_READ | PROT_WRITE;
+	const struct memory region = {inject->region->bytes, both, MAP_SHARED, (int)results[CALL_OPEN]};
+	const struct memory data = {recorder_bytes(inject) + RECORDER_WIPED_BYTES, both, anonymous, -1};
+	int64_t region_at = map_moved(inject, remote, results[CALL_REGION], &region), data_at = map_moved(inject, remote, results[CALL_DATA], &data);
+	if (region_at != results[CALL_REGION] && !mapping_failed(region_at))
+		remote_call(remote, SYS_madvise, (uint64_t)region_at, region.bytes, MADV_DONTDUMP, 0, 0, 0);
+	if (data_at != results[CALL_DATA] && !mapping_failed(data_at)) {
+		remote_call(remote, SYS_madvise, (uint64_t)data_at, data.bytes, MADV_DONTDUMP, 0, 0, 0);
+		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + recorder_bytes(inject), RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0);
+	}
+	results[CALL_REGION] = region_at;
+	results[CALL_DATA] = data_at;
+}
+
 /* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
 static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
@@ -650,59 +752,60 @@ static int map_memory(struct inject *inject, struct remote *remote, const char *
 		error = map_passed_region(inject, remote, place, results);
 	remote_write(remote->memory, place, saved, sizeof(saved));
 	if (!error)
+		move_memory(inject, remote, results);
+	if (!error)
 		remote_call(remote, SYS_close, (uint64_t)results[CALL_OPEN], 0, 0, 0, 0, 0);
 	return error;
 }
 
-static int64_t map_private(struct remote *remote, uint64_t hint, uint64_t bytes, int protection)
+/* place: NULL: wherever the kernel likes. */
+static int island_add(struct inject *inject, struct remote *remote, const struct place_wish *place, uint64_t bytes)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (hint ? MAP_FIXED_NOREPLACE : 0);
-	return remote_call(remote, SYS_mmap, hint, bytes, (uint64_t)protection, (uint64_t)flags, (uint64_t)-1, 0);
-}
-
-/* Other threads may run and map meanwhile: what has been taken since the maps were read is looked for anew. */
-static int island_add(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count, uint64_t near, uint64_t bytes)
-{
-	enum { TRIES = 16 };
-	uint64_t gap = find_gap(maps, count, near, bytes);
-	int64_t at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
-	for (int try = 1; try < TRIES && at == -EEXIST; try++) {
-		struct proc_map *now = NULL;
-		int now_count = proc_read_maps(inject->pid, &now);
-		gap = now_count > 0 ? find_gap(now, now_count, near, bytes) : 0;
-		at = gap ? map_private(remote, gap, bytes, PROT_READ | PROT_EXEC) : -ENOMEM;
-		free(now);
-	}
+	const struct memory memory = {bytes, PROT_READ | PROT_EXEC, anonymous, -1};
+	int64_t at = place ? map_placed(inject, remote, place, &memory) : map_moved(inject, remote, map_at(remote, 0, &memory), &memory);
 	if (mapping_failed(at))
 		return (int)at;
 	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
 	return 0;
 }
 
-static int map_all(struct inject *inject, struct remote *remote, const char *region_path, const struct proc_map *maps, int count,
-		   uint64_t near, uint64_t executable, struct diag *diag)
+/* Islands: with the recorder's code beside the loader, or the executable where that is static, and one more for functions of an executable that is
+ * far from there. One that has doors needs none near it. */
+static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable, uint64_t bytes)
+{
+	struct region_image loader = {.base = near, .end = near}, image = {.base = executable->low, .end = executable->low};
+	read_loaded_image(inject->memory, near, &loader);
+	read_loaded_image(inject->memory, executable->low, &image);
+	bool is_far = (image.base > near ? image.base - near : near - image.base) > PLACE_REACH / 2;
+	bool is_asked = is_far || image.end <= LOW_CODE_END;
+	uint32_t count = is_asked ? count_patches(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
+	doors_open(inject, &image, count);
+	bool has_doors = inject->doors.high != 0;
+	const struct place_wish place = place_near(loader.base, loader.end), beside = place_near(image.base, image.end);
+	int error = island_add(inject, remote, has_doors && !is_far ? NULL : &place, bytes);
+	if (!error && is_far && count && !has_doors && island_add(inject, remote, &beside, MAIN_ISLAND_BYTES) != 0)
+		refuse(inject, "functions", "the executable", "no free memory within reach");
+	return error;
+}
+
+static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
+		   struct diag *diag)
 {
 	size_t code_size;
 	const unsigned char *code = recorder_code(&code_size);
 	uint64_t code_bytes = (code_size + 63) & ~63ull;
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	int error = island_add(inject, remote, maps, count, near, bytes);
+	int error = islands_add(inject, remote, near, executable, bytes);
 	if (error)
 		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
 	inject->text = inject->island[0].low;
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
-	if ((executable > near ? executable - near : near - executable) > REACH / 2) {
-		/* An executable far from the libraries, with functions of its own to patch. */
-		error = island_add(inject, remote, maps, count, executable, MAIN_ISLAND_BYTES);
-		if (error)
-			refuse(inject, "functions", "the executable", "no free memory within reach");
-	}
 	int64_t results[REMOTE_BATCH_MAX] = {0};
 	error = map_memory(inject, remote, region_path, results);
 	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = mapping_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
-	inject->wiped = inject->recorder + RECORDER_DATA_BYTES;
+	inject->wiped = inject->recorder + recorder_bytes(inject);
 	if (!error && mapping_failed(results[CALL_REGION]))
 		error = (int)results[CALL_REGION];
 	if (error)
@@ -718,25 +821,34 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	return 0;
 }
 
-/* A static executable's search table for unwinding, where its linker made none: made here, mapped beside it. */
-static void add_tables(struct inject *inject, struct remote *remote, const struct proc_map *maps, int count)
+/* The image of the executable, or NULL. */
+static struct region_image *executable_image(const struct inject *inject)
+{
+	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct region_image *row = region_image(inject->region, inject->image[i].index);
+		if (headers >= row->base && headers < row->end)
+			return row;
+	}
+	return NULL;
+}
+
+/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made here, mapped beside it. */
+static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
 	char executable[64];
 	uint64_t size = 0;
-	if (inject->image_count == 0)
-		return;
-	struct region_image *row = region_image(inject->region, inject->image[0].index);
 	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
-	int fd = row->eh_frame_header ? -1 : open(executable, O_RDONLY | O_CLOEXEC);
+	int fd = open(executable, O_RDONLY | O_CLOEXEC);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	uint64_t room = (tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), gap = bytes ? find_gap(maps, count, row->base, room) : 0;
-	int64_t at = gap ? map_private(remote, gap, room, PROT_READ) : -ENOMEM;
+	const struct memory memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, anonymous, -1};
+	int64_t at = bytes ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (!mapping_failed(at)) {
 		inject->tables = (uint64_t)at;
-		inject->tables_bytes = room;
+		inject->tables_bytes = memory.bytes;
 	}
 	if (!mapping_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
 		size_t table_size;
@@ -757,12 +869,22 @@ static void find_loader_state(struct inject *inject, const struct hook_image *lo
 		RECORDER_WRITE(inject, loader_state, loader->loader_state + bias);
 }
 
-static const struct proc_map *map_at(const struct proc_map *maps, int count, uint64_t address)
+static const struct proc_map *map_of(const struct proc_map *maps, int count, uint64_t address)
 {
 	for (int i = 0; i < count; i++)
 		if (address >= maps[i].low && address < maps[i].high)
 			return &maps[i];
 	return NULL;
+}
+
+void inject_prepare(struct inject *inject, pid_t pid)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(pid, &maps);
+	const struct proc_map *executable = map_of(maps, count, proc_auxv(pid, AT_PHDR));
+	if (executable)
+		inject->find_hooks(inject->cookie, pid, executable, true);
+	free(maps);
 }
 
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
@@ -773,13 +895,14 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
 	int count = proc_read_maps(pid, &maps), error;
 	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
-	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : headers);
-	const struct proc_map *main_map = map_at(maps, count, headers);
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : headers);
+	const struct proc_map *main_map = map_of(maps, count, headers);
 	inject->is_static = loader == 0;
+	inject->heap = place_heap_of(pid, maps, count);
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 	else
-		error = map_all(inject, remote, region_path, maps, count, loader_map->low, main_map->low, diag);
+		error = map_all(inject, remote, region_path, loader_map->low, main_map, diag);
 	if (!error)
 		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);
@@ -796,7 +919,7 @@ void inject_fill(struct inject *inject)
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(inject->pid, &maps);
 	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
-	const struct proc_map *loader_map = map_at(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
 	inject_refresh(inject, inject->pid, 0, inject_ticks());
 	const struct hook_image *hooks = loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
 	if (hooks && hooks->is_loader)
@@ -808,25 +931,24 @@ void inject_fill(struct inject *inject)
  * that it can want, of which only what it touches is taken. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
-	enum { POOL_BYTES = 16 << 20, POOL_BYTES_MOST = 128 << 20 };
+	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
+	_Static_assert(sizeof(struct recorder_pool) <= POOL_HEAD_BYTES, "the head of a pool");
 	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
-	int64_t at = inject->is_gathering ? map_private(remote, 0, bytes, PROT_READ | PROT_WRITE) : -ENOMEM;
+	const struct memory memory = {bytes, PROT_READ | PROT_WRITE, anonymous, -1};
+	int64_t at = inject->is_gathering ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (mapping_failed(at))
 		return;
 	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
-	RECORDER_WRITE(inject, pool, (uint8_t *)(uintptr_t)at);
-	RECORDER_WRITE(inject, pool_end, (uint8_t *)(uintptr_t)at + bytes);
-	inject->pool = (uint64_t)at;
-	inject->pool_bytes = bytes;
+	const struct recorder_pool pool = {NULL, bytes, POOL_HEAD_BYTES};
+	remote_write(remote->memory, (uint64_t)at, &pool, sizeof(pool));
+	RECORDER_WRITE(inject, pool, (struct recorder_pool *)(uintptr_t)at);
 }
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct proc_map *maps = NULL;
-	int count = inject->is_static ? proc_read_maps(inject->pid, &maps) : 0;
-	if (inject->is_static)
-		add_tables(inject, remote, maps, count);
-	free(maps);
+	struct region_image *executable = executable_image(inject);
+	if (executable && !executable->eh_frame_header)
+		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
 	mappings_note(inject);
 	leave_out_of_cores(inject, remote);

@@ -13,10 +13,11 @@
 #include "base/diag.h"
 #include "hook/hook.h"
 #include "os/proc.h"
+#include "inject/place.h"
 #include "inject/walk.h"
 #include "region/region.h"
 
-enum { INJECT_ISLAND_MAX = 8 };
+enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
 
 /** Executable memory in the target for stubs; the first also holds the recorder. */
 struct inject_island { uint64_t low, next, high; };
@@ -25,7 +26,14 @@ struct inject_island { uint64_t low, next, high; };
 struct inject_piece {
 	uint64_t low, high;
 	bool is_code;                 /**< threads may be in it */
+	bool is_door;                 /**< it is the executable's own memory, and stays mapped */
 	uint64_t noted_at;            /**< of its row in the target's own list, to be cleared before it goes; 0: none */
+};
+
+/** Jumps to stubs from spare bytes behind an executable's own code, from where they reach anywhere: in low memory nothing near it is ours to take. */
+struct inject_doors {
+	uint64_t low, next, high;     /**< all 0: none */
+	unsigned char original[INJECT_DOOR_BYTES * INJECT_DOOR_MAX]; /**< bytes that were there */
 };
 
 /** A file image in the target that we know of. */
@@ -51,10 +59,11 @@ struct inject {
 	int memory;                   /**< /proc/PID/mem, open while we may have to patch */
 	struct region *region;
 	uint64_t text, recorder, wiped, region_address;
-	uint64_t pool, pool_bytes;    /**< 0: none of ours */
 	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
+	struct place_heap heap;       /**< where the program's grows; nothing of ours lies there */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
+	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;
 	bool is_static;
@@ -129,12 +138,17 @@ struct inject_detaching {
 int inject_detach(struct inject_detaching *detaching, struct diag *diag);
 
 /** What beginning and attaching have in common, one after the other; inject_map() and inject_settle() by calls of a thread that stands, the others
- *  by themselves. Map recorder and region; patch or gather the entries of what there is; what only the process can do; say that all is there. */
+ *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
+ *  is; what only the process can do; say that all is there. */
 struct remote;
+void inject_prepare(struct inject *inject, pid_t pid);
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
+
+/** Write back what was there before the doors; memory: of the process, or of one that it forked. No thread is in one. */
+void inject_close_doors(const struct inject *inject, int memory);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
  *  thread waits in a mail, or is stopped. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/futex.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +52,15 @@ static void piece_add(struct pieces *pieces, const struct proc_map *maps, int co
 	pieces->bytes += piece.high - piece.low;
 }
 
+/* The executable's own memory that leads into code of ours. */
+static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
+{
+	if (low >= high || high - low > INJECT_DOOR_BYTES * INJECT_DOOR_MAX)
+		return;
+	pieces->item[pieces->count++] = (struct inject_piece){.low = low, .high = high, .is_code = true, .is_door = true};
+	pieces->code_count++;
+}
+
 static void region_piece_add(struct pieces *pieces, uint64_t low, uint64_t high)
 {
 	if (pieces->count == PIECES_MAX || low >= high)
@@ -74,6 +82,7 @@ static void pieces_of_list(struct pieces *pieces, int memory, uint64_t list_at, 
 		return;
 	pieces->list_at = list_at;
 	pieces->region_at = region_at;
+	doors_add(pieces, list.doors.low, list.doors.high);
 	for (int i = 0; i < RECORDER_MAPPING_COUNT; i++) {
 		const struct recorder_mapping *mapping = &list.mapping[i];
 		if (mapping->low)
@@ -88,12 +97,12 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 {
 	*pieces = (struct pieces){.list_at = inject->recorder ? inject->recorder + offsetof(struct recorder, mappings) : 0,
 				  .region_at = inject->region_address};
+	doors_add(pieces, inject->doors.low, inject->doors.next);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		piece_add(pieces, maps, count, (struct inject_piece){.low = inject->island[i].low, .high = inject->island[i].high, .is_code = true});
 	piece_add(pieces, maps, count, (struct inject_piece){.low = inject->tables, .high = inject->tables + inject->tables_bytes});
-	piece_add(pieces, maps, count, (struct inject_piece){.low = inject->pool, .high = inject->pool + inject->pool_bytes});
 	piece_add(pieces, maps, count, (struct inject_piece){.low = inject->recorder,
-							     .high = inject->recorder + RECORDER_DATA_BYTES + RECORDER_WIPED_BYTES});
+							     .high = inject->wiped + RECORDER_WIPED_BYTES});
 	if (inject->region_address)
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }
@@ -104,11 +113,12 @@ static bool is_over(int memory, const struct proc_map *map, uint64_t inode, stru
 	const char *name = strrchr(map->path, '/');
 	if (!name || strncmp(name, "/region.", 8) != 0 || strcmp(map->permissions, "rw-s") != 0 || map->offset)
 		return false;
-	if (!remote_read(memory, map->low, header, sizeof(*header)) || header->magic != REGION_MAGIC || header->region_bytes != map->high - map->low)
+	if (!remote_read(memory, map->low, header, sizeof(*header)) || header->magic != REGION_MAGIC || header->version != REGION_VERSION ||
+	    header->limits.region_bytes != map->high - map->low)
 		return false;
 	/* One whose attach came to nothing has no owner yet. */
 	bool is_abandoned = !header->owner && strstr(name, " (deleted)");
-	return map->inode == inode || header->state == REGION_OVER || (header->owner & FUTEX_OWNER_DIED) || is_abandoned;
+	return map->inode == inode || header->state == REGION_DETACHED || (header->owner & REGION_OWNER_DIED) || is_abandoned;
 }
 
 bool pieces_find(struct pieces *pieces, int memory, const struct proc_map *maps, int count, uint64_t inode)
@@ -126,20 +136,26 @@ bool pieces_find(struct pieces *pieces, int memory, const struct proc_map *maps,
 }
 
 /* What the recorder has mapped itself, one block after the other; read now, when nobody adds to it any more. */
-static void chunks_unmap(const struct pieces *pieces, struct remote *remote)
+static void pools_unmap(const struct pieces *pieces, struct remote *remote)
 {
-	enum { CHUNKS_MAX = 4096 };
+	enum { POOLS_MAX = 4096 };
 	struct recorder_mappings list;
-	struct recorder_chunk chunk;
 	struct proc_map *maps = NULL;
-	int count = proc_read_maps(remote->pid, &maps), left = CHUNKS_MAX;
-	uint64_t chunks_at = pieces->list_at + offsetof(struct recorder_mappings, chunks);
-	uint64_t at = list_read(remote->memory, pieces->list_at, pieces->region_at, &list) ? list.chunks : 0;
-	while (at && left-- && remote_read(remote->memory, at, &chunk, sizeof(chunk)) && is_mapped(maps, count, at, at + chunk.bytes, false)) {
+	uint64_t at = 0;
+	int count = proc_read_maps(remote->pid, &maps), left = POOLS_MAX;
+	if (list_read(remote->memory, pieces->list_at, pieces->region_at, &list))
+		remote_read(remote->memory, list.pools, &at, sizeof(at));
+	while (at && left--) {
+		struct recorder_pool pool;
+		if (!remote_read(remote->memory, at, &pool, sizeof(pool)) || pool.bytes > PIECE_BYTES_MAX)
+			break;
+		uint64_t next = (uint64_t)pool.next, high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+		if (!is_mapped(maps, count, at, high, false))
+			break;
 		/* Whoever comes after us, should we be killed here, must not take for ours what the process maps there next. */
-		remote_write(remote->memory, chunks_at, &chunk.next, sizeof(chunk.next));
-		remote_call(remote, SYS_munmap, at, chunk.bytes, 0, 0, 0, 0);
-		at = chunk.next;
+		remote_write(remote->memory, list.pools, &next, sizeof(next));
+		remote_call(remote, SYS_munmap, at, high - at, 0, 0, 0, 0);
+		at = next;
 	}
 	free(maps);
 }
@@ -147,12 +163,13 @@ static void chunks_unmap(const struct pieces *pieces, struct remote *remote)
 void pieces_unmap(const struct pieces *pieces, struct remote *remote)
 {
 	static const uint64_t none = 0;
-	chunks_unmap(pieces, remote);
+	pools_unmap(pieces, remote);
 	for (uint32_t i = 0; i < pieces->count; i++) {
 		const struct inject_piece *piece = &pieces->item[i];
 		if (piece->noted_at)
 			remote_write(remote->memory, piece->noted_at, &none, sizeof(none));
-		remote_call(remote, SYS_munmap, piece->low, piece->high - piece->low, 0, 0, 0, 0);
+		if (!piece->is_door)
+			remote_call(remote, SYS_munmap, piece->low, piece->high - piece->low, 0, 0, 0, 0);
 	}
 }
 
@@ -162,6 +179,14 @@ static bool leads_into(const struct pieces *pieces, uint64_t address)
 {
 	for (uint32_t i = 0; i < pieces->count; i++)
 		if (pieces->item[i].is_code && address >= pieces->item[i].low && address < pieces->item[i].high)
+			return true;
+	return false;
+}
+
+static bool is_in_door(const struct pieces *pieces, uint64_t address)
+{
+	for (uint32_t i = 0; i < pieces->count; i++)
+		if (pieces->item[i].is_door && address >= pieces->item[i].low && address < pieces->item[i].high)
 			return true;
 	return false;
 }
@@ -222,20 +247,41 @@ static uint32_t run_end(const struct around *around, uint32_t from)
 	return end;
 }
 
-static bool patch_add(struct patches *patches, const struct around *around, uint32_t from, uint32_t end)
+static bool patch_add(struct patches *patches, const struct around *around, uint32_t from, uint32_t end, bool is_door)
 {
-	uint64_t address = around->low + from;
-	/* It may reach into the next page, where it is met again. */
-	if (patches->count && patches->items[patches->count - 1].address + patches->items[patches->count - 1].size >= address + (end - from))
+	const struct patch *last = patches->count ? &patches->items[patches->count - 1] : NULL;
+	uint64_t address = around->low + from, last_end = last ? last->address + last->size : 0;
+	/* One that reaches into the next page is met again there. */
+	if (last_end >= around->low + end)
 		return true;
+	if (last_end > address) {
+		from += (uint32_t)(last_end - address);
+		address = last_end;
+	}
 	struct patch *larger = realloc(patches->items, (patches->count + 1) * sizeof(*larger));
 	if (!larger)
 		return false;
 	patches->items = larger;
 	struct patch *patch = &patches->items[patches->count++];
-	*patch = (struct patch){.address = address, .size = end - from};
+	*patch = (struct patch){.address = address, .size = end - from, .is_door = is_door};
 	memcpy(patch->now, around->now + from, patch->size);
 	memcpy(patch->file, around->file + from, patch->size);
+	return true;
+}
+
+/* Doors in what was read: all bytes of these that are not the file's. */
+static bool doors_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
+{
+	for (uint32_t i = 0; i < around->size; i++) {
+		if (around->now[i] == around->file[i] || !is_in_door(pieces, around->low + i))
+			continue;
+		uint32_t end = i + 1;
+		while (end < around->size && end - i < PATCH_BYTES_MAX && is_in_door(pieces, around->low + end))
+			end++;
+		if (!patch_add(patches, around, i, end, true))
+			return false;
+		i = end - 1;
+	}
 	return true;
 }
 
@@ -243,7 +289,7 @@ static bool patch_add(struct patches *patches, const struct around *around, uint
 static bool patches_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size;) {
-		if (around->now[i] == around->file[i]) {
+		if (around->now[i] == around->file[i] || is_in_door(pieces, around->low + i)) {
 			i++;
 			continue;
 		}
@@ -251,11 +297,11 @@ static bool patches_in(struct patches *patches, const struct around *around, con
 		bool leads = false;
 		for (uint32_t at = i ? i - 1 : 0; at < end && !leads; at++)
 			leads = leads_at(around, at, pieces);
-		if (leads && !patch_add(patches, around, i, end))
+		if (leads && !patch_add(patches, around, i, end, false))
 			return false;
 		i = end;
 	}
-	return true;
+	return doors_in(patches, around, pieces);
 }
 
 static bool around_read(struct around *around, int memory, const struct proc_map *map, uint64_t page)

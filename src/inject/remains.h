@@ -25,7 +25,12 @@ struct pieces {
 };
 
 /** A patch in the code of an image, and what the image's file has in its place. */
-struct patch { uint64_t address; uint32_t size; uint8_t now[PATCH_BYTES_MAX], file[PATCH_BYTES_MAX]; };
+struct patch {
+	uint64_t address;
+	uint32_t size;
+	bool is_door;                 /**< threads may be in it, on their way from another one */
+	uint8_t now[PATCH_BYTES_MAX], file[PATCH_BYTES_MAX];
+};
 struct patches { struct patch *items; uint32_t count; };
 
 /** What this recording has mapped. */

@@ -38,8 +38,12 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
  * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its registers. So no
  * instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops at the kernel's doors only,
  * and behind whatever it executes for us lie instructions that make its registers what they were and go to its entry.
+ *
+ * These instructions, the gate, lie in bytes that nobody executes: behind the code of an image in its last page, or behind the kernel's own, until
+ * there is memory of ours. Where at an exec there are none, the first instructions of the program make way. Nothing could put them back but we, so
+ * the kernel ends such a process when we are killed meanwhile, before the process has run one instruction of its own.
  */
-enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
 
 /* At an exec all registers are 0 but the stack pointer, which is never touched. */
 static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31, 0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
@@ -124,46 +128,93 @@ static uint64_t gate_bytes(const struct remote *remote)
 	return remote->is_running ? REMOTE_GATE_BYTES : AT_EXEC_BYTES;
 }
 
-/* Bytes behind the end of an image's code in its last page, which belong to nothing; 0: too few. */
-static uint64_t find_spare(const struct remote *remote, uint64_t base)
+bool remote_find_spare(int memory, uint64_t base, uint64_t bytes, struct remote_spare *spare)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
-	if (!remote_read_segments(remote->memory, base, &header, segments))
-		return 0;
+	if (!remote_read_segments(memory, base, &header, segments))
+		return false;
+	uint64_t bias = header.e_type == ET_DYN ? base : 0;
 	for (int i = 0; i < header.e_phnum; i++) {
-		uint64_t end = segments[i].p_vaddr + segments[i].p_memsz;
-		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz ||
-		    (end & (PAGE - 1)) == 0 || (end & (PAGE - 1)) > PAGE - gate_bytes(remote) - 16)
+		uint64_t end = (segments[i].p_vaddr + segments[i].p_memsz + 15) & ~15ull, page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz || page_end - end < bytes)
 			continue;
-		return (header.e_type == ET_DYN ? base : 0) + ((end + 15) & ~15ull);
+		*spare = (struct remote_spare){bias + end, bias + page_end};
+		return true;
 	}
-	return 0;
+	return false;
 }
 
-static uint64_t find_spare_anywhere(const struct remote *remote)
+static uint64_t spare_of(const struct remote *remote, uint64_t base)
+{
+	struct remote_spare spare;
+	return remote_find_spare(remote->memory, base, gate_bytes(remote), &spare) ? spare.low : 0;
+}
+
+static uint64_t behind_loader(const struct remote *remote)
+{
+	return spare_of(remote, proc_auxv(remote->pid, AT_BASE));
+}
+
+static uint64_t behind_executable(const struct remote *remote)
+{
+	return spare_of(remote, proc_auxv(remote->pid, AT_PHDR) & ~(uint64_t)(PAGE - 1));
+}
+
+static uint64_t behind_any_image(const struct remote *remote)
 {
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(remote->pid, &maps);
 	uint64_t at = 0;
 	for (int i = 0; i < count && !at; i++)
 		if (maps[i].inode && !maps[i].offset)
-			at = find_spare(remote, maps[i].low);
+			at = spare_of(remote, maps[i].low);
 	free(maps);
 	return at;
 }
 
-/* A place for the gate until there is memory of ours: behind the code of the loader or of the executable. */
+/* The vDSO's sections, which debuggers read, may lie first behind its code: its last bytes. */
+static uint64_t behind_kernel_code(const struct remote *remote)
+{
+	struct remote_spare spare;
+	uint64_t bytes = gate_bytes(remote);
+	bool is_there = remote_find_spare(remote->memory, proc_auxv(remote->pid, AT_SYSINFO_EHDR), bytes, &spare);
+	return is_there ? (spare.high - bytes) & ~15ull : 0;
+}
+
+static uint64_t at_first_instruction(const struct remote *remote)
+{
+	return remote->is_running ? 0 : remote->registers.rip;
+}
+
+/* A place for the gate until there is memory of ours. */
 static int gate_borrow(struct remote *remote)
 {
-	uint64_t headers = proc_auxv(remote->pid, AT_PHDR) & ~(uint64_t)(PAGE - 1);
-	uint64_t at = find_spare(remote, proc_auxv(remote->pid, AT_BASE));
-	at = at ? at : find_spare(remote, headers);
-	at = at || !remote->is_running ? at : find_spare_anywhere(remote);
-	if (!at || !remote_read(remote->memory, at, remote->borrowed, gate_bytes(remote)) || !gate_write(remote, at))
+	static uint64_t (*const places[])(const struct remote *) = {behind_loader, behind_executable, behind_any_image, behind_kernel_code,
+								    at_first_instruction};
+	uint64_t at = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !at; i++)
+		at = places[i](remote);
+	if (!at || !remote_read(remote->memory, at, remote->borrowed, gate_bytes(remote)))
+		return -ENOTSUP;
+	if (at == at_first_instruction(remote) &&
+	    ptrace(PTRACE_SETOPTIONS, remote->pid, 0, EXEC_OPTIONS | PTRACE_O_EXITKILL) != 0)
+		return -ENOTSUP;
+	if (!gate_write(remote, at))
 		return -ENOTSUP;
 	remote->gate = remote->borrowed_at = at;
 	return 0;
+}
+
+/* The borrowed bytes back. */
+static void gate_return(struct remote *remote)
+{
+	if (!remote->borrowed_at)
+		return;
+	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
+	if (remote->borrowed_at == at_first_instruction(remote))
+		ptrace(PTRACE_SETOPTIONS, remote->pid, 0, EXEC_OPTIONS);
+	remote->borrowed_at = 0;
 }
 
 void remote_own_gate(struct remote *remote, uint64_t at)
@@ -171,8 +222,7 @@ void remote_own_gate(struct remote *remote, uint64_t at)
 	if (!gate_write(remote, at))
 		return;
 	remote->gate = at;
-	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
-	remote->borrowed_at = 0;
+	gate_return(remote);
 }
 
 #define BIT(signal) (1ull << ((signal) - 1))
@@ -219,7 +269,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite what we set: go to the call's exit. */
-	if (ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) != 0 ||
+	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 ||
 	    go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
@@ -227,7 +277,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	}
 	if (gate_borrow(remote) != 0) {
 		close(remote->memory);
-		return diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)pid);
+		return diag_fail(diag, ENOTSUP, "process %d has no code whose bytes can be borrowed to make system calls from", (int)pid);
 	}
 	return 0;
 }
@@ -249,10 +299,10 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 		error = diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)tid);
 	else if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) != 0)
 		error = diag_errno(diag, "cannot block the signals of thread %d", (int)tid);
-	if (error && remote->borrowed_at)
-		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
-	if (error)
+	if (error) {
+		gate_return(remote);
 		close(remote->memory);
+	}
 	return error;
 }
 
@@ -488,8 +538,7 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 
 void remote_end(struct remote *remote)
 {
-	if (remote->borrowed_at)
-		remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
+	gate_return(remote);
 	/* The kernel begins a call again only for one that stood where a signal would have come. */
 	struct user_regs_struct registers = remote->is_running ? registers_to_go_on(remote) : remote->registers;
 	if (remote->is_running)

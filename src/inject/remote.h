@@ -39,7 +39,7 @@ struct remote_step {
 };
 
 /** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory. Whenever this
- *  process is killed from here to remote_end(), that one begins its program as if nothing had been. */
+ *  process is killed from here to remote_end(), that one begins its program as if nothing had been; or, where it has no spare bytes of code, is killed, too. */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
 /** Begin with thread tid of a running process, which this thread has seized with PTRACE_O_TRACESYSGOOD and stopped, not by a signal on its
@@ -71,6 +71,12 @@ enum { REMOTE_SEGMENT_MAX = 32 };
 
 /** The ELF header and program headers of the image loaded at base. False: there is none that makes sense. */
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX]);
+
+/** Bytes behind the end of an image's code in its last page, which belong to nothing: low to high, low a multiple of 16. */
+struct remote_spare { uint64_t low, high; };
+
+/** The first such bytes of the image loaded at base that are so many. False: there are none. */
+bool remote_find_spare(int memory, uint64_t base, uint64_t bytes, struct remote_spare *spare);
 
 /** Write, also where the process itself may only read or execute. */
 bool remote_write(int memory, uint64_t address, const void *data, size_t size);

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 12, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 << 20 };
+enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 << 20 };
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
-enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_SDATA4 = 0x0b, PE_PCREL = 0x10, PE_DATAREL_SDATA4 = 0x3b };
+enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 0x3c };
 
-struct row { int32_t location, description; };
+struct row { int64_t location, description; };
 
 uint64_t tables_find(int fd, uint64_t *size)
 {
@@ -113,18 +113,18 @@ void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t tabl
 		/* A description points back to its common entry; a common entry has 0 there. */
 		if (back != 0 && back <= i + 4 && i + 4 - back + 16 < size && length + 4 >= FDE_BYTES_MIN &&
 		    initial_location(frames + i + 8, frames + size, pointer_encoding(frames + i + 4 - back, frames + size), at + i + 8, &location))
-			rows[count++] = (struct row){(int32_t)(location - table_at), (int32_t)(at + i - table_at)};
+			rows[count++] = (struct row){(int64_t)(location - table_at), (int64_t)(at + i - table_at)};
 		i += length + 4;
 	}
 	if (count == 0) {
 		free(table);
 		return NULL;
 	}
-	static const uint8_t head[4] = {1, PE_PCREL | PE_SDATA4, PE_UDATA4, PE_DATAREL_SDATA4};
-	int32_t to_frames = (int32_t)(at - (table_at + 4));
+	/* Wide, so that the table may lie anywhere. */
+	static const uint8_t head[4] = {1, PE_ABSPTR, PE_UDATA4, PE_DATAREL_SDATA8};
 	memcpy(table, head, sizeof(head));
-	memcpy(table + 4, &to_frames, 4);
-	memcpy(table + 8, &count, 4);
+	memcpy(table + 4, &at, sizeof(at));
+	memcpy(table + 12, &count, sizeof(count));
 	qsort(rows, count, sizeof(*rows), compare_rows);
 	*table_size = HEAD_BYTES + count * sizeof(*rows);
 	return table;

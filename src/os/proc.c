@@ -136,7 +136,8 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-enum { FIELD_STATE = 3, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28 };
+enum { FIELD_STATE = 3, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28, FIELD_BREAK_START = 47,
+       FIELD_WAIT_STATUS = 52 };
 
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
@@ -174,6 +175,11 @@ uint64_t proc_stack_start(pid_t pid)
 	return stat_number(pid, FIELD_STACK_START);
 }
 
+uint64_t proc_break_start(pid_t pid)
+{
+	return stat_number(pid, FIELD_BREAK_START);
+}
+
 char proc_state(pid_t pid)
 {
 	char *text;
@@ -202,6 +208,17 @@ bool proc_has_ended(pid_t pid)
 {
 	char state = proc_state(pid);
 	return state == 'Z' || state == 'X';
+}
+
+bool proc_wait_status(pid_t pid, int *status)
+{
+	char path[64], target[1];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	/* The status reads as 0 where the kernel does not allow to see it. One and the same rule decides about this link, which has no target any more. */
+	if (!proc_has_ended(pid) || readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT)
+		return false;
+	*status = (int)stat_number(pid, FIELD_WAIT_STATUS);
+	return true;
 }
 
 bool proc_thread_exists(pid_t pid, pid_t tid)

@@ -40,6 +40,9 @@ uint64_t proc_start_time(pid_t pid);
 /** Where the stack of its first thread began: the stack pointer at the program's first instruction; 0 when that cannot be told. */
 uint64_t proc_stack_start(pid_t pid);
 
+/** Where the heap behind its program break begins, from its exec on; 0 when that cannot be told. */
+uint64_t proc_break_start(pid_t pid);
+
 /** Its state's letter in /proc/PID/stat ("R", "S", "D", "T", ...), 0 when gone. */
 char proc_state(pid_t pid);
 
@@ -48,6 +51,9 @@ uint64_t proc_resident_bytes(pid_t pid);
 
 /** Processor time that pid's threads have used, in clock ticks of sysconf(_SC_CLK_TCK); 0 when it is gone. */
 uint64_t proc_cpu_ticks(pid_t pid);
+
+/** Store the wait status of pid, which has ended and waits for its parent. False if it has not, is gone, or the kernel does not allow to read it. */
+bool proc_wait_status(pid_t pid, int *status);
 
 /** Whether pid has ended and only waits for its parent. */
 bool proc_has_ended(pid_t pid);

@@ -26,10 +26,11 @@
  */
 #include "recorder/capture.h"
 
+#include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
 
-enum { PAGE = 4096, HOME_SLACK = 64 * 1024, START_BYTES = 64, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
+enum { PAGE = 4096, HOME_SLACK = 64 * 1024, START_BYTES = 64, START_FRAMES_BYTES = 512, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
 
 /* What may be read: [low, high), and beyond it what a probe allows. */
 struct bounds {
@@ -97,10 +98,11 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 			}
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!(sequence & 1) && sequence == LOAD(&recorder->image_sequence))
+		/* Being changed, perhaps by the thread that a signal has interrupted here. */
+		if (LOAD(&recorder->wiped->is_listing))
+			return UINT32_MAX;
+		if (sequence == LOAD(&recorder->image_sequence))
 			return found;
-		if (sequence & 1)
-			return UINT32_MAX; /* being changed, perhaps by the thread that a signal has interrupted here */
 	}
 }
 
@@ -110,10 +112,11 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 	struct region_header *region = recorder->region;
 	uint32_t id = LOAD(&region->pc_count);
 	do {
-		if (id < PC_FIRST || id >= LOAD_ACQUIRE(&region->pc_ready))
+		uint32_t ready = LOAD_ACQUIRE(&region->pc_ready);
+		if (id < PC_FIRST || id >= recorder->limits.pc_max || (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready)))
 			return PC_TRUNCATED;
-	} while (!__atomic_compare_exchange_n(&region->pc_count, &id, id + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	struct region_pc *place = (struct region_pc *)((uint8_t *)region + region->pc_offset) + id;
+	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
+	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
 	place->image = image;
 	place->process = recorder->wiped->process - 1;
 	STORE_RELEASE(&place->pc, pc);
@@ -218,7 +221,82 @@ struct walk {
 	uint32_t extra_count;
 	uint64_t chained_sp;          /* of a frame that a frame pointer led to */
 	uint32_t is_complete, is_over;
+	uint32_t is_unwindless;       /* it is over since code has no unwind data */
 };
+
+static uint32_t mark_of(const struct walk *walk)
+{
+	return walk->is_unwindless ? PC_UNWINDLESS : PC_TRUNCATED;
+}
+
+/* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that is its address, as of main. */
+static int is_tabled_return(struct recorder *recorder, uint64_t pc)
+{
+	struct unwind_tables tables;
+	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
+		return 0;
+	uint64_t row = unwind_row(&tables, pc);
+	return row_kind(row) != ROW_SP || row_cfa_offset(row) != 8;
+}
+
+/* Whether pc is where musl's __clone goes on when the thread's function has returned. */
+static int is_thread_start(struct recorder *recorder, uint64_t pc)
+{
+	/* mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: exit(function(argument)) */
+	static const uint8_t code[8] = {0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05};
+	struct unwind_tables tables;
+	return image_of(recorder, pc, &tables) != UINT32_MAX && pc + sizeof(code) <= tables.end && page_is_readable(pc) &&
+	       page_is_readable(pc + sizeof(code) - 1) && __builtin_memcmp((const void *)pc, code, sizeof(code)) == 0;
+}
+
+/*
+ * Whether a frame of code without tables is of what starts a program or a thread, as in musl: nothing of the program lies above it. The first
+ * thread's stack begins at a known place, close above, another thread's in musl's __clone; no frame between has code with a table.
+ */
+static int is_start(struct thread *thread, struct walk *walk)
+{
+	enum { THREAD_FRAMES_BYTES = 128 };
+	struct recorder *recorder = thread->recorder;
+	uint64_t sp = walk->at.sp, above = recorder->stack_start - sp;
+	/* The loader's first function. */
+	if (above < START_BYTES)
+		return 1;
+	int is_first = above < START_FRAMES_BYTES;
+	if ((sp & 7) || (!is_first && (recorder->region->no_syscalls || thread->fs_base - sp >= HOME_SLACK)))
+		return 0;
+	uint64_t bytes = is_first ? above : THREAD_FRAMES_BYTES;
+	for (uint64_t word = sp; word - sp < bytes && bounds_allow(&walk->bounds, word); word += 8) {
+		if (is_tabled_return(recorder, load(word)))
+			return 0;
+		if (!is_first && is_thread_start(recorder, load(word)))
+			return 1;
+	}
+	return is_first;
+}
+
+/* From a frame of code without tables to its caller's, by its frame pointer. False: the walk is over. */
+static int step_chain(struct thread *thread, struct walk *walk)
+{
+	struct frame_state *at = &walk->at;
+	struct unwind_tables tables;
+	/* A bp of 0 ends a chain, if this frame was found by it; else code without tables uses the register as it likes. */
+	walk->is_complete = is_start(thread, walk) || (at->bp == 0 && walk->chained_sp == at->sp);
+	if (walk->is_complete)
+		return 0;
+	walk->is_unwindless = 1;
+	if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+		return 0;
+	uint64_t pc = load(at->bp + 8);
+	if (image_of(thread->recorder, pc - 1, &tables) == UINT32_MAX &&
+	    (image_of(thread->recorder, at->pc - 1, &tables) != UINT32_MAX || pc - at->pc + NEAR_CODE > 2 * (uint64_t)NEAR_CODE))
+		return 0;
+	uint64_t bp = at->bp;
+	*at = (struct frame_state){pc, bp + 16, load(bp)};
+	walk->chained_sp = at->sp;
+	walk->bp_slot = bp;
+	walk->is_unwindless = 0;
+	return 1;
+}
 
 /* The rarer kinds of row. False: the walk is over. */
 __attribute__((noinline))
@@ -251,31 +329,9 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 			walk->bounds = bounds_at(thread, sp);
 		return 1;
 	}
-	case ROW_POINTERS: {
-		struct unwind_tables tables;
-		/* The loader's first function, which has no table: nothing lies above it but the program's arguments. */
-		if (thread->recorder->stack_start - at->sp < START_BYTES) {
-			walk->is_complete = 1;
-			return 0;
-		}
-		if (at->bp == 0) {
-			/* The end of a chain, if this frame was found by it; else code without tables uses the register as it likes. */
-			walk->is_complete = walk->chained_sp == at->sp;
-			return 0;
-		}
-		if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
-			return 0;
-		uint64_t pc = load(at->bp + 8);
-		if (image_of(thread->recorder, pc - 1, &tables) == UINT32_MAX &&
-		    (image_of(thread->recorder, at->pc - 1, &tables) != UINT32_MAX || pc - at->pc + NEAR_CODE > 2 * (uint64_t)NEAR_CODE))
-			return 0;
-		uint64_t bp = at->bp;
-		*at = (struct frame_state){pc, bp + 16, load(bp)};
-		walk->chained_sp = at->sp;
-		walk->bp_slot = bp;
-		walk->has_moved = 1;
-		return 1;
-	}
+	case ROW_POINTERS:
+		walk->has_moved = (uint32_t)step_chain(thread, walk);
+		return (int)walk->has_moved;
 	case ROW_END:
 		walk->is_complete = 1;
 		return 0;
@@ -510,14 +566,16 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 	}
 
 	int is_truncated = walk.is_over && !walk.is_complete;
+	uint32_t mark = mark_of(&walk);
 	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
 	if (kept + count > RECORDER_DEPTH_MAX || (kept + count > thread->capacity && !thread_grow(thread))) {
 		kept = 0;
 		is_truncated = 1;
+		mark = PC_TRUNCATED;
 	}
 	if (is_truncated) {
-		thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
-		thread->slot->truncated++;
+		thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, mark};
+		thread->slot->truncated += mark == PC_TRUNCATED;
 	}
 	if (!is_remembered || !kept)
 		thread->extra_count = 0;
@@ -610,12 +668,12 @@ void capture_check(struct thread *thread, struct frame_state start)
 		}
 		if (left == 0 || !memo_is_met(thread, &memo[left - 1], walk.at.pc, walk.at.sp, walk.at.bp)) {
 			/* Where the remembered walk was cut, only what it has can be compared. */
-			is_equal = left > 0 && thread->id[left - 1] == PC_TRUNCATED;
+			is_equal = left > 0 && thread->id[left - 1] < PC_FIRST;
 			break;
 		}
 		left--;
 		if (!step(thread, &walk, row_of(thread->recorder, walk.at.pc), 0)) {
-			is_equal = left == 0 || thread->id[left - 1] == PC_TRUNCATED;
+			is_equal = left == 0 || thread->id[left - 1] < PC_FIRST;
 			break;
 		}
 	}
@@ -645,9 +703,10 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 	struct recorder *recorder = thread->recorder;
 	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
 	uint32_t count = 0;
-	int has_passed = 0;
+	int has_passed = 0, is_cut = 0;
 	*is_live = *is_nested_signal = 0;
-	while (count + 1 < max) {
+	/* What is deeper than there is room for is walked all the same: whether the outer call is live is seen at its end. */
+	for (uint32_t frames = 0; frames < 2 * RECORDER_DEPTH_MAX; frames++) {
 		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead past the hook itself. */
 		if (walk.at.sp < guard && (*is_live || walk.at.bp == guard)) {
 			*is_live = 1;
@@ -665,12 +724,14 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 		if (is_base(&walk))
 			break;
 		uint64_t row = row_of(recorder, walk.at.pc);
-		fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
+		is_cut |= count + 1 >= max;
+		if (!is_cut)
+			fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
 		if (!step(thread, &walk, row, 0))
 			break;
 	}
-	if (!walk.is_complete)
-		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, PC_TRUNCATED};
+	if (!walk.is_complete || is_cut)
+		fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, is_cut ? PC_TRUNCATED : mark_of(&walk)};
 	if (!*is_live && (has_passed || !walk.is_complete) && start.sp < guard &&
 	    is_hook_calling(recorder, &walk.bounds, guard, start.sp)) {
 		*is_live = 1;

@@ -17,6 +17,7 @@
 #include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"
+#include "region/record.h"
 
 /* Nothing but the entries below is called from outside. */
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
@@ -27,8 +28,7 @@ _Static_assert(REGION_NAME_MAX <= 1 << (RECORDER_HEAP_KEY_CURRENT - RECORDER_HEA
 
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
-enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, CHUNK_HEAD = 16, PAGE = 4096, NO_DURATION = 0xffff, NO_SLACK = 0xffff, ARENA_ALIGNMENT = 64 << 20,
-       EVENT_WORDS = 3, ADDRESS_BITS = 48, HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND, EVENT_PUSH_MAX = 128 };
+enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, CHUNK_HEAD = 16, PAGE = 4096, ARENA_ALIGNMENT = 64 << 20, HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND, EVENT_PUSH_MAX = 128 };
 
 /* What leave() needs of enter(). */
 struct call {
@@ -53,7 +53,7 @@ struct event {
 	uint64_t address, previous, size, usable, slack, argument, argument2, duration, ticks;
 	uint32_t error;
 	uint8_t flags;                /* enum record_flag */
-	uint8_t lost;                 /* enum lost_kind */
+	uint8_t lost;                 /* enum region_lost */
 	uint16_t heap;
 };
 
@@ -80,6 +80,11 @@ static void guard_discard(struct thread *thread)
 	}
 	slot->pending = 0;
 	slot->call_entry = 0;
+	/* Whoever was killed or left by a jump may have remembered a stack whose record nobody will read: reader and thread begin anew. */
+	thread->memo_count = thread->extra_count = thread->bp_end = 0;
+	thread->memo_is_home = 0;
+	if (thread->stream.head)
+		stream_begin(thread, &thread->stream, clock_now(thread->recorder), LOST_FREE);
 	thread->guard = 0;
 }
 
@@ -92,9 +97,9 @@ static inline int is_annotation(const struct hook_context *context)
  * making of an exception. */
 static int is_apart(const struct thread *thread)
 {
-	const struct region_header *region = thread->recorder->region;
+	const struct recorder *recorder = thread->recorder;
 	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
-	return entry < REGION_ENTRY_MAX && ((const struct region_entry *)((const uint8_t *)region + region->entry_offset))[entry].is_apart;
+	return entry < recorder->limits.entry_max && region_entry_at(recorder->region, &recorder->limits, entry)->is_apart;
 }
 
 /* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
@@ -227,6 +232,14 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 	STORE_RELEASE(&slot->call_entry, context->call_entry);
 }
 
+/* A call returns though another one took it for gone: it is no event, and that counts. */
+__attribute__((noinline))
+static int call_is_lost(struct recorder *recorder)
+{
+	COUNT(&recorder->region->untraced_calls, 1);
+	return 0;
+}
+
 /* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our guard was
  * discarded. */
 static inline __attribute__((always_inline))
@@ -234,7 +247,7 @@ int call_is_ours(const struct call *call)
 {
 	if (UNLIKELY(!LOAD(call->thread->is_alive)))
 		return 0;
-	return call->is_signal || LIKELY(call->thread->guard == frame_of(call));
+	return call->is_signal || LIKELY(call->thread->guard == frame_of(call)) || call_is_lost(call->thread->recorder);
 }
 
 static inline void call_end(const struct call *call)
@@ -251,16 +264,18 @@ static inline void call_end(const struct call *call)
 /* A new row for a heap; REGION_HEAP_NONE when there is none ready. */
 static uint32_t heap_row_add(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
-	struct region_header *region = thread->recorder->region;
-	uint32_t ready = LOAD_ACQUIRE(&region->heap_ready), i = LOAD(&region->heap_count);
+	struct recorder *recorder = thread->recorder;
+	struct region_header *region = recorder->region;
+	uint32_t i = LOAD(&region->heap_count);
 	do {
-		if (i >= ready || i >= REGION_HEAP_MAX) {
-			__atomic_fetch_add(&region->heaps_refused, 1, __ATOMIC_RELAXED);
+		uint32_t ready = LOAD_ACQUIRE(&region->heap_ready);
+		if (i >= recorder->limits.heap_max || (i >= ready && !room_wait(recorder, ROOM_HEAPS, &region->heap_ready, ready))) {
+			COUNT(&region->heaps_refused, 1);
 			return REGION_HEAP_NONE;
 		}
-	} while (!swap_if_expected(&region->heap_count, &i, i + 1));
-	struct region_heap *row = (struct region_heap *)((uint8_t *)region + region->heap_offset) + i;
-	row->process = thread->recorder->wiped->process - 1;
+	} while (i >= LOAD_ACQUIRE(&region->heap_ready) || !swap_if_expected(&region->heap_count, &i, i + 1));
+	struct region_heap *row = region_heap_at(region, &recorder->limits, i);
+	row->process = recorder->wiped->process - 1;
 	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
 	row->entry = context->entry;
 	row->name = (uint8_t)(key >> RECORDER_HEAP_KEY_NAME);
@@ -358,10 +373,10 @@ static inline void event_set_usable(struct event *event, uint64_t usable)
 {
 	event->usable = usable;
 	event->slack = usable - event->size;
-	if (LIKELY(event->slack < NO_SLACK))
+	if (LIKELY(event->slack < RECORD_NO_SLACK))
 		return;
 	/* Not known (0) is less than asked for. */
-	event->slack = NO_SLACK;
+	event->slack = RECORD_NO_SLACK;
 	if (usable)
 		event->flags |= RECORD_BIG;
 }
@@ -405,45 +420,24 @@ static void change_of_side(const struct call *call, struct change *change)
 	*change = (struct change){0, count, id, 1};
 }
 
-static inline uint32_t event_words(const struct event *event, uint32_t pop, uint32_t push)
+static inline struct record_head head_of(const struct hook_context *context, const struct event *event, uint64_t flags, uint64_t pop, uint64_t push,
+					 uint64_t delta)
 {
-	uint32_t words = EVENT_WORDS + (push + 1) / 2 + (pop >= 255 || push >= 255);
-	words += event->flags & RECORD_REALLOC ? 2 : 0;
-	words += event->flags & RECORD_ARGUMENT ? 1 : 0;
-	words += event->flags & RECORD_ARGUMENT2 ? 1 : 0;
-	words += event->flags & RECORD_BIG ? 2 : 0;
-	words += event->flags & RECORD_FAILED ? 1 : 0;
-	return words;
+	return (struct record_head){.entry = context->entry, .flags = flags, .pop = pop, .push = push, .delta = delta, .address = event->address,
+				    .duration = event->duration, .size = event->size, .slack = event->slack, .heap = event->heap};
 }
 
-static inline uint64_t *put_head(uint64_t *word, const struct hook_context *context, const struct event *event, uint64_t flags,
-				 uint64_t pop, uint64_t push, uint64_t delta)
-{
-	word[0] = context->entry | flags << 8 | pop << 16 | push << 24 | delta << 32;
-	word[1] = (event->address & ((1ull << ADDRESS_BITS) - 1)) | event->duration << ADDRESS_BITS;
-	word[2] = (event->size & 0xffffffff) | event->slack << 32 | (uint64_t)event->heap << 48;
-	return word + EVENT_WORDS;
-}
-
-static inline uint64_t *put_ids(uint64_t *word, const uint32_t *id, uint32_t count)
-{
-	/* In pairs; what follows the last of an odd number is no matter (the arrays are longer than what they hold). */
-	for (uint32_t i = 0; i < count; i += 2, word++)
-		memcpy_8(word, id + i);
-	return word;
-}
-
-/* Write a record of any kind, in a new buffer if it must be. Its bytes, 0 when it was lost. */
+/* Write a record of any kind, in a new buffer if it must be. Its bytes, for the caller to commit; 0 when it was lost, or handed over already. */
 __attribute__((noinline))
 static uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change)
 {
 	struct thread *thread = call->thread;
 	struct stream *stream = call->stream;
-	enum lost_kind lost = (enum lost_kind)event->lost;
+	enum region_lost lost = (enum region_lost)event->lost;
 	uint32_t total = change.kept + change.pushed;
 	if ((event->size | event->usable) >> 32) {
 		event->flags |= RECORD_BIG;
-		event->slack = NO_SLACK;
+		event->slack = RECORD_NO_SLACK;
 	}
 	for (int attempt = 0; attempt < 4; attempt++) {
 		uint64_t delta = event->ticks - stream->ticks;
@@ -460,36 +454,32 @@ static uint32_t event_write_slowly(struct call *call, const struct hook_context 
 		/* A stream that has begun anew remembers nothing: everything is pushed. A side stream remembers only its last event. */
 		uint32_t kept = change.kept < stream->depth ? change.kept : stream->depth;
 		uint32_t pop = change.has_stack ? stream->depth - kept : 0, push = change.has_stack ? total - kept : 0;
-		uint32_t bytes = event_words(event, pop, push) * 8;
+		uint64_t bytes = record_event_bytes(event->flags, pop, push);
 		if (stream->write + bytes > stream->limit) {
 			if (!stream_next(thread, stream, event->ticks, lost))
 				break;
 			continue;
 		}
 		uint64_t flags = event->flags | (change.has_stack ? 0u : RECORD_NO_STACK) | (call->is_signal ? RECORD_IN_SIGNAL : 0u);
-		int is_long = pop >= 255 || push >= 255;
-		uint64_t *word = put_head((uint64_t *)stream->write, context, event, flags, is_long ? 255 : pop, is_long ? 255 : push, delta);
-		if (flags & RECORD_REALLOC) {
-			*word++ = event->previous;
-			*word++ = event->ticks - call->begin;
-		}
-		if (flags & RECORD_ARGUMENT)
-			*word++ = event->argument;
-		if (flags & RECORD_ARGUMENT2)
-			*word++ = event->argument2;
-		if (flags & RECORD_BIG) {
-			*word++ = event->size;
-			*word++ = event->usable;
-		}
-		if (flags & RECORD_FAILED)
-			*word++ = event->error;
+		int is_long = record_is_long(pop, push);
+		const struct record_extras extras = {event->previous, event->ticks - call->begin, event->argument, event->argument2, event->size, event->usable,
+						     event->error};
+		uint64_t *word = record_put_head((uint64_t *)stream->write, head_of(context, event, flags, is_long ? RECORD_LONG_STACK : pop,
+										    is_long ? RECORD_LONG_STACK : push, delta));
+		word = record_put_extras(word, flags, &extras);
 		if (is_long)
-			*word++ = pop | (uint64_t)push << 32;
-		put_ids(word, change.id + kept, push);
+			word = record_put_long(word, pop, push);
+		record_put_ids(word, change.id + kept, push);
 		stream->ticks = event->ticks;
 		if (change.has_stack)
 			stream->depth = total;
-		return bytes;
+		/* A Free is committed after its call. */
+		if (UNLIKELY(stream->is_lent) && !(flags & RECORD_FREE)) {
+			stream->write += bytes;
+			stream_hand_over(thread, stream);
+			return 0;
+		}
+		return (uint32_t)bytes;
 	}
 	/* The stream's memory of the stack may not be the thread's now: the next record that fits begins anew. */
 	stream->depth = 0;
@@ -525,8 +515,8 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		pop = depth - kept;
 		push = change.kept + change.pushed - kept;
 	}
-	uint32_t bytes = (EVENT_WORDS + (push + 1) / 2) * 8;
-	if (UNLIKELY(flags & (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)) ||
+	uint32_t bytes = (RECORD_EVENT_WORDS + (push + 1) / 2) * RECORD_WORD_BYTES;
+	if (UNLIKELY(flags & RECORD_EXTRA_FLAGS) ||
 	    UNLIKELY((delta | event.size | event.usable) >> 32) || UNLIKELY((pop | push) >= EVENT_PUSH_MAX) ||
 	    UNLIKELY(stream->write >= stream->plain_limit)) {
 		struct call slow_call = whole_call(&call);
@@ -534,11 +524,11 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		return event_write_slowly(&slow_call, context, &slow_event, change);
 	}
 	uint64_t *word = (uint64_t *)stream->write;
-	_Static_assert((EVENT_WORDS + EVENT_PUSH_MAX / 2) * 8 <= RECORDER_PLAIN_BYTES, "plain_limit");
+	_Static_assert((RECORD_EVENT_WORDS + EVENT_PUSH_MAX / 2) * RECORD_WORD_BYTES <= RECORDER_PLAIN_BYTES, "plain_limit");
 	if (UNLIKELY(!change.has_stack)) {
-		put_head(word, context, &event, flags | RECORD_NO_STACK, 0, 0, delta);
+		record_put_head(word, head_of(context, &event, flags | RECORD_NO_STACK, 0, 0, delta));
 	} else {
-		put_ids(put_head(word, context, &event, flags, pop, push, delta), change.id + kept, push);
+		record_put_ids(record_put_head(word, head_of(context, &event, flags, pop, push, delta)), change.id + kept, push);
 		stream->depth = kept + push;
 	}
 	stream->ticks = event.ticks;
@@ -564,7 +554,7 @@ static inline __attribute__((always_inline))
 void leave_with_change(struct call call, const struct hook_context *context, struct event event, struct change change, uint32_t stack_option,
 		       int is_special)
 {
-	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : NO_DURATION;
+	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : RECORD_NO_DURATION;
 	if (!is_special || event.address)
 		event_set_block(&event, call.thread, context);
 	else
@@ -851,7 +841,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 {
 	struct event event = event_of(&request, request.a, 0);
 	event.ticks = call.begin;
-	event.duration = NO_DURATION;
+	event.duration = RECORD_NO_DURATION;
 	event.heap = heap_of(call.thread, context, request.a);
 	if (UNLIKELY(call.options & OPTION_MEASURE))
 		event_set_usable(&event, measure(context, request.a));
@@ -880,10 +870,12 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	if (LIKELY(bytes)) {
 		if (LIKELY(call.options & OPTION_DURATION)) {
 			uint64_t now = is_special ? clock_of(context->recorder, call.options) : clock_ticks();
-			((uint16_t *)stream->write)[7] = region_duration_encode(now - call.begin);
+			record_set_duration(stream->write, region_duration_encode(now - call.begin));
 		}
 		stream->write += bytes;
 		stream_commit(stream);
+		if (UNLIKELY(!stream->plain_limit))
+			stream_hand_over(call.thread, stream);
 	}
 	if (!is_special || !call.is_signal)
 		STORE(&slot->pending, 0);
@@ -1014,7 +1006,7 @@ void annotate_in(struct call call, const struct hook_context *context, const str
 {
 	struct event event = annotation->event;
 	event.ticks = call.begin;
-	event.duration = NO_DURATION;
+	event.duration = RECORD_NO_DURATION;
 	event.heap = (uint16_t)heap_lookup(call.thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
 	event_set_usable(&event, 0);
 	struct change none = {0, 0, 0, 0};
@@ -1031,6 +1023,8 @@ void annotate_in(struct call call, const struct hook_context *context, const str
 		struct stream *stream = stream_of(&call);
 		stream->write += bytes;
 		stream_commit(stream);
+		if (UNLIKELY(!stream->plain_limit))
+			stream_hand_over(call.thread, stream);
 	}
 	call_end(&call);
 }
@@ -1146,15 +1140,20 @@ static int is_name(const struct region_heap_name *name, const char *text)
 }
 
 /* The row of a name, which is added when it is new; 0 when there is no room for it. */
-static uint16_t name_find(struct region_header *region, const char *text)
+static uint16_t name_find(struct recorder *recorder, const char *text)
 {
-	struct region_heap_name *names = (struct region_heap_name *)((uint8_t *)region + region->name_offset);
+	struct region_header *region = recorder->region;
+	struct region_heap_name *names = region_heap_name_at(region, &recorder->limits, 0);
+	const uint32_t most = recorder->limits.name_max;
 	uint32_t count = LOAD_ACQUIRE(&region->name_count);
 	do {
-		for (uint32_t i = 1; i < count && i < REGION_NAME_MAX; i++)
+		uint32_t ready = LOAD_ACQUIRE(&region->name_ready);
+		if (count >= ready && count < most && !room_wait(recorder, ROOM_NAMES, &region->name_ready, ready))
+			return 0;
+		for (uint32_t i = 1; i < count && i < most; i++)
 			if (is_name(&names[i], text))
 				return (uint16_t)i;
-		if (count >= REGION_NAME_MAX)
+		if (count >= most)
 			return 0;
 	} while (!swap_if_expected(&region->name_count, &count, count + 1));
 	for (uint32_t at = 1; at < REGION_NAME_BYTES; at++) {
@@ -1175,7 +1174,7 @@ static void heap_begin(const struct hook_context *context, uint64_t heap, uint64
 	char text[REGION_NAME_BYTES];
 	if (!thread)
 		return;
-	uint64_t key = annotated_key(heap), index = text_take(recorder, text, sizeof(text), name) ? name_find(recorder->region, text) : 0;
+	uint64_t key = annotated_key(heap), index = text_take(recorder, text, sizeof(text), name) ? name_find(recorder, text) : 0;
 	struct heap_place *place = heap_place_find(thread, context, key | HEAP_CURRENT);
 	uint32_t row = heap_lookup(thread, context, key | index << RECORDER_HEAP_KEY_NAME);
 	if (place && row != REGION_HEAP_NONE)

@@ -8,15 +8,10 @@
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
-enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, OWNER_DIED = 0x40000000, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
        X_OK = 1, MADVISE_DONTDUMP = 16, SIGNALS_SET = 2 };
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-
-static int logger_lives(const struct region_header *region)
-{
-	return !(LOAD(&region->owner) & OWNER_DIED) && LOAD(&region->state) == 1;
-}
 
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
@@ -30,7 +25,7 @@ static struct region_mail *mail_claim(struct recorder *recorder)
 		}
 		int64_t time[2] = {0, SLICE_NS / 100};
 		sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
-	} while (clock_now(recorder) < limit && rounds++ < ROUNDS_MAX && logger_lives(recorder->region));
+	} while (clock_now(recorder) < limit && rounds++ < ROUNDS_MAX && region_has_logger(recorder->region));
 	return 0;
 }
 
@@ -46,7 +41,7 @@ static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 	uint32_t rounds = 0;
 	uint64_t limit = clock_now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
 	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
-		if (clock_now(recorder) > limit || rounds++ > ROUNDS_MAX || !logger_lives(region))
+		if (clock_now(recorder) > limit || rounds++ > ROUNDS_MAX || !region_has_logger(region))
 			return 0;
 		int64_t time[2] = {0, SLICE_NS};
 		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
@@ -59,8 +54,10 @@ static void mail_release(struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_FREE);
 }
 
+/* Readers take no part of a list that is being changed. A child that is forked meanwhile changes nothing: it reads what there is. */
 static void list_begin(struct recorder *recorder)
 {
+	STORE(&recorder->wiped->is_listing, 1);
 	STORE(&recorder->image_sequence, recorder->image_sequence + 1);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -68,6 +65,7 @@ static void list_begin(struct recorder *recorder)
 static void list_end(struct recorder *recorder)
 {
 	STORE_RELEASE(&recorder->image_sequence, recorder->image_sequence + 1);
+	STORE_RELEASE(&recorder->wiped->is_listing, 0);
 }
 
 /* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so, since reading it
@@ -82,13 +80,12 @@ static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
-	struct region_image *images = (struct region_image *)((uint8_t *)region + region->image_offset);
 	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), process = recorder->wiped->process - 1;
 	int has_changed = 0;
 	list_begin(recorder);
 	for (uint32_t i = 0; i < recorder->image_count;) {
 		struct recorder_image *image = &recorder->image[i];
-		if (image->index < region->image_max && images[image->index].unload_ticks) {
+		if (image->index < recorder->limits.image_max && region_image_at(region, &recorder->limits, image->index)->unload_ticks) {
 			rows_forget(recorder, image->base, image->end);
 			*image = recorder->image[--recorder->image_count];
 			has_changed = 1;
@@ -96,8 +93,8 @@ static void images_refresh(struct recorder *recorder)
 			i++;
 		}
 	}
-	for (; recorder->image_seen < ready && recorder->image_seen < region->image_max; recorder->image_seen++) {
-		const struct region_image *image = &images[recorder->image_seen];
+	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max; recorder->image_seen++) {
+		const struct region_image *image = region_image_at(region, &recorder->limits, recorder->image_seen);
 		if (image->process != process || image->unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX)
 			continue;
 		/* Code without an image was there before, perhaps, and has rows. */
@@ -121,7 +118,7 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
 	const uint32_t *state = (const uint32_t *)recorder->loader_state;
 	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own, and this one reads 0 then. */
-	if (!recorder->wiped->process || (state && LOAD(state) != 0) || !logger_lives(recorder->region))
+	if (!recorder->wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
 		return result;
 	struct region_mail *mail = mail_claim(recorder);
 	if (!mail)
@@ -147,7 +144,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
-	if (!(LOAD(&region->options) & OPTION_ENABLED) || !logger_lives(region) || !path)
+	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
 		return 0;
 	if (region->no_syscalls)
 		return 0;
@@ -158,7 +155,7 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	if (!mail)
 		return 0;
 	mail->kind = MAIL_EXEC;
-	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : UINT32_MAX;
+	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : REGION_NONE;
 	mail->value[1] = (uint64_t)dirfd;
 	if (!text_copy(mail->text, sizeof(mail->text), path)) {
 		mail_release(mail);
@@ -217,9 +214,9 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 	struct region_header *region = recorder->region;
 	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
 	/* A vfork child has its parent's memory, but ends alone. */
-	if (process < region->process_max && !region->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
-		struct region_process *row = (struct region_process *)((uint8_t *)region + region->process_offset) + process;
-		STORE_RELEASE(&row->exit_told, (uint64_t)pid << 32 | 0x100 | (status & 0xff));
+	if (process < recorder->limits.process_max && !region->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
+		struct region_process *row = region_process_at(region, &recorder->limits, process);
+		STORE_RELEASE(&row->exit_told, region_exit_encode(pid, (uint32_t)status));
 	}
 	return ((any_call *)context->original)(status, b, c, d, 0);
 }

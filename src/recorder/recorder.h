@@ -20,6 +20,7 @@
 
 #include <stdint.h>
 
+#include "region/access.h"
 #include "region/layout.h"
 #include "unwind/rows.h"
 
@@ -27,12 +28,12 @@ enum {
 	RECORDER_IMAGE_MAX = 1024,
 	RECORDER_ROW_COUNT = 1 << 17,
 	RECORDER_ROW_PROBES = 8,
-	RECORDER_THREAD_TABLE_BITS = 13,
+	RECORDER_THREAD_TABLE_BITS = 14,
 	RECORDER_THREAD_TABLE = 1 << RECORDER_THREAD_TABLE_BITS,
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
 	RECORDER_DEPTH_MAX = 8192,      /**< a stack of so many frames still fits into the smallest buffer */
-	RECORDER_DEPTH_FIRST = 256,     /**< what a thread has room for at first */
+	RECORDER_DEPTH_FIRST = 64,      /**< what a thread has room for at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_PLAIN_BYTES = 544,     /**< the largest record that is written the fast way */
@@ -40,7 +41,7 @@ enum {
 	RECORDER_SAMPLE_BITS = 15,
 	RECORDER_SAMPLE_PLACES = 8,     /**< a cache line's */
 	RECORDER_HEAP_KEY_CURRENT = 56, RECORDER_HEAP_KEY_NAME = 48,
-	RECORDER_HEAP_TABLE = 4 * REGION_HEAP_MAX,
+	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
 	REQUEST_SAVED_BYTES = 0xe0      /**< below the frame of a request, its place's own two words */
@@ -117,7 +118,8 @@ struct stream {
 	struct region_buffer *head;   /**< NULL: no buffer */
 	uint64_t ticks;               /**< of the last point written */
 	uint32_t depth;               /**< frames that the reader of the stream remembers; 0 after BEGIN */
-	uint32_t is_side;
+	uint16_t is_side;
+	uint16_t is_lent;             /**< its buffers are handed over at the end of each call: plain_limit is always 0 */
 };
 
 /** What calls of a signal handler use while it interrupts a hook. */
@@ -175,11 +177,21 @@ struct thread_place {
 	struct thread *thread;
 };
 
+/** What the logger makes more of when it is used up. */
+enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_KINDS };
+
+/** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */
+struct recorder_pool {
+	struct recorder_pool *next;   /**< the one that was used before; NULL: none */
+	uint64_t bytes;               /**< of the mapping */
+	uint64_t used;                /**< with this header; may pass `bytes`, when a piece was too large */
+};
+
 /** Memory that a fork empties. */
 struct wiped {
 	uint32_t is_alive;            /**< 1 in the process that wrote it */
 	uint32_t process;             /**< index in the region + 1; 0: not registered yet */
-	uint32_t registering;
+	uint32_t is_listing;          /**< recorder's list of images is being changed */
 	uint32_t pid;
 	uint64_t reserved[6];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
@@ -187,7 +199,7 @@ struct wiped {
 
 #define RECORDER_MAPPINGS_MAGIC 0x7370616d70616568u /* "heapmaps" */
 
-enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPING_CODE_COUNT, RECORDER_MAPPING_POOL, RECORDER_MAPPING_COUNT };
+enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPING_CODE_COUNT, RECORDER_MAPPING_COUNT };
 
 struct recorder_mapping { uint64_t low, high; }; /**< both 0: none */
 
@@ -200,14 +212,13 @@ struct recorder_mappings {
 	uint64_t region;              /**< the region's address */
 	struct recorder_mapping data; /**< struct recorder and struct wiped */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
-	uint64_t chunks;              /**< memory that the recorder has mapped itself: address of the newest struct recorder_chunk, 0: none */
+	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
+	uint64_t pools;               /**< address of the pointer to the newest struct recorder_pool */
 };
-
-/** Begins memory that the recorder has mapped itself. */
-struct recorder_chunk { uint64_t next, bytes; };
 
 struct recorder {
 	struct region_header *region;
+	struct region_limits limits;  /**< of the region; what stands in the region itself is not believed */
 	struct wiped *wiped;
 	uint64_t text_low, text_high; /**< the recorder's code and island */
 	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */
@@ -223,10 +234,10 @@ struct recorder {
 	uint32_t generation;          /**< of images: remembered stacks of older ones are void */
 
 	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */
-	uint32_t image_sequence;      /**< odd while the list changes */
+	uint32_t image_sequence;      /**< changes when the list does, at the beginning and at the end */
 	uint32_t image_count;
 	uint32_t image_seen;          /**< region images looked at */
-	uint32_t lock;
+	uint32_t reserved2;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
 	uint32_t internal_count;      /**< return addresses of the allocators' calls of themselves, sorted */
@@ -234,11 +245,13 @@ struct recorder {
 	uint64_t internal[RECORDER_INTERNAL_MAX];
 	struct address_range allocator[RECORDER_RANGE_MAX]; /**< whole images whose calls under a guard are nested ones */
 
+	uint32_t room_refused[ROOM_KINDS]; /**< + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
+	uint32_t reserved3;
 	uint64_t stalled;             /**< +1: a wait ended where the logger's progress stayed at this, do not wait again */
 	uint64_t ticks_per_ms;
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
 	struct thread *free_threads;
-	uint8_t *pool, *pool_end;
+	struct recorder_pool *pool;   /**< the newest */
 	uint64_t calls_untraced;
 	struct recorder_mappings mappings;
 
@@ -252,6 +265,7 @@ struct recorder {
 
 enum {
 	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
+	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul, /**< of a session that does not sample */
 	RECORDER_WIPED_BYTES = (sizeof(struct wiped) + 4095) & ~4095ul
 };
 

@@ -2,27 +2,24 @@
 #include "recorder/stream.h"
 
 #include "recorder/sys.h"
+#include "region/record.h"
 
-enum { OWNER_DIED = 0x40000000, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
-
-static struct region_buffer *buffer_head(struct region_header *region, uint32_t index)
-{
-	return (struct region_buffer *)((uint8_t *)region + region->head_offset) + index;
-}
+enum { ROOM_WAIT_MS = 2000, FUTEX_WAKE = 1, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
 
 /* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
  * ones are kept: a sixteenth for frees. */
-static struct region_buffer *buffer_claim(struct thread *thread, enum lost_kind kind, uint32_t *index)
+static struct region_buffer *buffer_claim(struct thread *thread, enum region_lost kind, uint32_t *index)
 {
+	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	uint32_t ready = LOAD_ACQUIRE(&region->buffer_ready), reserve = 0;
-	if (ready > region->buffer_max)
+	if (ready > limits->buffer_max)
 		return 0;
 	int is_dropping = !(LOAD(&region->options) & OPTION_WAIT);
 	if (is_dropping && kind != LOST_FREE)
 		reserve = ready / 16;
 	for (uint32_t i = 0; i + reserve < ready; i++) {
-		struct region_buffer *head = buffer_head(region, i);
+		struct region_buffer *head = region_buffer_at(region, limits, i);
 		if (LOAD(&head->state) == BUFFER_FREE && swap_if(&head->state, BUFFER_FREE, BUFFER_OWNED)) {
 			*index = i;
 			/* In drop mode stacks are given up first: they are most of the bytes. */
@@ -45,13 +42,22 @@ static void pause_for(const struct recorder *recorder, uint32_t round)
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
 }
 
+/* Whoever waits says so once: the logger may be asleep for some milliseconds more. */
+static void doorbell_ring(struct region_header *region)
+{
+	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
+	if (!region->no_syscalls)
+		sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+}
+
 int logger_wait(struct recorder *recorder, struct waiting *waiting)
 {
 	struct region_header *region = recorder->region;
 	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
-	if (recorder->stalled == progress + 1 || (LOAD(&region->owner) & OWNER_DIED) || LOAD(&region->state) != 1 ||
-	    !(LOAD(&region->options) & OPTION_WAIT))
+	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !(LOAD(&region->options) & OPTION_WAIT))
 		return 0;
+	if (!waiting->round)
+		doorbell_ring(region);
 	if (!waiting->round || progress != waiting->progress) {
 		waiting->begin = waiting->round ? waiting->begin : now;
 		waiting->progress = progress;
@@ -64,7 +70,23 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 	return 1;
 }
 
-static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind kind, uint32_t *index)
+int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen)
+{
+	struct waiting waiting = {.round = 0};
+	uint64_t since = clock_now(recorder), most = ROOM_WAIT_MS * recorder->ticks_per_ms;
+	while (LOAD_ACQUIRE(count) == seen) {
+		if (LOAD(&recorder->room_refused[kind]) == seen + 1)
+			return 0;
+		/* Others may be served all the time: their progress is none for us. */
+		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting)) {
+			STORE(&recorder->room_refused[kind], seen + 1);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+static struct region_buffer *buffer_wait(struct thread *thread, enum region_lost kind, uint32_t *index)
 {
 	struct recorder *recorder = thread->recorder;
 	struct region_buffer *head = 0;
@@ -78,67 +100,70 @@ static struct region_buffer *buffer_wait(struct thread *thread, enum lost_kind k
 	return head;
 }
 
-static uint8_t *begin_record(struct thread *thread, uint8_t *write, uint64_t ticks)
+static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64_t ticks, uint32_t sequence)
 {
-	uint64_t *word = (uint64_t *)write;
-	word[0] = RECORD_BEGIN | 3u << 8 | (uint64_t)thread->tid << 32;
-	word[1] = ticks;
-	word[2] = thread->serial | (uint64_t)thread->slot->process << 32;
-	return write + 24;
+	const struct record_begin begin = {ticks, thread->tid, thread->serial, thread->slot->process, sequence};
+	return (uint8_t *)record_put_begin((uint64_t *)write, &begin);
 }
 
-int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind)
+/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
+void stream_hand_over(struct thread *thread, struct stream *stream)
 {
+	struct region_buffer *full = stream->head;
+	if (!full)
+		return;
+	stream_commit(stream);
+	STORE(&stream->plain_limit, (uint8_t *)0);
+	STORE(&stream->limit, (uint8_t *)0);
+	STORE(&stream->head, (struct region_buffer *)0);
+	STORE(stream->is_side ? &thread->slot->side_buffer : &thread->slot->buffer, REGION_NONE);
+	/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
+	STORE_RELEASE(&full->state, BUFFER_FULL);
+}
+
+int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind)
+{
+	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
-	/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
-	struct region_buffer *full = stream->head;
-	if (full) {
-		stream_commit(stream);
-		STORE(&stream->plain_limit, (uint8_t *)0);
-		STORE(&stream->limit, (uint8_t *)0);
-		STORE(&stream->head, (struct region_buffer *)0);
-		/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
-		STORE_RELEASE(&full->state, BUFFER_FULL);
-	}
+	stream_hand_over(thread, stream);
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);
 	if (!head && (LOAD(&region->options) & OPTION_WAIT))
 		head = buffer_wait(thread, kind, &index);
-	if (!head) {
-		STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, UINT32_MAX);
+	if (!head)
 		return 0;
-	}
+	/* The logger may read a buffer as soon as it knows its use: before that, nothing is in it. */
+	STORE(&head->committed, 0);
 	head->slot = thread->slot_index;
 	head->process = slot->process;
 	head->serial = thread->serial;
 	uint32_t *sequence = stream->is_side ? &slot->side_sequence : &slot->sequence;
-	head->sequence = ++*sequence | (stream->is_side ? 0x80000000u : 0);
-	STORE_RELEASE(&head->committed, 0);
+	STORE_RELEASE(&head->sequence, ++*sequence | (stream->is_side ? REGION_SIDE : 0));
 	STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, index);
-	stream->start = (uint8_t *)region + region->buffer_offset + (uint64_t)index * region->buffer_size;
-	stream->write = begin_record(thread, stream->start, ticks);
+	stream->start = region_buffer_bytes_at(region, limits, index);
+	stream->write = begin_record(thread, stream->start, ticks, head->sequence);
 	stream->ticks = ticks;
 	stream->depth = 0;
 	STORE_RELEASE(&stream->head, head);
 	stream_commit(stream);
-	STORE_RELEASE(&stream->limit, stream->start + region->buffer_size);
-	STORE_RELEASE(&stream->plain_limit, stream->limit - RECORDER_PLAIN_BYTES);
+	STORE_RELEASE(&stream->limit, stream->start + limits->buffer_size);
+	STORE_RELEASE(&stream->plain_limit, stream->is_lent ? 0 : stream->limit - RECORDER_PLAIN_BYTES);
 	return 1;
 }
 
-int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind)
+int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind)
 {
-	if (!stream->head || stream->write + 24 > stream->limit)
+	if (!stream->head || stream->write + RECORD_BEGIN_BYTES > stream->limit)
 		return stream_next(thread, stream, ticks, kind);
-	stream->write = begin_record(thread, stream->write, ticks);
+	stream->write = begin_record(thread, stream->write, ticks, stream->head->sequence);
 	stream->ticks = ticks;
 	stream->depth = 0;
 	stream_commit(stream);
 	return 1;
 }
 
-void stream_lose(struct thread *thread, enum lost_kind kind, uint64_t bytes, uint64_t ticks)
+void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks)
 {
 	struct region_slot *slot = thread->slot;
 	STORE(&slot->gap_sequence, slot->gap_sequence + 1);

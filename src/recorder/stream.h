@@ -4,18 +4,16 @@
 #define XHEAP_RECORDER_STREAM_H
 
 #include "recorder/recorder.h"
-
-/** What a lost event would have been, for the gap's sums. */
-enum lost_kind { LOST_ALLOC, LOST_REALLOC, LOST_FREE };
+#include "region/atomic.h"
 
 /** Finish the buffer in use, if any, and begin another at `ticks`. False: there is none, and waiting is over. */
-int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind);
+int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Begin again within the buffer: another thread, or a pause too long for a delta. False when it does not fit (a new buffer was tried). */
-int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum lost_kind kind);
+int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Count an event that could not be recorded. */
-void stream_lose(struct thread *thread, enum lost_kind kind, uint64_t bytes, uint64_t ticks);
+void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks);
 
 /** A wait for the logger to make room; zeroed. In ticks. */
 struct waiting { uint64_t begin, since, progress; uint32_t round; };
@@ -23,11 +21,17 @@ struct waiting { uint64_t begin, since, progress; uint32_t round; };
 /** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too long. */
 int logger_wait(struct recorder *recorder, struct waiting *waiting);
 
+/** Wait, within a limit, until *count is no longer `seen`. False: nobody makes more of it, or not in time. */
+int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen);
+
+/** Give the logger the buffer in use, if there is one, with all that was written up to stream->write. */
+void stream_hand_over(struct thread *thread, struct stream *stream);
+
 /** Make what was written up to stream->write visible to the logger. */
 static inline void stream_commit(struct stream *stream)
 {
 	/* Pairs with the acquire in the logger's drain. */
-	__atomic_store_n(&stream->head->committed, (uint32_t)(stream->write - stream->start), __ATOMIC_RELEASE);
+	STORE_RELEASE(&stream->head->committed, (uint32_t)(stream->write - stream->start));
 }
 
 #endif

@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 #include "recorder/recorder.h"
+#include "region/atomic.h"
 #include "region/layout.h"
 
 enum {
-	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9, SYS_NUMBER_MADVISE = 28,
+	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9, SYS_NUMBER_MUNMAP = 11, SYS_NUMBER_MADVISE = 28,
 	SYS_NUMBER_GETTID = 186, SYS_NUMBER_CLOCK_GETTIME = 228, SYS_NUMBER_FUTEX = 202, SYS_NUMBER_FACCESSAT = 269, SYS_NUMBER_PRCTL = 157
 };
 
@@ -57,7 +58,7 @@ static inline uint64_t clock_slow(const struct recorder *recorder, uint32_t opti
 	struct region_header *region = recorder->region;
 	int64_t time[2];
 	int failure = -1;
-	if (region->clock == REGION_CLOCK_MONOTONIC_RAW && !region->no_syscalls) {
+	if (recorder->limits.clock == REGION_CLOCK_MONOTONIC_RAW && !region->no_syscalls) {
 		if (recorder->vdso_clock && !(options & OPTION_NO_CLOCK))
 			failure = ((vdso_clock_call *)recorder->vdso_clock)(CLOCK_RAW, time);
 		else
@@ -75,7 +76,7 @@ static inline uint64_t clock_of(const struct recorder *recorder, uint32_t option
 
 static inline uint64_t clock_now(const struct recorder *recorder)
 {
-	return clock_of(recorder, __atomic_load_n(&recorder->region->options, __ATOMIC_RELAXED));
+	return clock_of(recorder, LOAD(&recorder->region->options));
 }
 
 /* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */
@@ -102,22 +103,5 @@ static inline void memcpy_8(void *to, const void *from)
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-#define LOAD(p) __atomic_load_n((p), __ATOMIC_RELAXED)
-#define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
-#define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-
-/** Set *p to `to` if it is `from`; true when it was. */
-static inline int swap_if(uint32_t *p, uint32_t from, uint32_t to)
-{
-	return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/** Set *p to `to` if it is *expected; true when it was, else *expected is what it is. */
-static inline int swap_if_expected(uint32_t *p, uint32_t *expected, uint32_t to)
-{
-	return __atomic_compare_exchange_n(p, expected, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
 
 #endif

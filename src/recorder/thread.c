@@ -4,45 +4,48 @@
 #include "recorder/sample.h"
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, SLOT_CLAIMING = 3, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
-       MADVISE_DONTDUMP = 16 };
+enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
+       MADVISE_DONTDUMP = 16, POOL_ALIGNMENT = 64, POOL_ATTEMPTS = 64 };
 
-static void lock(uint32_t *word)
+/*
+ * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was killed or cancelled in the
+ * middle. What two threads do at once is decided by one compare-and-swap, and whoever comes second undoes what it had begun.
+ */
+
+/* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
+static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
 {
-	while (!swap_if(word, 0, 1))
-		__asm__ volatile("pause");
+	uint64_t needed = bytes + sizeof(struct recorder_pool), size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
+	if (recorder->region->no_syscalls)
+		return 0;
+	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	if (result <= 0)
+		return 0;
+	/* Core files stay as without us. */
+	sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
+	struct recorder_pool *added = (struct recorder_pool *)result;
+	*added = (struct recorder_pool){old, size, (sizeof(*added) + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1)};
+	if (!__atomic_compare_exchange_n(&recorder->pool, &old, added, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		sys_call4(SYS_NUMBER_MUNMAP, result, (long)size, 0, 0);
+	return 1;
 }
 
-static void unlock(uint32_t *word)
-{
-	STORE_RELEASE(word, 0);
-}
-
-/* Memory of the target's own, given back when the recorder is taken out; NULL when there is none or no system call may be made. */
+/* Zeroed memory of the target's own, never given back; NULL when there is none. */
 static void *pool_take(struct recorder *recorder, uint64_t bytes)
 {
-	enum { HEAD_BYTES = 64, PAGE = 4096 };
-	bytes = (bytes + 63) & ~63ull;
-	uint64_t size = bytes + HEAD_BYTES > RECORDER_POOL_BYTES ? (bytes + HEAD_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1) : RECORDER_POOL_BYTES;
-	lock(&recorder->lock);
-	if ((uint64_t)(recorder->pool_end - recorder->pool) < bytes && !recorder->region->no_syscalls) {
-		long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
-		if (result > 0) {
-			/* Core files stay as without us. */
-			sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
-			*(struct recorder_chunk *)result = (struct recorder_chunk){recorder->mappings.chunks, size};
-			STORE_RELEASE(&recorder->mappings.chunks, (uint64_t)result);
-			recorder->pool = (uint8_t *)result + HEAD_BYTES;
-			recorder->pool_end = (uint8_t *)result + size;
+	bytes = (bytes + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
+	for (int attempt = 0; attempt < POOL_ATTEMPTS; attempt++) {
+		struct recorder_pool *pool = LOAD_ACQUIRE(&recorder->pool);
+		/* Look first, so that a pool that is full does not count up for ever. */
+		if (pool && LOAD(&pool->used) + bytes <= pool->bytes) {
+			uint64_t at = __atomic_fetch_add(&pool->used, bytes, __ATOMIC_RELAXED);
+			if (at + bytes <= pool->bytes)
+				return (uint8_t *)pool + at;
+		} else if (!pool_extend(recorder, pool, bytes)) {
+			return 0;
 		}
 	}
-	void *memory = 0;
-	if ((uint64_t)(recorder->pool_end - recorder->pool) >= bytes) {
-		memory = recorder->pool;
-		recorder->pool += bytes;
-	}
-	unlock(&recorder->lock);
-	return memory;
+	return 0;
 }
 
 int thread_grow(struct thread *thread)
@@ -83,37 +86,43 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
-static struct region_process *process_at(struct region_header *region, uint32_t index)
+/* A free row of the region's processes, filled for this one, as index + 1; 0: there is none. */
+static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 {
-	return (struct region_process *)((uint8_t *)region + region->process_offset) + index;
+	uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
+	for (uint32_t i = 0; i < ready && i < recorder->limits.process_max; i++) {
+		struct region_process *row = region_process_at(recorder->region, &recorder->limits, i);
+		if (LOAD(&row->state) != PROCESS_FREE || !swap_if(&row->state, PROCESS_FREE, PROCESS_CLAIMED))
+			continue;
+		row->pid = pid;
+		row->parent = recorder->parent_process;
+		row->start_ticks = clock_now(recorder);
+		return i + 1;
+	}
+	return 0;
 }
 
-/* Take a free row of the region's processes for this one, which no other thread of it does now. */
-static void process_take_row(struct recorder *recorder, uint32_t pid)
+/* Make one row the process's. Several of its threads may be here: the first one decides, and each of them does the rest. False: no row. */
+static int process_begin(struct recorder *recorder, uint32_t pid)
 {
-	struct region_header *region = recorder->region;
 	struct wiped *wiped = recorder->wiped;
-	uint32_t max = region->process_max < REGION_PROCESS_MAX ? region->process_max : REGION_PROCESS_MAX;
-	for (uint32_t i = 0; i < max; i++) {
-		struct region_process *process = process_at(region, i);
-		if (LOAD(&process->state) != PROCESS_FREE || !swap_if(&process->state, PROCESS_FREE, PROCESS_CLAIMED))
-			continue;
-		process->pid = pid;
-		process->parent = recorder->parent_process;
-		process->start_ticks = clock_now(recorder);
-		STORE_RELEASE(&process->state, PROCESS_LIVE);
-		wiped->pid = pid;
-		wiped->process = i + 1;
-		/* What this process forks will call it its parent. */
-		recorder->parent_process = i;
-		/* Locks that another thread of the parent held at the fork are nobody's here. */
-		STORE(&recorder->lock, 0);
-		STORE(&recorder->image_sequence, recorder->image_sequence & ~1u);
-		STORE_RELEASE(&wiped->is_alive, 1);
-		/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
-		logger_allow(region);
-		return;
+	uint32_t place = LOAD_ACQUIRE(&wiped->process);
+	if (!place) {
+		uint32_t taken = process_take_row(recorder, pid);
+		STORE(&wiped->pid, pid);
+		if (taken && !swap_if_expected(&wiped->process, &place, taken))
+			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state, PROCESS_FREE);
+		place = place ? place : taken;
 	}
+	if (!place)
+		return 0;
+	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED, PROCESS_LIVE);
+	/* What this process forks will call it its parent. */
+	STORE(&recorder->parent_process, place - 1);
+	STORE_RELEASE(&wiped->is_alive, 1);
+	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
+	logger_allow(recorder->region);
+	return 1;
 }
 
 /*
@@ -122,28 +131,24 @@ static void process_take_row(struct recorder *recorder, uint32_t pid)
  */
 static int process_register(struct recorder *recorder, uint32_t tid)
 {
-	struct wiped *wiped = recorder->wiped;
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
 	uint32_t pid = recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	do {
-		lock(&wiped->registering);
-		if (!wiped->process)
-			process_take_row(recorder, pid);
-		unlock(&wiped->registering);
-	} while (!wiped->process && clock_now(recorder) - since < most && logger_wait(recorder, &waiting));
-	return wiped->process != 0;
+	while (!process_begin(recorder, pid))
+		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
+			return 0;
+	return 1;
 }
 
 static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 {
 	struct region_header *region = recorder->region;
-	struct region_slot *slots = (struct region_slot *)((uint8_t *)region + region->slot_offset);
 	uint32_t ready = LOAD_ACQUIRE(&region->slot_ready);
-	for (uint32_t i = 0; i < ready && i < region->slot_max; i++) {
-		if (LOAD(&slots[i].state) == SLOT_FREE && swap_if(&slots[i].state, SLOT_FREE, SLOT_CLAIMING)) {
+	for (uint32_t i = 0; i < ready && i < recorder->limits.slot_max; i++) {
+		struct region_slot *slot = region_slot_at(region, &recorder->limits, i);
+		if (LOAD(&slot->state) == SLOT_FREE && swap_if(&slot->state, SLOT_FREE, SLOT_CLAIMING)) {
 			*index = i;
-			return &slots[i];
+			return slot;
 		}
 	}
 	return 0;
@@ -152,11 +157,16 @@ static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 /* A slot of the region for this thread: many threads that begin at once wait until the logger has made more of them. */
 static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
 {
-	struct waiting waiting = {.round = 0};
+	const uint32_t *room = &recorder->region->slot_room;
 	struct region_slot *slot;
+	uint32_t seen;
 	do {
+		seen = LOAD_ACQUIRE(room);
+		/* As many threads live as there can be slots: each of their calls comes here. */
+		if (LOAD(&recorder->room_refused[ROOM_SLOTS]) == seen + 1)
+			return 0;
 		slot = slot_try(recorder, index);
-	} while (!slot && logger_wait(recorder, &waiting));
+	} while (!slot && room_wait(recorder, ROOM_SLOTS, room, seen));
 	return slot;
 }
 
@@ -223,6 +233,11 @@ static int slot_inherit(struct thread *thread)
 	return 0;
 }
 
+static struct stream side_stream(const struct thread *thread)
+{
+	return (struct stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+}
+
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
 {
 	struct region_header *region = recorder->region;
@@ -233,10 +248,11 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		if (!slot)
 			return 0;
 		thread->slot = slot;
-		slot->buffer = slot->side_buffer = UINT32_MAX;
-		thread->stream = (struct stream){.head = 0};
+		slot->buffer = slot->side_buffer = REGION_NONE;
+		/* More threads than buffers: those in the higher slots keep none. */
+		thread->stream = (struct stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
 		if (thread->side)
-			thread->side->stream = (struct stream){.is_side = 1};
+			thread->side->stream = side_stream(thread);
 	}
 	thread->serial = __atomic_fetch_add(&region->thread_serial, 1, __ATOMIC_RELAXED);
 	thread->tid = tid;
@@ -259,7 +275,7 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	if (thread)
 		return thread;
 	uint32_t tid = own_tid(recorder, fs_base);
-	if (UNLIKELY(!wiped->process) && !process_register(recorder, tid))
+	if (UNLIKELY(!LOAD_ACQUIRE(&wiped->is_alive)) && !process_register(recorder, tid))
 		goto untraced;
 	struct thread_place *place = place_find(recorder, fs_base);
 	if (!place)
@@ -316,7 +332,7 @@ struct side *thread_side(struct thread *thread)
 		struct side *side = pool_take(thread->recorder, sizeof(*side));
 		if (!side)
 			return 0;
-		side->stream.is_side = 1;
+		side->stream = side_stream(thread);
 		thread->side = side;
 	}
 	return thread->side;

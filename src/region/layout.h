@@ -25,13 +25,14 @@
  *     +-----------------+ region_bytes
  *
  * The file is sparse. The logger allocates pages before it raises the *_ready counts, and a target touches
- * nothing beyond them, so that a target never pays for, or faults on, a page of the region.
+ * nothing beyond them, so that a target never pays for, or faults on, a page of the region. Each part begins small and grows as it is used.
+ * Buffers that nobody has used for long give their pages back.
  *
  * Who writes what: `ready` counts, options, images, entries, reply fields: the logger. Everything else: the
  * recorder. The logger believes nothing that it reads here; every index and length is checked against limits
  * that it keeps in its own memory.
  *
- * A buffer is a sequence of records, each a multiple of 8 bytes, little endian. It can be decoded by itself:
+ * A buffer is a sequence of records, each a multiple of 8 bytes, little endian (record.h writes and reads them). It can be decoded by itself:
  * it begins with RECORD_BEGIN, and the first event after one pushes a whole stack (pop 0 from an empty one).
  *
  *     event      word 0   | entry 8 | flags 8 | pop 8 | push 8 | delta 32 |
@@ -47,7 +48,8 @@
  *                pushed pc ids, 32 bits each, outermost first, padded to 8 bytes
  *
  *     The stack after the event is the stack after the previous one of the same buffer less `pop` frames of
- *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked.
+ *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked,
+ *     PC_UNWINDLESS for those beyond a frame without unwind data.
  *     delta: ticks of the point since the previous point in this buffer (from BEGIN's ticks for the first);
  *     wraps are avoided by another BEGIN. The point of Alloc and ReAlloc is the return, of Free the entry.
  *     duration: coarse, see region_duration_encode(); ReAlloc also has it exactly.
@@ -56,8 +58,8 @@
  *     (Protect: the memory's, with its size).
  *     Failed calls: address is 0 and size is what was asked for. Free: size is the function's size argument, or 0.
  *
- *     control    word 0   | entry 8 >= RECORD_CONTROL | word count 8 | 16 unused | value 32 |
- *                BEGIN    value = tid; word 1 ticks; word 2 thread serial (low 32), process (high 32)
+ *     control    word 0   | entry 8 >= RECORD_CONTROL | word count 8 | sequence 16 | value 32 |
+ *                BEGIN    value = tid; sequence: the low bits of the buffer's; word 1 ticks; word 2 thread serial (low 32), process (high 32)
  *                         The stack is empty after it. May come again in a buffer: other thread, long pause.
  *                NO_STACKS  value = number of events before this whose stacks were given up (drop mode)
  */
@@ -69,7 +71,7 @@
 #include "base/events.h"
 
 #define REGION_MAGIC 0x6e6f696765725858u /* "XXregion" */
-#define REGION_VERSION 1u
+#define REGION_VERSION 2u
 
 enum {
 	REGION_HEADER_BYTES = 8192,
@@ -85,7 +87,7 @@ enum {
 };
 
 /** pc ids with a meaning of their own. */
-enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_FIRST = 16 };
+enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_UNWINDLESS = 2, PC_FIRST = 16 };
 
 /** Bits of an event's flags byte. */
 enum record_flag {
@@ -127,13 +129,6 @@ enum region_option {
 
 enum region_clock { REGION_CLOCK_TSC, REGION_CLOCK_MONOTONIC_RAW };
 
-/** Who may record into a region. */
-enum region_state {
-	REGION_PREPARING,
-	REGION_LIVE,
-	REGION_OVER     /**< nobody: a process that has it mapped still is to be rid of it */
-};
-
 /** What a mail asks for. */
 enum region_mail_kind {
 	MAIL_NONE,
@@ -144,6 +139,21 @@ enum region_mail_kind {
 };
 
 enum region_mail_state { MAIL_FREE, MAIL_CLAIMED, MAIL_POSTED, MAIL_ANSWERED };
+
+/** Of the whole region. */
+enum region_state { REGION_PREPARING, REGION_LIVE, REGION_DETACHED };
+
+/** What the kernel adds to the owner's word when the logger dies (FUTEX_OWNER_DIED). */
+#define REGION_OWNER_DIED 0x40000000u
+
+/** An event that could not be recorded, by what it would have been. */
+enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
+
+/** No process, no buffer. */
+#define REGION_NONE UINT32_MAX
+
+/** Marks the sequence numbers of side buffers, and the keys of side streams. */
+#define REGION_SIDE 0x80000000u
 
 /**
  * A request of a target's thread that waits for the logger: claimed by compare-and-swap FREE -> CLAIMED, filled,
@@ -159,28 +169,37 @@ struct region_mail {
 };
 _Static_assert(sizeof(struct region_mail) == REGION_MAIL_BYTES, "layout");
 
+/** What never changes once a region is made. Each side keeps a copy in memory of its own and goes by that: what another process writes
+ *  here decides nothing. */
+struct region_limits {
+	uint64_t region_bytes, buffer_offset;
+	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, name_offset;
+	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max;
+	uint32_t buffer_size;
+	uint32_t own_keepers;         /**< threads in slots below keep their buffer from call to call; others hand it over at the end of each call */
+	uint32_t side_keepers;        /**< the same for side buffers */
+	uint32_t clock;               /**< enum region_clock */
+};
+
 struct region_header {
 	uint64_t magic;
 	uint32_t version, header_bytes;
-	uint64_t region_bytes;
 	uint64_t region_id;           /**< random */
 	uint8_t boot_id[16];
+	struct region_limits limits;
 	uint32_t session_pid;         /**< logger, in its own pid namespace */
 	uint32_t owner;               /**< robust futex that the logger owns: its tid; the kernel marks it when the logger dies */
 	uint64_t robust_node[2];      /**< the logger's list node, at a fixed distance from owner */
 
-	uint32_t clock;               /**< enum region_clock */
 	uint32_t options;             /**< enum region_option; changed live */
-	uint32_t wait_limit_ms;
+	uint32_t wait_limit_ms;       /**< changed live: how long a target waits while the logger makes no progress */
 	uint32_t state;               /**< enum region_state */
+	uint32_t reserved;
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
-	uint32_t doorbell;            /**< futex: rung after a mail is posted, never by ordinary hooks */
-	uint32_t doorbell_armed;
+	uint32_t doorbell;            /**< futex: rung after a mail is posted, and once by who begins to wait; never by ordinary hooks */
+	uint32_t slot_room;           /**< the logger adds one when a slot becomes free, or more of them are there */
 
-	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset, name_offset;
-	uint64_t buffer_offset;
-	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, buffer_size;
-	uint32_t entry_ready, image_ready, slot_ready, pc_ready, buffer_ready, heap_ready;
+	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
 
 	uint32_t pc_count;            /**< ids handed out, from PC_FIRST; may pass pc_ready (those were refused) */
 	uint32_t heap_count;
@@ -194,9 +213,8 @@ struct region_header {
 	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
 	uint64_t sample_bytes;        /**< mean distance of chosen bytes; never changes */
 	uint64_t sample_unwatched;    /**< recorded blocks whose end could not be watched for */
-	uint32_t name_max, name_count;
+	uint32_t name_count;
 	uint32_t heaps_refused;       /**< times that a heap found no row */
-	uint32_t buffer_apart;        /**< so many of buffer_max are there for threads to begin with, and only as many as there are threads */
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
 	uint64_t mappings;            /**< address of struct recorder_mappings in each process of the region; 0: not mapped yet. Written by the logger */
@@ -209,13 +227,25 @@ enum region_process_state { PROCESS_FREE, PROCESS_CLAIMED, PROCESS_LIVE, PROCESS
 struct region_process {
 	uint32_t state;
 	uint32_t pid;
-	uint32_t parent;              /**< index of the process it was forked from; UINT32_MAX for the first */
+	uint32_t parent;              /**< index of the process it was forked from; REGION_NONE for the first */
 	uint32_t flags;
 	uint64_t start_ticks;
-	uint64_t exit_told;           /**< its pid as it sees it << 32 | 0x100 | exit status, when it is about to exit; else another value */
+	uint64_t exit_told;           /**< region_exit_encode() when it is about to exit; else another value */
 	uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct region_process) == 64, "layout");
+
+/** The status that a process, whose pid as it sees it is given, is about to exit with. */
+static inline uint64_t region_exit_encode(uint32_t pid, uint32_t status)
+{
+	return (uint64_t)pid << 32 | 0x100 | (status & 0xff);
+}
+
+/** The exit status in a word that may be an earlier process's; -1: it is not one of pid's. */
+static inline int region_exit_decode(uint64_t word, uint32_t pid)
+{
+	return word >> 32 == pid && (word & 0xffffff00) == 0x100 ? (int)(word & 0xff) : -1;
+}
 
 /** A patched function. */
 struct region_entry {
@@ -262,15 +292,16 @@ struct region_heap_name {
 
 struct region_pc {
 	uint64_t pc;                  /**< run-time return address; release store, last */
-	uint32_t image;               /**< index, or UINT32_MAX */
+	uint32_t image;               /**< index, or REGION_NONE */
 	uint32_t process;
 };
 _Static_assert(sizeof(struct region_pc) == 16, "layout");
 
-enum region_slot_state { SLOT_FREE, SLOT_LIVE, SLOT_RETIRED };
+/** CLAIMING: a recorder is about to take it, or died doing so. */
+enum region_slot_state { SLOT_FREE, SLOT_LIVE, SLOT_RETIRED, SLOT_CLAIMING };
 
 /**
- * A thread's place. The recorder claims FREE -> LIVE; the logger sets FREE again once the thread is known dead and its
+ * A thread's place. The recorder claims FREE -> CLAIMING -> LIVE; the logger sets FREE again once the thread is known dead and its
  * buffers are drained. `sequence` numbers the slot's buffers, and goes on when the slot is reused.
  */
 struct region_slot {
@@ -280,8 +311,8 @@ struct region_slot {
 	uint32_t serial;              /**< unique in the region; a slot's next thread has another */
 	uint64_t fs_base;
 	uint32_t sequence;            /**< of the buffer in use */
-	uint32_t buffer;              /**< in use; UINT32_MAX: none */
-	uint32_t side_buffer;         /**< for calls of signal handlers; UINT32_MAX: none */
+	uint32_t buffer;              /**< in use; REGION_NONE: none */
+	uint32_t side_buffer;         /**< for calls of signal handlers; REGION_NONE: none */
 	uint32_t side_sequence;
 	/* The call under way: entry + 1 in the low 8 bits (0: none). An Alloc names its size; for Free and ReAlloc `pending`
 	 * bytes of a complete record lie behind the buffer's committed ones. */
@@ -293,21 +324,22 @@ struct region_slot {
 	/* The gap that is open, or was last: written by the owner; gap_sequence is odd while it is being changed. */
 	uint32_t gap_sequence, gap_reserved;
 	uint64_t gap_first_ticks, gap_last_ticks;
-	uint64_t gap_count[3], gap_bytes[3], gap_stacks; /**< by Alloc, ReAlloc, Free; never reset, the logger takes differences */
-	uint64_t taken_count[3], taken_bytes[3], taken_stacks; /**< what of these the logger has put into the trace; it also zeroes gap_first_ticks */
+	uint64_t gap_count[REGION_LOST_KINDS], gap_bytes[REGION_LOST_KINDS], gap_stacks; /**< never reset, the logger takes differences */
+	uint64_t taken_count[REGION_LOST_KINDS], taken_bytes[REGION_LOST_KINDS], taken_stacks; /**< what of these the logger has put into the trace; it also zeroes gap_first_ticks */
 	uint64_t trace_thread[2];     /**< the logger's, for one after it: serial << 32 | id + 1 of the thread whose events it took last; own, side */
 };
 _Static_assert(sizeof(struct region_slot) == 256, "layout");
 
-enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL };
+/** AWAY: the logger has given its memory back. */
+enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL, BUFFER_AWAY };
 
 /** Head of a buffer. FREE -> OWNED by a recorder's compare-and-swap, OWNED -> FULL by its owner, FULL -> FREE by the logger,
- *  when its events are in the trace. The logger may read an OWNED one up to `committed`. */
+ *  when its events are in the trace. The logger may read an OWNED one up to `committed`. FREE <-> AWAY by the logger. */
 struct region_buffer {
 	uint32_t state;
 	uint32_t slot;
 	uint32_t committed;           /**< bytes that hold whole records; release store */
-	uint32_t sequence;            /**< within the slot; side buffers have the top bit set */
+	uint32_t sequence;            /**< within the slot; side buffers have REGION_SIDE */
 	uint32_t process, serial;     /**< owner when it was claimed */
 	uint64_t taken;               /**< the logger's, for one after it: sequence << 32 | how many of its events are in the trace; 0: not told */
 	uint64_t reserved[4];

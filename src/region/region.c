@@ -4,18 +4,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "region/atomic.h"
+
 enum {
 	PAGE = 4096,
-	SLOT_DEFAULT = 4096, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
+	SLOT_DEFAULT = 8192, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
 	SLOT_LIMIT = 1 << 16, PC_LIMIT = 1 << 24, IMAGE_LIMIT = 1 << 16, BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
-	HEAP_FIRST = 4096, SLOT_FIRST = 64, PC_FIRST_READY = 16 * 1024, IMAGE_FIRST = 64
+	/* What is there at first. An idle process needs little; one that may wait for more gets it when it does. */
+	PROCESS_FIRST = 64, ENTRY_FIRST = 32, IMAGE_FIRST = 8, HEAP_FIRST = 256, NAME_FIRST = 64,
+	SLOT_FIRST = 16, SLOT_FIRST_DROPPING = 64, PC_FIRST_READY = 1024, PC_FIRST_DROPPING = 16 * 1024,
+	PC_AHEAD = 1024,
+	/* Beyond what is asked for, so that a few are left to go round when each of as many threads keeps one. */
+	BUFFER_SPARE = 8
 };
 
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
@@ -23,18 +31,18 @@ enum {
 /** One array of the region. */
 struct part { size_t offset_field, max_field, size; };
 
-#define PART(name, type) {offsetof(struct region_header, name##_offset), offsetof(struct region_header, name##_max), sizeof(struct type)}
+#define PART(name, type) {offsetof(struct region_limits, name##_offset), offsetof(struct region_limits, name##_max), sizeof(struct type)}
 /* In the order of the file. */
 static const struct part parts[] = {
 	PART(process, region_process), PART(entry, region_entry), PART(image, region_image),
 	PART(heap, region_heap), PART(name, region_heap_name), PART(slot, region_slot), PART(pc, region_pc),
-	{offsetof(struct region_header, head_offset), offsetof(struct region_header, buffer_max), sizeof(struct region_buffer)},
+	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max), sizeof(struct region_buffer)},
 };
 #undef PART
 
-static uint32_t *field(struct region_header *header, size_t offset)
+static uint32_t *field(struct region_limits *limits, size_t offset)
 {
-	return (uint32_t *)((uint8_t *)header + offset);
+	return (uint32_t *)((uint8_t *)limits + offset);
 }
 
 static uint64_t page_up(uint64_t bytes)
@@ -43,21 +51,21 @@ static uint64_t page_up(uint64_t bytes)
 }
 
 /* Fill the offsets and region_bytes from the limits. False when these are beyond ours. */
-static bool layout_compute(struct region_header *header)
+static bool layout_compute(struct region_limits *limits)
 {
 	uint64_t at = REGION_HEADER_BYTES;
-	if (header->process_max == 0 || header->process_max > REGION_PROCESS_MAX || header->entry_max == 0 ||
-	    header->entry_max > REGION_ENTRY_MAX || header->heap_max == 0 || header->heap_max > REGION_HEAP_MAX ||
-	    header->name_max == 0 || header->name_max > REGION_NAME_MAX || header->image_max == 0 || header->image_max > IMAGE_LIMIT || header->slot_max == 0 || header->slot_max > SLOT_LIMIT ||
-	    header->pc_max <= PC_FIRST || header->pc_max > PC_LIMIT || header->buffer_max == 0 || header->buffer_max > BUFFER_LIMIT ||
-	    header->buffer_apart >= header->buffer_max || header->buffer_size == 0 || header->buffer_size % PAGE != 0 || header->buffer_size > BUFFER_SIZE_LIMIT)
+	if (limits->process_max == 0 || limits->process_max > REGION_PROCESS_MAX || limits->entry_max == 0 ||
+	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
+	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
+	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
+	    limits->own_keepers >= limits->buffer_max || limits->side_keepers >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		*field(header, parts[i].offset_field) = (uint32_t)at;
-		at = page_up(at + (uint64_t)*field(header, parts[i].max_field) * parts[i].size);
+		*field(limits, parts[i].offset_field) = (uint32_t)at;
+		at = page_up(at + (uint64_t)*field(limits, parts[i].max_field) * parts[i].size);
 	}
-	header->buffer_offset = at;
-	header->region_bytes = at + (uint64_t)header->buffer_max * header->buffer_size;
+	limits->buffer_offset = at;
+	limits->region_bytes = at + (uint64_t)limits->buffer_max * limits->buffer_size;
 	return at <= UINT32_MAX;
 }
 
@@ -81,43 +89,44 @@ void region_note_progress(const struct region *region)
 	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
 }
 
+void region_note_slots(const struct region *region)
+{
+	__atomic_fetch_add(&region->header->slot_room, 1, __ATOMIC_RELEASE);
+	region_note_progress(region);
+}
+
 /* Allocate elements up to `want` and tell the target. */
-static int raise(const struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
+static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
 {
 	int error = want > *ready ? allocate(region, offset, size, *ready, want) : 0;
+	region->is_short |= error != 0;
 	if (error || want <= *ready)
 		return error;
 	*ready = want;
 	/* Pairs with the recorder's acquire: what lies below the count is allocated. */
-	__atomic_store_n(shared, want, __ATOMIC_RELEASE);
+	STORE_RELEASE(shared, want);
 	region_note_progress(region);
 	return 0;
 }
 
-static int raise_slots(struct region *region, uint64_t want)
-{
-	const struct region_header *limits = &region->limits;
-	return raise(region, &region->slot_ready, &region->header->slot_ready, limits->slot_offset, sizeof(struct region_slot),
-		     at_most(want, limits->slot_max));
-}
-
-static int raise_heaps(struct region *region, uint64_t want)
-{
-	const struct region_header *limits = &region->limits;
-	return raise(region, &region->heap_ready, &region->header->heap_ready, limits->heap_offset, sizeof(struct region_heap),
-		     at_most(want, limits->heap_max));
-}
-
-static int raise_pcs(struct region *region, uint64_t want)
-{
-	const struct region_header *limits = &region->limits;
-	return raise(region, &region->pc_ready, &region->header->pc_ready, limits->pc_offset, sizeof(struct region_pc),
-		     at_most(want, limits->pc_max));
-}
+/* The parts of which both sides only know a number of rows that are ready. */
+#define RAISE(name, type)                                                                                                              \
+	static int raise_##name(struct region *region, uint64_t want)                                                                  \
+	{                                                                                                                              \
+		const struct region_limits *limits = &region->limits;                                                                  \
+		return raise(region, &region->name##_ready, &region->header->name##_ready, limits->name##_offset, sizeof(struct type), \
+			     at_most(want, limits->name##_max));                                                                       \
+	}
+RAISE(process, region_process)
+RAISE(heap, region_heap)
+RAISE(name, region_heap_name)
+RAISE(slot, region_slot)
+RAISE(pc, region_pc)
+#undef RAISE
 
 static int raise_buffers(struct region *region, uint64_t want)
 {
-	const struct region_header *limits = &region->limits;
+	const struct region_limits *limits = &region->limits;
 	uint32_t count = at_most(want, limits->buffer_max);
 	if (count <= region->buffer_ready)
 		return 0;
@@ -126,19 +135,28 @@ static int raise_buffers(struct region *region, uint64_t want)
 		     : raise(region, &region->buffer_ready, &region->header->buffer_ready, limits->buffer_offset, limits->buffer_size, count);
 }
 
-/* Everything that is there from the beginning. */
-static int allocate_first(struct region *region, uint32_t buffers)
+/* Room for `want` rows that the logger fills before it says that they are ready. */
+static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want, uint32_t max)
 {
-	const struct region_header *limits = &region->limits;
-	int error = 0;
-	if (fallocate(region->fd, 0, 0, limits->image_offset) != 0)
-		return -errno;
-	error = error ? error : allocate(region, limits->image_offset, sizeof(struct region_image), 0, at_most(IMAGE_FIRST, limits->image_max));
-	error = error ? error : allocate(region, limits->name_offset, sizeof(struct region_heap_name), 0, limits->name_max);
-	error = error ? error : raise_heaps(region, HEAP_FIRST);
-	error = error ? error : raise_slots(region, SLOT_FIRST);
-	error = error ? error : raise_pcs(region, PC_FIRST_READY);
-	return error ? error : raise_buffers(region, buffers);
+	uint32_t count = at_most(want, max);
+	int error = count > *room ? allocate(region, offset, size, *room, count) : 0;
+	*room = error || count < *room ? *room : count;
+	return error;
+}
+
+/* Everything that is there from the beginning. */
+static int allocate_first(struct region *region, const struct region_config *config)
+{
+	const struct region_limits *limits = &region->limits;
+	bool is_waiting = config->options & OPTION_WAIT;
+	int error = raise_process(region, PROCESS_FIRST);
+	error = error ? error : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry), ENTRY_FIRST, limits->entry_max);
+	error = error ? error : make_room(region, &region->image_room, limits->image_offset, sizeof(struct region_image), IMAGE_FIRST, limits->image_max);
+	error = error ? error : raise_heap(region, HEAP_FIRST);
+	error = error ? error : raise_name(region, NAME_FIRST);
+	error = error ? error : raise_slot(region, is_waiting ? SLOT_FIRST : SLOT_FIRST_DROPPING);
+	error = error ? error : raise_pc(region, is_waiting ? PC_FIRST_READY : PC_FIRST_DROPPING);
+	return error ? error : raise_buffers(region, config->buffer_min);
 }
 
 /* ---- making ---- */
@@ -168,22 +186,29 @@ static int config_check(const struct region_config *config, struct diag *diag)
 	return 0;
 }
 
-static void limits_fill(struct region_header *limits, const struct region_config *config)
+static struct region_limits limits_of(const struct region_config *config)
 {
-	*limits = (struct region_header){
-		.magic = REGION_MAGIC, .version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES,
-		.clock = config->clock, .options = config->options, .wait_limit_ms = config->wait_limit_ms,
-		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX,
-		.name_max = REGION_NAME_MAX, .name_count = 1,
+	/* Five of eight buffers may be kept by threads, one by their signal handlers' calls; the others go round. */
+	uint32_t buffers = config->buffer_max + BUFFER_SPARE;
+	return (struct region_limits){
+		.clock = config->clock, .own_keepers = buffers / 8 * 5, .side_keepers = buffers / 8,
+		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX, .name_max = REGION_NAME_MAX,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
-		.buffer_max = config->buffer_max + config->buffer_apart, .buffer_apart = config->buffer_apart, .buffer_size = config->buffer_size,
-		.pc_count = PC_FIRST,
+		.buffer_max = buffers, .buffer_size = config->buffer_size,
 	};
-	boot_id_read(limits->boot_id);
-	if (getrandom(&limits->region_id, sizeof(limits->region_id), 0) != sizeof(limits->region_id))
-		limits->region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
+}
+
+/* All but the magic number, which says that the rest is there. */
+static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
+{
+	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .wait_limit_ms = config->wait_limit_ms, .limits = *limits,
+				       .name_count = 1, .pc_count = PC_FIRST};
+	boot_id_read(header.boot_id);
+	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
+		header.region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
+	return header;
 }
 
 static int map_shared(struct region *region, const char *path, struct diag *diag)
@@ -195,7 +220,7 @@ static int map_shared(struct region *region, const char *path, struct diag *diag
 	return 0;
 }
 
-static int create(struct region *region, const char *path, uint32_t buffers, struct diag *diag)
+static int create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
 	region->bytes = region->limits.region_bytes;
 	if (ftruncate(region->fd, (off_t)region->bytes) != 0)
@@ -206,31 +231,30 @@ static int create(struct region *region, const char *path, uint32_t buffers, str
 	/* Pages first: writing to one that the file system has no room for would be a SIGBUS. */
 	if (fallocate(region->fd, 0, 0, REGION_HEADER_BYTES) != 0)
 		return diag_errno(diag, "cannot allocate %s", path);
-	struct region_header header = region->limits;
-	header.magic = 0;
+	const struct region_header header = header_of(config, &region->limits);
 	memcpy(region->header, &header, offsetof(struct region_header, mail));
-	error = allocate_first(region, buffers);
+	region->id = header.region_id;
+	error = allocate_first(region, config);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
 	/* Last: what is not whole has none, should we be killed meanwhile. */
-	__atomic_store_n(&region->header->magic, region->limits.magic, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->magic, REGION_MAGIC);
 	return 0;
 }
 
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
-	*region = (struct region){.fd = -1};
+	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);
 	if (error)
 		return error;
-	limits_fill(&region->limits, config);
+	region->limits = limits_of(config);
 	if (!layout_compute(&region->limits))
 		return diag_fail(diag, EINVAL, "cannot lay out %s: too many threads, images or program counters", path);
-	region->id = region->limits.region_id;
 	region->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (region->fd < 0)
 		return diag_errno(diag, "cannot make %s", path);
-	error = create(region, path, config->buffer_min, diag);
+	error = create(region, path, config, diag);
 	if (error) {
 		region_close(region);
 		unlink(path);
@@ -252,20 +276,23 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	int error = map_shared(region, path, diag);
 	if (error)
 		return error;
-	struct region_header *limits = &region->limits, found;
+	struct region_header found;
+	struct region_limits *limits = &region->limits;
 	memcpy(&found, region->header, sizeof(found));
-	*limits = found;
+	*limits = found.limits;
 	if (found.magic != REGION_MAGIC || found.version != REGION_VERSION || found.header_bytes != REGION_HEADER_BYTES)
 		return diag_fail(diag, EINVAL, "%s is no region of this version", path);
-	if (!layout_compute(limits) || limits->region_bytes != region->bytes || limits->region_bytes != found.region_bytes ||
-	    limits->buffer_offset != found.buffer_offset)
+	if (!layout_compute(limits) || limits->region_bytes != region->bytes || limits->region_bytes != found.limits.region_bytes ||
+	    limits->buffer_offset != found.limits.buffer_offset)
 		return diag_fail(diag, EINVAL, "%s is damaged: its limits do not fit its size", path);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (*field(limits, parts[i].offset_field) != *field(&found, parts[i].offset_field))
+		if (*field(limits, parts[i].offset_field) != *field(&found.limits, parts[i].offset_field))
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->id = found.region_id;
-	region->entry_ready = at_most(found.entry_ready, limits->entry_max);
-	region->image_ready = at_most(found.image_ready, limits->image_max);
+	region->process_ready = at_most(found.process_ready, limits->process_max);
+	region->entry_ready = region->entry_room = at_most(found.entry_ready, limits->entry_max);
+	region->image_ready = region->image_room = at_most(found.image_ready, limits->image_max);
+	region->name_ready = at_most(found.name_ready, limits->name_max);
 	region->heap_ready = at_most(found.heap_ready, limits->heap_max);
 	region->slot_ready = at_most(found.slot_ready, limits->slot_max);
 	region->pc_ready = at_most(found.pc_ready, limits->pc_max);
@@ -298,17 +325,19 @@ void region_close(struct region *region)
 		munmap(region->header, region->bytes);
 	if (region->fd >= 0)
 		close(region->fd);
+	free(region->idle);
+	region->idle = NULL;
 	region->header = NULL;
 	region->fd = -1;
 }
 
 /* ---- growing ---- */
 
-static uint32_t free_buffers(const struct region *region)
+static uint32_t buffers_in(const struct region *region, uint32_t state)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < region->buffer_ready; i++)
-		count += __atomic_load_n(&region_buffer(region, i)->state, __ATOMIC_RELAXED) == BUFFER_FREE;
+		count += LOAD(&region_buffer(region, i)->state) == state;
 	return count;
 }
 
@@ -316,95 +345,158 @@ static uint32_t free_slots(const struct region *region)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < region->slot_ready; i++)
-		count += __atomic_load_n(&region_slot(region, i)->state, __ATOMIC_RELAXED) == SLOT_FREE;
+		count += LOAD(&region_slot(region, i)->state) == SLOT_FREE;
 	return count;
 }
 
-/* How many buffers there may be by now. */
-static uint32_t buffers_most(const struct region *region)
+static uint32_t free_processes(const struct region *region)
 {
-	const struct region_header *limits = &region->limits;
-	uint32_t most = limits->buffer_max - limits->buffer_apart;
-	return region->buffer_ready < most ? most : at_most((uint64_t)most + region->slot_ready - free_slots(region), limits->buffer_max);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < region->process_ready; i++)
+		count += LOAD(&region_process(region, i)->state) == PROCESS_FREE;
+	return count;
+}
+
+/* The memory of those that are away comes back first. */
+static void buffers_fetch(struct region *region, uint32_t want)
+{
+	const struct region_limits *limits = &region->limits;
+	for (uint32_t i = 0; i < region->buffer_ready && region->buffers_away && want; i++) {
+		struct region_buffer *head = region_buffer(region, i);
+		if (LOAD(&head->state) != BUFFER_AWAY)
+			continue;
+		if (allocate(region, limits->buffer_offset, limits->buffer_size, i, i + 1) != 0) {
+			region->is_short = true;
+			return;
+		}
+		region->buffers_away--;
+		want--;
+		STORE_RELEASE(&head->state, BUFFER_FREE);
+		region_note_progress(region);
+	}
 }
 
 static void grow_buffers(struct region *region)
 {
-	uint32_t most = buffers_most(region), used = region->buffer_ready < most ? region->buffer_ready - free_buffers(region) : 0;
+	uint32_t there = region->buffer_ready - region->buffers_away, used = there - buffers_in(region, BUFFER_FREE);
 	if (used < region->buffers_used)
 		used = region->buffers_used;
-	if (used > region->buffer_ready - (region->buffer_ready + 3) / 4)
-		raise_buffers(region, at_most(2 * (uint64_t)region->buffer_ready, most));
 	region->buffers_used = 0;
+	if (used <= there - (there + 3) / 4)
+		return;
+	if (region->buffers_away)
+		buffers_fetch(region, there);
+	else
+		raise_buffers(region, 2 * (uint64_t)region->buffer_ready);
 }
 
 void region_grow(struct region *region)
 {
+	struct region_header *header = region->header;
+	region->is_short = false;
 	grow_buffers(region);
-	uint32_t pcs = __atomic_load_n(&region->header->pc_count, __ATOMIC_RELAXED);
-	if (region->pc_ready < region->limits.pc_max && pcs > region->pc_ready / 2)
-		raise_pcs(region, 2 * (uint64_t)region->pc_ready);
-	if (region->heap_ready < region->limits.heap_max && __atomic_load_n(&region->header->heap_count, __ATOMIC_RELAXED) > region->heap_ready / 2)
-		raise_heaps(region, 2 * (uint64_t)region->heap_ready);
-	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2)
-		raise_slots(region, 2 * (uint64_t)region->slot_ready);
+	uint64_t pcs = LOAD(&header->pc_count);
+	if (pcs + PC_AHEAD / 2 > region->pc_ready || pcs + pcs / 4 > region->pc_ready)
+		raise_pc(region, pcs + pcs / 2 + PC_AHEAD);
+	if (LOAD(&header->heap_count) > region->heap_ready / 2)
+		raise_heap(region, 2 * (uint64_t)region->heap_ready);
+	if (LOAD(&header->name_count) > region->name_ready / 2)
+		raise_name(region, 2 * (uint64_t)region->name_ready);
+	if (region->process_ready < region->limits.process_max && free_processes(region) < region->process_ready / 2)
+		raise_process(region, 2 * (uint64_t)region->process_ready);
+	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2 &&
+	    raise_slot(region, 2 * (uint64_t)region->slot_ready) == 0)
+		region_note_slots(region);
+}
+
+/* ---- giving back ---- */
+
+/* What a buffer's head said when it was last looked at, and how often in a row it was free and said the same. */
+struct region_idle { uint32_t slot, sequence, intervals; };
+
+static bool is_unused(struct region_idle *idle, const struct region_buffer *head)
+{
+	uint32_t slot = LOAD(&head->slot), sequence = LOAD(&head->sequence);
+	bool is_same = LOAD(&head->state) == BUFFER_FREE && slot == idle->slot && sequence == idle->sequence;
+	*idle = (struct region_idle){slot, sequence, is_same ? idle->intervals + 1 : 0};
+	return is_same;
+}
+
+/* A recorder that claims it at this moment keeps it. */
+static void buffer_send_away(struct region *region, uint32_t index)
+{
+	const struct region_limits *limits = &region->limits;
+	if (!swap_if(&region_buffer(region, index)->state, BUFFER_FREE, BUFFER_AWAY))
+		return;
+	region->buffers_away++;
+	fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(limits->buffer_offset + (uint64_t)index * limits->buffer_size),
+		  limits->buffer_size);
+}
+
+void region_trim(struct region *region, uint32_t intervals)
+{
+	if (!region->idle)
+		region->idle = calloc(region->limits.buffer_max, sizeof(*region->idle));
+	/* Recorders take the lowest that is free, so the highest are those that nobody needs. */
+	for (uint32_t i = region->buffer_ready; region->idle && i-- > 0;) {
+		bool is_idle = is_unused(&region->idle[i], region_buffer(region, i)) && region->idle[i].intervals >= intervals;
+		if ((is_idle || !intervals) && region->buffer_ready - region->buffers_away > region->buffer_min)
+			buffer_send_away(region, i);
+	}
 }
 
 /* ---- rows of the logger's ---- */
 
-/* Make room for one more image beside what is ready; those are told of only when they are filled. */
-static int image_room(const struct region *region)
-{
-	const struct region_header *limits = &region->limits;
-	uint32_t index = region->image_ready, allocated = at_most(IMAGE_FIRST, limits->image_max);
-	while (allocated < index)
-		allocated *= 2;
-	if (index < allocated)
-		return 0;
-	return allocate(region, limits->image_offset, sizeof(struct region_image), index, at_most(2 * (uint64_t)index, limits->image_max));
-}
-
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {
 	uint32_t index = region->image_ready;
-	if (index >= region->limits.image_max || image_room(region) != 0)
-		return UINT32_MAX;
+	if (index >= region->limits.image_max || make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
+							    index < region->image_room ? 0 : 2 * (uint64_t)index, region->limits.image_max) != 0)
+		return REGION_NONE;
 	*region_image(region, index) = *image;
 	region->image_ready = index + 1;
 	/* Pairs with the recorder's acquire: the row is whole. */
-	__atomic_store_n(&region->header->image_ready, index + 1, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->image_ready, index + 1);
 	return index;
 }
 
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry)
 {
 	uint32_t index = region->entry_ready;
-	if (index >= region->limits.entry_max)
-		return UINT32_MAX;
+	if (index >= region->limits.entry_max || make_room(region, &region->entry_room, region->limits.entry_offset, sizeof(*entry),
+							    index < region->entry_room ? 0 : 2 * (uint64_t)index, region->limits.entry_max) != 0)
+		return REGION_NONE;
 	*region_entry(region, index) = *entry;
 	region->entry_ready = index + 1;
-	__atomic_store_n(&region->header->entry_ready, index + 1, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region->header->entry_ready, index + 1);
 	return index;
 }
 
 /* ---- views ---- */
 
-#define VIEW(function, type, offset)                                                       \
-	struct type *function(const struct region *region, uint32_t index)                 \
+#define VIEW(type)                                                                         \
+	struct type *type(const struct region *region, uint32_t index)                     \
 	{                                                                                  \
-		return (struct type *)((uint8_t *)region->header + region->limits.offset) + index; \
+		return type##_at(region->header, &region->limits, index);                  \
 	}
-VIEW(region_process, region_process, process_offset)
-VIEW(region_entry, region_entry, entry_offset)
-VIEW(region_image, region_image, image_offset)
-VIEW(region_heap, region_heap, heap_offset)
-VIEW(region_heap_name, region_heap_name, name_offset)
-VIEW(region_slot, region_slot, slot_offset)
-VIEW(region_pc, region_pc, pc_offset)
-VIEW(region_buffer, region_buffer, head_offset)
+VIEW(region_process)
+VIEW(region_entry)
+VIEW(region_image)
+VIEW(region_heap)
+VIEW(region_heap_name)
+VIEW(region_slot)
+VIEW(region_pc)
+VIEW(region_buffer)
 #undef VIEW
 
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 {
-	return (uint8_t *)region->header + region->limits.buffer_offset + (uint64_t)index * region->limits.buffer_size;
+	return region_buffer_bytes_at(region->header, &region->limits, index);
+}
+
+bool region_exit_status(const struct region_process *process, uint32_t pid, int *status)
+{
+	int left = region_exit_decode(LOAD_ACQUIRE(&process->exit_told), pid);
+	*status = left < 0 ? 0 : left;
+	return left >= 0;
 }

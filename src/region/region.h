@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "region/access.h"
 #include "region/layout.h"
 
 struct region_config {
 	uint32_t buffer_size;         /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
-	uint32_t buffer_apart;        /**< beyond buffer_max: one for each thread that lives, so many at most. A thread keeps its own for as long as it lives */
-	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (4096, 1 Mi, 4096) */
+	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
 	uint32_t options;             /**< enum region_option */
 	uint32_t wait_limit_ms;
 	uint32_t clock;
@@ -26,9 +26,14 @@ struct region {
 	struct region_header *header; /**< start of the mapping */
 	size_t bytes;
 	uint64_t id;
-	struct region_header limits;  /**< as made by region_create(), or checked by region_open() */
-	uint32_t entry_ready, image_ready, heap_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy of what was allocated */
+	struct region_limits limits;  /**< as made by region_create(), or checked by region_open() */
+	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready; /**< our own copy */
+	uint32_t entry_room, image_room; /**< rows that are allocated; those that are ready are filled */
+	uint32_t buffer_min;          /**< so many stay when nobody uses them */
+	uint32_t buffers_away;        /**< of buffer_ready */
 	uint32_t buffers_used;        /**< most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
+	bool is_short;                /**< the file system had no room for what was wanted last */
+	struct region_idle *idle;     /**< by buffer: since when nobody has used it; NULL: not watched */
 };
 
 /** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on failure. */
@@ -45,9 +50,14 @@ void region_close(struct region *region);
 /** Tell those who wait that there is more room. */
 void region_note_progress(const struct region *region);
 
-/** Allocate more pages where a count nears what is ready: buffers (fewer than a quarter free), program counters, heaps, slots, images.
- *  Failing to is no error: the target waits or drops. */
+/** The same where it is a slot that became free. */
+void region_note_slots(const struct region *region);
+
+/** Allocate more pages where a count nears what is ready. Failing to is no error: is_short is set, and the target waits or drops. */
 void region_grow(struct region *region);
+
+/** One more interval has passed: buffers above the minimum that nobody has used for `intervals` of them give their memory back (0: all that are free). */
+void region_trim(struct region *region, uint32_t intervals);
 
 /** Append rows; their index, or UINT32_MAX when full. The row is complete before the ready count is raised. */
 uint32_t region_add_image(struct region *region, const struct region_image *image);
@@ -63,5 +73,8 @@ struct region_slot *region_slot(const struct region *region, uint32_t index);
 struct region_pc *region_pc(const struct region *region, uint32_t index);
 struct region_buffer *region_buffer(const struct region *region, uint32_t index);
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index);
+
+/** Store the exit status that the process with this pid, as it sees itself, left just before it ended. False: it left none. */
+bool region_exit_status(const struct region_process *process, uint32_t pid, int *status);
 
 #endif

@@ -194,6 +194,7 @@ static void tell_thread(void *cookie, const struct drain_thread *thread)
 {
 	const struct telling *telling = cookie;
 	struct control_message message = {.kind = CONTROL_THREAD, .thread = {.events = thread->events, .rate = thread->rate, .truncated = thread->truncated,
+		.unwindless = thread->unwindless,
 		.waits = thread->waits, .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks), .tid = thread->tid}};
 	snprintf(message.text, sizeof(message.text), "%s", thread->name);
 	control_send(telling->socket, &message);
@@ -206,7 +207,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
 		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns};
 	for (uint32_t i = 0; i < target->member_count; i++) {
@@ -233,10 +234,10 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
-		.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
+		.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
 		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .dropped = store_dropped_events(logger->store),
 		.write_count = store_write_count(logger->store),
@@ -244,7 +245,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		message.state.targets += target->alive > 0;
-		message.state.buffers_now += target->region.buffer_ready;
+		message.state.buffers_now += target->region.buffer_ready - target->region.buffers_away;
 		message.state.buffers_free += buffers_free(&target->region);
 	}
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, store_path(logger->store));

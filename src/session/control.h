@@ -30,7 +30,7 @@ enum control_kind {
 };
 
 struct control_summary {
-	uint64_t events, lost, truncated, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
+	uint64_t events, lost, truncated, unwindless, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
 	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
@@ -38,7 +38,7 @@ struct control_summary {
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, truncated, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
+	uint64_t events, lost, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
@@ -52,7 +52,7 @@ struct control_state {
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, truncated, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t events, lost, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;
@@ -63,7 +63,7 @@ struct control_inactive { uint64_t bytes; uint32_t threads; };
 
 /** A thread of the target that was told last. */
 struct control_thread {
-	uint64_t events, rate, truncated, waits, wait_ns;
+	uint64_t events, rate, truncated, unwindless, waits, wait_ns;
 	uint32_t tid;
 };
 

@@ -2,30 +2,16 @@
 #include "session/decode.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-enum {
-	MEMORY_BITS = 14,
-	NO_DURATION = 0xffff, NO_SLACK = 0xffff, LONG_STACK = 255, ADDRESS_BITS = 48, EXACT_BITS = 48,
-	EXTRA_FLAGS = RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED
-};
+enum { MEMORY_BITS = 14, EXACT_BITS = 48 };
 
-/* Marks a node of a stack whose outer part is missing; node ids stay below. */
+/* Mark a node of a stack whose outer part is missing: it was cut, or a frame has no unwind data. Node ids stay below. */
 #define TRUNCATED_NODE 0x80000000u
-
-/* Words that an event has for its flags, beside the three that each has. */
-static const uint8_t extra_words[32] = {
-#define W(f) (((f) & RECORD_REALLOC ? 2 : 0) + ((f) & RECORD_ARGUMENT ? 1 : 0) + ((f) & RECORD_ARGUMENT2 ? 1 : 0) + \
-	      ((f) & RECORD_BIG ? 2 : 0) + ((f) & RECORD_FAILED ? 1 : 0))
-#define W4(f) W(f), W((f) + 1), W((f) + 2), W((f) + 3)
-	W4(0), W4(4), W4(8), W4(12), W4(16), W4(20), W4(24), W4(28)
-#undef W4
-#undef W
-};
-_Static_assert(EXTRA_FLAGS == 31, "extra_words is indexed by these flags");
+#define UNWINDLESS_NODE 0x40000000u
+#define MARKED_NODE (TRUNCATED_NODE | UNWINDLESS_NODE)
 
 /*
  * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash of all frames
@@ -47,20 +33,6 @@ void decode_memory_free(struct decode_memory *memory)
 	free(memory);
 }
 
-static inline uint64_t load64(const uint8_t *at)
-{
-	uint64_t value;
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-static inline uint32_t load32(const uint8_t *at)
-{
-	uint32_t value;
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
 static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
 {
 	return (hash ^ frame) * 0x9e3779b97f4a7c15ull;
@@ -75,7 +47,7 @@ static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t pa
 	if (UNLIKELY(cell->key != key)) {
 		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
 		/* No memory for it: better a stack that begins anew than none at all. */
-		if (node >= TRUNCATED_NODE)
+		if (node >= UNWINDLESS_NODE)
 			return 0;
 		*cell = (struct memory_cell){key, node};
 	}
@@ -88,34 +60,42 @@ static bool damaged(struct decode *decode, const char *why)
 	return false;
 }
 
+/* Take a BEGIN record. False: damaged. */
+static bool take_begin(struct decode *decode)
+{
+	const struct record_begin begin = record_get_begin(decode->at);
+	if (begin.ticks < decode->earliest || begin.ticks > decode->latest)
+		return damaged(decode, "a time outside of the process's life");
+	if (decode->sequence && begin.sequence != (decode->sequence & ((1u << RECORD_SEQUENCE_BITS) - 1)))
+		return damaged(decode, "records of an earlier use of the buffer");
+	decode->process_index = begin.process;
+	decode->process = translate_process_id(decode->translate, begin.process);
+	if (decode->process == TRACE_NONE)
+		return damaged(decode, "a process that is not there");
+	decode->ticks = begin.ticks;
+	decode->tid = begin.tid;
+	decode->serial = begin.serial;
+	decode->depth = 0;
+	decode->nodes[0] = 0;
+	decode->is_begun = true;
+	return true;
+}
+
 /* Take a record that is no event. False: damaged. */
 __attribute__((noinline))
 static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
 {
-	uint32_t words = head >> 8 & 0xff;
-	*is_begin = (head & 0xff) == RECORD_BEGIN;
-	if (words == 0 || words * 8 > (uint64_t)(decode->end - decode->at))
+	uint32_t bytes = record_control_bytes(head);
+	*is_begin = record_control_kind(head) == RECORD_BEGIN;
+	if (bytes == 0 || bytes > (uint64_t)(decode->end - decode->at))
 		return damaged(decode, "a control record is longer than its buffer");
-	if (*is_begin) {
-		if (words != 3)
-			return damaged(decode, "a begin record of another size");
-		uint64_t ticks = load64(decode->at + 8), who = load64(decode->at + 16);
-		if (ticks < decode->earliest || ticks > decode->latest)
-			return damaged(decode, "a time outside of the process's life");
-		decode->process_index = (uint32_t)(who >> 32);
-		decode->process = translate_process_id(decode->translate, decode->process_index);
-		if (decode->process == TRACE_NONE)
-			return damaged(decode, "a process that is not there");
-		decode->ticks = ticks;
-		decode->tid = (uint32_t)(head >> 32);
-		decode->serial = (uint32_t)who;
-		decode->depth = 0;
-		decode->nodes[0] = 0;
-		decode->is_begun = true;
-	} else if ((head & 0xff) != RECORD_NO_STACKS) {
+	if (*is_begin && bytes != RECORD_BEGIN_BYTES)
+		return damaged(decode, "a begin record of another size");
+	if (!*is_begin && record_control_kind(head) != RECORD_NO_STACKS)
 		return damaged(decode, "a control record of no known kind");
-	}
-	decode->at += words * 8;
+	if (*is_begin && !take_begin(decode))
+		return false;
+	decode->at += bytes;
 	return true;
 }
 
@@ -132,50 +112,20 @@ bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32
 	uint32_t *nodes = decode->nodes, node = nodes[depth];
 	uint64_t *hashes = decode->memory->hash, hash = hashes[depth];
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t id = load32(ids + 4 * (uint64_t)i);
+		uint32_t id = record_get_half(ids + 4 * (uint64_t)i);
 		uint32_t frame = translate_frame_id(decode->translate, id);
 		if (UNLIKELY(frame == UINT32_MAX))
 			return damaged(decode, "a program counter that is not there");
-		uint32_t mark = (node & TRUNCATED_NODE) | (UNLIKELY(id == PC_TRUNCATED) ? TRUNCATED_NODE : 0);
+		uint32_t mark = node & MARKED_NODE;
+		if (UNLIKELY(id < PC_FIRST))
+			mark |= id == PC_TRUNCATED ? TRUNCATED_NODE : UNWINDLESS_NODE;
 		hash = hash_next(hash, frame);
-		node = node_of(decode, hash, node & ~TRUNCATED_NODE, frame) | mark;
+		node = node_of(decode, hash, node & ~MARKED_NODE, frame) | mark;
 		nodes[++depth] = node;
 		hashes[depth] = hash;
 	}
 	decode->depth = depth;
 	return true;
-}
-
-/* What the optional words of an event say. */
-struct extras { uint64_t previous, duration, argument, argument2, size, usable; int32_t result; };
-
-/* Read the optional words at `at`; they have been found to lie within the buffer. Returns what follows them. */
-static inline __attribute__((always_inline))
-const uint8_t *take_extras(const uint8_t *at, uint32_t flags, struct extras *extras)
-{
-	if (flags & RECORD_REALLOC) {
-		extras->previous = load64(at);
-		extras->duration = load64(at + 8);
-		at += 16;
-	}
-	if (flags & RECORD_ARGUMENT) {
-		extras->argument = load64(at);
-		at += 8;
-	}
-	if (flags & RECORD_ARGUMENT2) {
-		extras->argument2 = load64(at);
-		at += 8;
-	}
-	if (flags & RECORD_BIG) {
-		extras->size = load64(at);
-		extras->usable = load64(at + 8);
-		at += 16;
-	}
-	if (flags & RECORD_FAILED) {
-		extras->result = (int32_t)load64(at);
-		at += 8;
-	}
-	return at;
 }
 
 static inline uint8_t event_flags_of(uint32_t flags)
@@ -206,51 +156,38 @@ static void settle_resize(const struct writer_events *events, uint32_t i)
 
 /* An event as it lies in a buffer. */
 struct record {
-	uint32_t flags, pop, push;
-	uint64_t bytes;              /* that it takes */
-	uint64_t place, measure, ticks;
+	struct record_shape shape;
+	struct record_head head;
+	struct record_extras extras;
+	uint64_t ticks;
 	const struct translate_entry *known;
-	const uint8_t *ids;          /* frames that it adds */
-	struct extras extras;
 };
 
 /* How long it is, and what it is about; NULL, or what is wrong with it. */
 static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head, uint64_t room, struct record *record)
 {
-	const uint8_t *at = decode->at;
-	uint32_t entry = head & 0xff;
-	record->flags = head >> 8 & 0xff;
-	record->pop = head >> 16 & 0xff;
-	record->push = head >> 24 & 0xff;
+	uint32_t entry = record_entry(head);
 	record->known = &decode->translate->entry[entry];
 	if (UNLIKELY(!record->known->is_known) && !translate_entry_slowly(decode->translate, entry))
 		return "a function that is not there";
-	if (UNLIKELY((record->flags & (RECORD_REALLOC | RECORD_FREE)) != record->known->mark))
+	if (UNLIKELY(!decode->is_begun))
+		return "an event of no thread";
+	if (UNLIKELY(!record_get_shape(decode->at, head, room, &record->shape)))
+		return "an event longer than its buffer";
+	if (UNLIKELY((record->shape.flags & (RECORD_REALLOC | RECORD_FREE)) != record->known->mark))
 		return "an event of another kind than its function's";
-	bool is_long = record->pop == LONG_STACK;
-	uint32_t words = 3u + extra_words[record->flags & EXTRA_FLAGS] + is_long;
-	if (UNLIKELY(!decode->is_begun || words * 8 > room))
-		return decode->is_begun ? "an event longer than its buffer" : "an event of no thread";
-	record->ids = at + words * 8;
-	if (UNLIKELY(is_long)) {
-		record->pop = load32(record->ids - 8);
-		record->push = load32(record->ids - 4);
-	}
-	record->bytes = (words + ((uint64_t)record->push + 1) / 2) * 8;
-	return UNLIKELY(record->bytes > room) ? "a stack longer than its buffer" : NULL;
+	return NULL;
 }
 
 /* Its numbers; NULL, or what is wrong with it. */
-static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, uint64_t head, struct record *record)
+static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, struct record *record)
 {
-	const uint8_t *at = decode->at;
-	record->place = load64(at + 8);
-	record->measure = load64(at + 16);
-	record->ticks = decode->ticks + (head >> 32);
-	record->extras = (struct extras){0, 0, 0, 0, 0, 0, 0};
-	if (UNLIKELY(record->flags & EXTRA_FLAGS)) {
-		take_extras(at + 24, record->flags, &record->extras);
-		if (UNLIKELY(record->extras.duration >> EXACT_BITS || record->extras.duration > record->ticks - decode->earliest))
+	record->head = record_get_head(decode->at);
+	record->ticks = decode->ticks + record->head.delta;
+	record->extras = (struct record_extras){0, 0, 0, 0, 0, 0, 0};
+	if (UNLIKELY(record->shape.flags & RECORD_EXTRA_FLAGS)) {
+		record_get_extras(decode->at, record->shape.flags, &record->extras);
+		if (UNLIKELY(record->extras.exact >> EXACT_BITS || record->extras.exact > record->ticks - decode->earliest))
 			return "a duration longer than the process's life";
 	}
 	return UNLIKELY(record->ticks > decode->latest) ? "a time outside of the process's life" : NULL;
@@ -259,35 +196,35 @@ static inline __attribute__((always_inline)) const char *record_read(const struc
 /* The event as row i. */
 static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct record *record, const struct writer_events *out, uint32_t i)
 {
-	uint32_t flags = record->flags, node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
-	uint32_t duration = (uint32_t)(record->place >> ADDRESS_BITS), slack = record->measure >> 32 & 0xffff, heap = (uint32_t)(record->measure >> 48);
-	uint64_t size = record->measure & 0xffffffff;
-	const struct extras *extras = &record->extras;
+	const struct record_head *head = &record->head;
+	const struct record_extras *extras = &record->extras;
+	uint32_t flags = record->shape.flags, node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
 	uint8_t event_flags = event_flags_of(flags);
 	event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
 	decode->truncated_count += node >> 31;
-	out->usable[i] = slack == NO_SLACK ? 0 : size + slack;
-	out->size[i] = size;
-	out->duration[i] = duration == NO_DURATION ? 0 : region_duration_decode((uint16_t)duration);
-	event_flags |= duration == NO_DURATION ? EVENT_NO_DURATION : 0;
-	out->address[i] = record->place & ((1ull << ADDRESS_BITS) - 1);
+	decode->unwindless_count += node >> 30 & 1;
+	out->usable[i] = head->slack == RECORD_NO_SLACK ? 0 : head->size + head->slack;
+	out->size[i] = head->size;
+	out->duration[i] = head->duration == RECORD_NO_DURATION ? 0 : region_duration_decode((uint16_t)head->duration);
+	event_flags |= head->duration == RECORD_NO_DURATION ? EVENT_NO_DURATION : 0;
+	out->address[i] = head->address;
 	out->kind[i] = record->known->kind;
 	out->entry[i] = record->known->id;
-	out->stack[i] = node & ~TRUNCATED_NODE;
+	out->stack[i] = node & ~MARKED_NODE;
 	out->time[i] = record->ticks;
 	out->previous[i] = extras->previous;
 	out->argument[i] = extras->argument;
 	out->argument2[i] = extras->argument2;
-	out->result[i] = extras->result;
+	out->result[i] = (int32_t)extras->error;
 	/* A call that failed has no block, and so no heap, unless it had one before. */
 	out->heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras->previous) ? TRACE_NONE
-									       : translate_heap_id(decode->translate, heap, decode->process);
+									       : translate_heap_id(decode->translate, (uint32_t)head->heap, decode->process);
 	if (UNLIKELY(flags & RECORD_BIG)) {
 		out->size[i] = extras->size;
 		out->usable[i] = extras->usable;
 	}
 	if (UNLIKELY(flags & RECORD_REALLOC)) {
-		out->duration[i] = extras->duration;
+		out->duration[i] = extras->exact;
 		event_flags &= (uint8_t)~EVENT_NO_DURATION;
 	}
 	if (UNLIKELY(out->address[i] == 0 && !(flags & RECORD_REALLOC)))
@@ -303,16 +240,16 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 	struct record record;
 	const char *what = record_measure(decode, head, (uint64_t)(decode->end - decode->at), &record);
 	if (LIKELY(!what))
-		what = record_read(decode, head, &record);
-	if (UNLIKELY(!what && record.flags & RECORD_NO_STACK && (record.pop | record.push)))
+		what = record_read(decode, &record);
+	if (UNLIKELY(!what && record.shape.flags & RECORD_NO_STACK && (record.shape.pop | record.shape.push)))
 		what = "an event without a stack that changes it";
 	if (UNLIKELY(what))
 		return damaged(decode, what);
-	if (LIKELY(!(record.flags & RECORD_NO_STACK)) && UNLIKELY(!push_frames(decode, record.ids, record.pop, record.push)))
+	if (LIKELY(!(record.shape.flags & RECORD_NO_STACK)) && UNLIKELY(!push_frames(decode, record.shape.ids, record.shape.pop, record.shape.push)))
 		return false;
 	record_put(decode, &record, out, i);
 	decode->ticks = record.ticks;
-	decode->at += record.bytes;
+	decode->at += record.shape.bytes;
 	return true;
 }
 
@@ -327,8 +264,8 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 			result = DECODE_LIMIT;
 			break;
 		}
-		uint64_t head = load64(decode->at);
-		if (UNLIKELY((head & 0xff) >= RECORD_CONTROL)) {
+		uint64_t head = record_get_word(decode->at);
+		if (UNLIKELY(record_is_control(head))) {
 			bool is_begin;
 			if (!take_control(decode, head, &is_begin))
 				break;

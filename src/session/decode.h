@@ -3,9 +3,10 @@
 #ifndef XHEAP_SESSION_DECODE_H
 #define XHEAP_SESSION_DECODE_H
 
+#include "region/record.h"
 #include "session/translate.h"
 
-enum { DECODE_DEPTH_MAX = 1 << 17, DECODE_EVENT_BYTES_MIN = 24 };
+enum { DECODE_DEPTH_MAX = 1 << 17, DECODE_EVENT_BYTES_MIN = RECORD_EVENT_BYTES_MIN };
 
 /** Why decode_run() came back. */
 enum decode_result {
@@ -25,13 +26,14 @@ struct decode {
 	uint32_t *nodes;              /**< DECODE_DEPTH_MAX + 1; the stack tree's node of each depth */
 	const uint8_t *at, *end;      /**< end - at is a multiple of 8 */
 	uint64_t earliest, latest;    /**< times outside are impossible */
+	uint32_t sequence;            /**< of the buffer, which each RECORD_BEGIN names; 0: not checked */
 	bool is_begun;                /**< false: a RECORD_BEGIN must be next */
 	uint32_t depth;
 	uint64_t ticks;               /**< of the last point */
 	uint32_t tid, serial, process_index;
 	uint32_t process;             /**< trace id */
 	uint32_t event_count;         /**< events seen so far */
-	uint64_t truncated_count;     /**< of these, with a truncated stack */
+	uint64_t truncated_count, unwindless_count; /**< of these, with a truncated stack, and with one that ends for want of unwind data */
 	const char *damage;           /**< static text; NULL: none */
 };
 

@@ -22,6 +22,7 @@
 #include <x86intrin.h>
 
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "session/decode.h"
 #include "session/pace.h"
 #include "session/translate.h"
@@ -32,12 +33,9 @@ enum {
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
 	GAP_TRIES = 100,
-	NAME_BYTES = 32,
-	SLOT_CLAIMING = 3             /* a recorder is about to take it, or died doing so */
+	NAME_BYTES = 32
 };
 
-#define NONE UINT32_MAX
-#define SIDE 0x80000000u
 #define SIGNAL_MARK " (signal)"
 
 /* Who fills a stream at the moment: a row of the trace's threads. */
@@ -45,14 +43,14 @@ struct owner {
 	bool is_open;
 	uint32_t id, serial, tid, process;
 	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
-	uint64_t events, truncated;   /* of its own, whether written or not */
+	uint64_t events, truncated, unwindless; /* of its own, whether written or not */
 	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
 	struct pace pace;
 	char name[NAME_BYTES];
 };
 
 struct stream {
-	uint32_t key;                 /* slot, and SIDE */
+	uint32_t key;                 /* slot, and REGION_SIDE */
 	bool has_sequence;
 	uint32_t sequence;            /* of the last buffer taken */
 	uint32_t open_sequence, open_committed; /* of the buffer that is being filled: so much of it was taken */
@@ -67,7 +65,7 @@ struct stream {
 
 /* What a slot's gap was when we looked last. */
 struct gap {
-	uint64_t count[3], bytes[3], stacks, last_ticks;
+	uint64_t count[REGION_LOST_KINDS], bytes[REGION_LOST_KINDS], stacks, last_ticks;
 	bool is_new;
 };
 
@@ -94,8 +92,8 @@ struct drain_region {
 	uint32_t *next_held;          /* by buffer: the next of its list */
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
-	uint32_t in_use, held_count;
-	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated */
+	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
+	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated, unwindless */
 	int error;                    /* not told yet */
 	struct diag diag;
 };
@@ -185,7 +183,7 @@ static void owner_row(const struct owner *owner, bool has_ended, struct trace_th
 static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
 {
 	const struct drain_known *known = region->known;
-	uint64_t noted = region_slot(region->region, key & ~SIDE)->trace_thread[key >> 31];
+	uint64_t noted = region_slot(region->region, key & ~REGION_SIDE)->trace_thread[key >> 31];
 	uint32_t id = (uint32_t)noted - 1;
 	if (!known || noted >> 32 != owner->serial || id >= known->dictionary->thread_count)
 		return TRACE_NONE;
@@ -202,9 +200,9 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 			uint32_t tid, uint64_t ticks)
 {
 	struct owner *owner = &stream->owner;
-	bool is_side = stream->key & SIDE;
+	bool is_side = stream->key & REGION_SIDE;
 	struct trace_thread row;
-	const struct region_slot *slot = region_slot(region->region, stream->key & ~SIDE);
+	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIDE);
 	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
 				.wait_ticks_before = slot->wait_ticks};
 	pace_begin(&owner->pace, ticks);
@@ -214,7 +212,7 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
-	region_slot(region->region, stream->key & ~SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
+	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
 }
 
 static void owner_end(struct drain_region *region, struct stream *stream)
@@ -236,9 +234,12 @@ static void buffer_release(struct drain_region *region, uint32_t index)
 {
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
-	region_buffer(region->region, index)->taken = 0;
+	struct region_buffer *head = region_buffer(region->region, index);
+	head->taken = 0;
+	/* Whoever takes it next names its next use before it writes: until then nothing lies in it. */
+	head->committed = 0;
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
-	__atomic_store_n(&region_buffer(region->region, index)->state, BUFFER_FREE, __ATOMIC_RELEASE);
+	STORE_RELEASE(&head->state, BUFFER_FREE);
 	region_note_progress(region->region);
 }
 
@@ -261,7 +262,7 @@ static void gap_settle(struct gap *gap, struct region_slot *slot)
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
 	struct region_buffer *head = region_buffer(region->region, stream->open_index);
-	if (stream->open_taken && (head->sequence & ~SIDE) == stream->open_taken >> 32)
+	if (stream->open_taken && (head->sequence & ~REGION_SIDE) == stream->open_taken >> 32)
 		head->taken = stream->open_taken;
 	stream->open_taken = 0;
 }
@@ -277,7 +278,7 @@ static void parts_settle(struct drain_region *region)
 /* What was written can be read from the file when this returns: only then the region need not keep it. */
 static void settle(struct drain_region *region)
 {
-	if (region->written == NONE && !region->has_new_gaps && !region->has_new_parts)
+	if (region->written == REGION_NONE && !region->has_new_gaps && !region->has_new_parts)
 		return;
 	struct diag *diag = &region->diag;
 	int error = writer_flush(region->drain->writer, diag);
@@ -285,7 +286,7 @@ static void settle(struct drain_region *region)
 		region->error = error;
 	if (!error)
 		parts_settle(region);
-	while (region->written != NONE) {
+	while (region->written != REGION_NONE) {
 		uint32_t index = region->written;
 		region->written = region->next_held[index];
 		region->held_count--;
@@ -330,7 +331,7 @@ static void stream_write(struct drain_region *region, struct stream *stream, uin
 	stream->events = NULL;
 	stream->completed_first = 1;
 	stream->completed_last = 0;
-	while (stream->held != NONE) {
+	while (stream->held != REGION_NONE) {
 		uint32_t index = stream->held;
 		stream->held = region->next_held[index];
 		list_add(region, &region->written, index);
@@ -341,7 +342,7 @@ static void write_all(struct drain_region *region)
 {
 	for (uint32_t i = 0; i < region->slot_count; i++)
 		for (int side = 0; side < 2; side++)
-			if (region->stream[side][i].events || region->stream[side][i].held != NONE)
+			if (region->stream[side][i].events || region->stream[side][i].held != REGION_NONE)
 				stream_write(region, &region->stream[side][i], 0, 0);
 }
 
@@ -363,12 +364,11 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
 	region->own.lost += events;
-	if (stream->owner.is_open) {
-		struct trace_gap gap = {.process = stream->owner.process, .thread = stream->owner.id, .from_ns = (int64_t)stream->owner.last,
-					.to_ns = (int64_t)ticks_now(region->region)};
-		gap.count[EVENT_ALLOC] = events;
-		writer_add_gap(drain->writer, &gap);
-	}
+	bool is_open = stream->owner.is_open;
+	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE, .thread = is_open ? stream->owner.id : TRACE_NONE,
+				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest), .to_ns = (int64_t)ticks_now(region->region)};
+	gap.count[EVENT_ALLOC] = events;
+	writer_add_gap(drain->writer, &gap);
 	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
 		char text[200];
 		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
@@ -402,11 +402,21 @@ static void point_note(struct drain_region *region, struct stream *stream, uint3
 		region->translate.process[process_index].last_ticks = ticks;
 }
 
-static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated)
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated, int64_t unwindless)
 {
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
 	stream->owner.truncated += (uint64_t)truncated;
+	stream->owner.unwindless += (uint64_t)unwindless;
+}
+
+/* Stacks of what was decoded that lack their outer part. */
+static void stacks_count(struct drain_region *region, const struct decode *decode)
+{
+	region->drain->past.truncated += decode->truncated_count;
+	region->drain->past.unwindless += decode->unwindless_count;
+	region->own.truncated += decode->truncated_count;
+	region->own.unwindless += decode->unwindless_count;
 }
 
 /* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
@@ -425,15 +435,16 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		if (!is_known)
 			events = stream->events;
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
-		uint64_t truncated = decode->truncated_count;
+		uint64_t truncated = decode->truncated_count, unwindless = decode->unwindless_count;
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known)
-			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated));
+			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated),
+				    (int64_t)(decode->unwindless_count - unwindless));
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
 		/* Those were counted before. */
 		if (is_known)
-			decode->truncated_count = 0;
+			decode->truncated_count = decode->unwindless_count = 0;
 		if (result == DECODE_END || result == DECODE_DAMAGED)
 			return true;
 	}
@@ -498,17 +509,17 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
 	return (struct decode){.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
-			       .end = drain->copy + bytes, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+			       .end = drain->copy + bytes, .sequence = sequence, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
 }
 
 /* Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
 static void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
 	struct drain *drain = region->drain;
-	const struct region_header *limits = &region->region->limits;
+	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~SIDE;
-	uint32_t committed = __atomic_load_n(&head->committed, __ATOMIC_ACQUIRE), pending = ending ? ending->pending : 0;
+	uint32_t sequence = head->sequence & ~REGION_SIDE;
+	uint32_t committed = LOAD_ACQUIRE(&head->committed), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
 	committed &= ~7u;
@@ -530,8 +541,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 		checked.pending = pending;
 		pending_take(region, stream, &decode, &checked);
 	}
-	drain->past.truncated += decode.truncated_count;
-	region->own.truncated += decode.truncated_count;
+	stacks_count(region, &decode);
 	stream_complete(region, stream, sequence, index);
 }
 
@@ -542,9 +552,9 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	if (index >= region->region->buffer_ready || region->is_taken[index])
 		return;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~SIDE, committed = __atomic_load_n(&head->committed, __ATOMIC_ACQUIRE) & ~7u;
-	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != BUFFER_OWNED || head->slot != slot || (head->sequence & SIDE) != (stream->key & SIDE) ||
-	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~SIDE)) || committed > region->region->limits.buffer_size ||
+	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot || (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
+	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) || committed > region->region->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
@@ -552,12 +562,16 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
-	uint32_t later = 0, truncated = 0;
-	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++)
-		truncated += !!(events->flags[--events->count] & EVENT_TRUNCATED);
+	uint32_t later = 0, truncated = 0, unwindless = 0;
+	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
+		uint32_t last = --events->count;
+		truncated += !!(events->flags[last] & EVENT_TRUNCATED);
+		unwindless += writer_stack_end(drain->writer, events->stack[last]) == TRACE_STACK_UNWINDLESS;
+	}
 	/* Those will be taken again. */
-	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated);
+	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated, -(int64_t)unwindless);
 	decode.truncated_count -= truncated;
+	decode.unwindless_count -= unwindless;
 	uint32_t taken = decode.event_count - later;
 	if (is_decoded && events && events->count > 0)
 		stream_write(region, stream, sequence, taken);
@@ -567,8 +581,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
-	drain->past.truncated += decode.truncated_count;
-	region->own.truncated += decode.truncated_count;
+	stacks_count(region, &decode);
 	stream->open_sequence = sequence;
 	stream->open_committed = later ? 0 : committed;
 }
@@ -582,7 +595,7 @@ static void open_take_all(struct drain_region *region)
 	uint64_t until_ticks = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct region_slot *slot = region_slot(region->region, i);
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
 		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks);
 		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks);
@@ -598,7 +611,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	*gap = (struct gap){.is_new = false};
 	for (uint32_t side = 0; side < 2; side++) {
 		struct stream *stream = &region->stream[side][index];
-		*stream = (struct stream){.key = index | (side ? SIDE : 0), .completed_first = 1, .held = NONE};
+		*stream = (struct stream){.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
 		stream->has_sequence = region->known && stream->sequence != UINT32_MAX;
@@ -642,22 +655,23 @@ static int full_compare(const void *a, const void *b)
 
 static struct stream *stream_of(const struct drain_region *region, uint32_t key)
 {
-	return &region->stream[key >> 31][key & ~SIDE];
+	return &region->stream[key >> 31][key & ~REGION_SIDE];
 }
 
 static uint32_t full_find(struct drain_region *region)
 {
-	uint32_t count = 0, in_use = 0;
+	uint32_t count = 0, in_use = 0, owned = 0;
 	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
 		struct region_buffer *head = region_buffer(region->region, i);
 		/* Pairs with the recorder's release: what it wrote before is visible. */
-		uint32_t state = __atomic_load_n(&head->state, __ATOMIC_ACQUIRE);
-		in_use += state != BUFFER_FREE;
+		uint32_t state = LOAD_ACQUIRE(&head->state);
+		in_use += state != BUFFER_FREE && state != BUFFER_AWAY;
+		owned += state == BUFFER_OWNED;
 		if (state != BUFFER_FULL || region->is_taken[i])
 			continue;
 		uint32_t slot = head->slot, sequence = head->sequence;
 		if (slot < region->slot_count) {
-			region->full[count++] = (struct full){slot | (sequence & SIDE), sequence & ~SIDE, i};
+			region->full[count++] = (struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i};
 		} else if (slot >= region->region->slot_ready) {
 			/* Nobody's: there is no such slot. */
 			region->drain->past.damaged_buffers++;
@@ -665,6 +679,7 @@ static uint32_t full_find(struct drain_region *region)
 		}
 	}
 	region->in_use = in_use;
+	region->owned = owned;
 	if (region->region->buffers_used < in_use)
 		region->region->buffers_used = in_use;
 	qsort(region->full, count, sizeof(struct full), full_compare);
@@ -695,7 +710,7 @@ static bool full_take(struct drain_region *region)
 	for (uint32_t i = 0; i < count; i++) {
 		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
 		/* The target may be waiting for them. */
-		if (region->written != NONE)
+		if (region->written != REGION_NONE)
 			settle(region);
 	}
 	return count > 0;
@@ -706,14 +721,14 @@ static bool full_take(struct drain_region *region)
 static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
 {
 	for (int i = 0; i < GAP_TRIES; i++) {
-		uint32_t before = __atomic_load_n(&slot->gap_sequence, __ATOMIC_ACQUIRE);
+		uint32_t before = LOAD_ACQUIRE(&slot->gap_sequence);
 		memcpy(gap->count, slot->gap_count, sizeof(gap->count));
 		memcpy(gap->bytes, slot->gap_bytes, sizeof(gap->bytes));
 		gap->stacks = slot->gap_stacks;
 		gap->last_ticks = slot->gap_last_ticks;
 		*first_ticks = slot->gap_first_ticks;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!(before & 1) && before == __atomic_load_n(&slot->gap_sequence, __ATOMIC_RELAXED))
+		if (!(before & 1) && before == LOAD(&slot->gap_sequence))
 			return;
 	}
 	/* Its writer died in the middle: what is there is as good as it gets. */
@@ -738,13 +753,13 @@ static bool gap_is_told(const struct drain_region *region, const struct trace_ga
 /* Put into the trace what the slot has lost since. */
 static void gap_take(struct drain_region *region, uint32_t index)
 {
-	static const uint8_t kinds[3] = {EVENT_ALLOC, EVENT_REALLOC, EVENT_FREE};
+	static const uint8_t kinds[REGION_LOST_KINDS] = {[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
 	struct region_slot *slot = region_slot(region->region, index);
 	struct gap *seen = &region->gap[index], now = {0};
 	uint64_t first_ticks, lost = 0;
 	gap_read(slot, &now, &first_ticks);
 	struct trace_gap row = {.stacks = now.stacks - seen->stacks};
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < REGION_LOST_KINDS; i++) {
 		row.count[kinds[i]] = now.count[i] - seen->count[i];
 		row.bytes[kinds[i]] = now.bytes[i] - seen->bytes[i];
 		lost += row.count[kinds[i]];
@@ -770,7 +785,7 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	*seen = now;
 	seen->is_new = region->has_new_gaps = true;
 	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
-	__atomic_store_n(&slot->gap_first_ticks, 0, __ATOMIC_RELAXED);
+	STORE(&slot->gap_first_ticks, 0);
 }
 
 static void gaps_take(struct drain_region *region)
@@ -794,7 +809,7 @@ static struct owner *slot_owner(struct drain_region *region, uint32_t index)
 		return NULL;
 	stream_write(region, stream, 0, 0);
 	owner_end(region, stream);
-	uint64_t ticks = __atomic_load_n(&slot->call_ticks, __ATOMIC_RELAXED), now = ticks_now(region->region);
+	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->region);
 	owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
 	return &stream->owner;
 }
@@ -836,10 +851,10 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 		return;
 	struct region_buffer *head = region_buffer(region->region, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
-	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != BUFFER_OWNED || head->slot != slot_index || (head->sequence & SIDE) != side)
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index || (head->sequence & REGION_SIDE) != side)
 		return;
 	struct stream *stream = stream_of(region, slot_index | side);
-	if (stream->has_sequence && !region->known && (head->sequence & ~SIDE) == stream->sequence)
+	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIDE) == stream->sequence)
 		return;
 	buffer_take(region, stream, buffer, ending);
 }
@@ -853,7 +868,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	if (!is_dead)
 		ending = (struct ending){0};
 	slot_take_buffer(region, index, slot->buffer, 0, &ending);
-	slot_take_buffer(region, index, slot->side_buffer, SIDE, NULL);
+	slot_take_buffer(region, index, slot->side_buffer, REGION_SIDE, NULL);
 	if (region->drain->past.in_flight == in_flight)
 		call_take(region, index, &ending);
 	gap_take(region, index);
@@ -861,13 +876,13 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 		stream_write(region, &region->stream[side][index], 0, 0);
 		owner_end(region, &region->stream[side][index]);
 	}
-	slot->buffer = slot->side_buffer = NONE;
+	slot->buffer = slot->side_buffer = REGION_NONE;
 	slot->pending = 0;
 	/* Who reads the heaps meanwhile asks whether a call is under way. */
-	__atomic_store_n(&slot->call_entry, 0, __ATOMIC_RELAXED);
+	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
-	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
-	region_note_progress(region->region);
+	STORE_RELEASE(&slot->state, SLOT_FREE);
+	region_note_slots(region->region);
 }
 
 void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t tid)
@@ -875,12 +890,11 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 	if (slot_index >= region->slot_count)
 		return;
 	struct region_slot *slot = region_slot(region->region, slot_index);
-	uint32_t live = SLOT_LIVE;
 	/* A new thread on the old one's stack may take the slot over as it is; whoever is first has it. */
-	if (!__atomic_compare_exchange_n(&slot->state, &live, SLOT_RETIRED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!swap_if(&slot->state, SLOT_LIVE, SLOT_RETIRED))
 		return;
 	if (slot->tid != tid) {
-		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		STORE_RELEASE(&slot->state, SLOT_LIVE);
 		return;
 	}
 	full_take(region);
@@ -898,7 +912,7 @@ static void finish_slots(struct drain_region *region, uint32_t process, bool is_
 {
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		struct region_slot *slot = region_slot(region->region, i);
-		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+		uint32_t state = LOAD_ACQUIRE(&slot->state);
 		if (is_all ? state != SLOT_FREE : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
 			slot_finish(region, i, is_dead);
 	}
@@ -945,7 +959,7 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 		events->process = drain_process(region, 0);
 		events->thread = thread;
 		events->region = region->region->id;
-		events->slot = NONE;
+		events->slot = REGION_NONE;
 		events->first_sequence = 1;
 		events->last_sequence = events->part_sequence = events->part_events = 0;
 		error = writer_write_events(region->drain->writer, events, &region->diag);
@@ -984,7 +998,7 @@ static void *zeroed(size_t count, size_t size)
 
 static bool region_arrays(struct drain_region *region)
 {
-	const struct region_header *limits = &region->region->limits;
+	const struct region_limits *limits = &region->region->limits;
 	region->is_taken = zeroed(limits->buffer_max, 1);
 	region->next_held = zeroed(limits->buffer_max, sizeof(uint32_t));
 	region->full = zeroed(limits->buffer_max, sizeof(struct full));
@@ -1027,7 +1041,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 		return NULL;
 	added->drain = drain;
 	added->region = region;
-	added->written = NONE;
+	added->written = REGION_NONE;
 	added->pid = image->pid;
 	added->earliest = image->start_ticks > SLACK_TICKS ? image->start_ticks - SLACK_TICKS : 0;
 	if (known) {
@@ -1078,6 +1092,13 @@ static void error_tell(struct drain_region *region, int *error, struct diag *dia
 	region->diag.text[0] = 0;
 }
 
+/* Those that are there and that no thread keeps: while we hold them, threads wait. */
+static uint32_t buffers_that_go_round(const struct drain_region *region)
+{
+	uint32_t there = region->region->buffer_ready - region->region->buffers_away;
+	return there > region->owned ? there - region->owned : 0;
+}
+
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag)
 {
 	translate_refresh(&region->translate);
@@ -1090,7 +1111,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		if (!region->known)
 			open_take_all(region);
 	}
-	if (flush || region->held_count > region->region->buffer_ready / 2)
+	if (flush || region->held_count > buffers_that_go_round(region) / 2)
 		write_all(region);
 	settle(region);
 	error_tell(region, error, diag);
@@ -1172,11 +1193,11 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct owner *owner = &region->stream[0][i].owner, *side = owner_side(region, i);
 		const struct region_slot *slot = region_slot(region->region, i);
-		if (!owner->is_open || __atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_LIVE)
+		if (!owner->is_open || LOAD(&slot->state) != SLOT_LIVE)
 			continue;
 		uint64_t events = thread_events(region, i);
 		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, pace_rate(&owner->pace, events, now, ticks_per_ms),
-					      owner->truncated + (side ? side->truncated : 0), slot->waits - owner->waits_before,
+					      owner->truncated + (side ? side->truncated : 0), owner->unwindless + (side ? side->unwindless : 0), slot->waits - owner->waits_before,
 					      slot->wait_ticks - owner->wait_ticks_before};
 		each(cookie, &thread);
 	}

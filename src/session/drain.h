@@ -26,7 +26,7 @@ struct drain_image {
 };
 
 struct drain_totals {
-	uint64_t events, lost, truncated, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
+	uint64_t events, lost, truncated, unwindless, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
 	uint64_t damaged_buffers, damaged_bytes; /**< records that made no sense; their events are in `lost`, by estimate */
@@ -37,7 +37,7 @@ struct drain_totals {
 struct drain_thread {
 	uint32_t process, tid;        /**< trace process id */
 	const char *name;
-	uint64_t events, rate, truncated, waits, wait_ticks; /**< waits: since its first events were taken */
+	uint64_t events, rate, truncated, unwindless, waits, wait_ticks; /**< waits: since its first events were taken */
 };
 
 /** What an earlier logger has put into the trace, for recovery. */

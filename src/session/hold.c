@@ -21,7 +21,7 @@
 #include "session/control.h"
 #include "session/directory.h"
 
-enum { THREAD_BUFFERS = 4096, CANCEL_SIGNAL = SIGUSR1, CANCEL_NS = 1000000 };
+enum { CANCEL_SIGNAL = SIGUSR1, CANCEL_NS = 1000000 };
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
 #ifdef __SANITIZE_THREAD__
@@ -197,7 +197,6 @@ static void config_fit(struct region_config *config, pid_t pid)
 	struct rlimit limit;
 	if (prlimit(pid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > LARGE_SPACE)
 		return;
-	config->buffer_apart = 0;
 	if (limit.rlim_cur > SMALL_SPACE)
 		return;
 	uint64_t room = limit.rlim_cur / 16;
@@ -213,8 +212,8 @@ static void config_fit(struct region_config *config, pid_t pid)
 static int make_region(struct hold *hold, struct hold_result *result)
 {
 	const struct session_options *options = hold->holder->options;
-	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = options->buffer_min, .buffer_max = options->buffer_max,
-				       .buffer_apart = THREAD_BUFFERS, .options = session_options_word(options) |
+	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
+				       .options = session_options_word(options) |
 				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);

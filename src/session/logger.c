@@ -168,7 +168,7 @@ static void target_remove(struct logger *logger, struct target *target)
 			member_release(&target->member[i]);
 	inject_fini(&target->inject);
 	/* Who was let go of keeps the mapping; a thief of memory that would be, after many sessions. */
-	__atomic_store_n(&target->region.header->state, REGION_OVER, __ATOMIC_RELEASE);
+	__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	if (target->is_let_go || target->has_inactive)
 		region_forget_buffers(&target->region);
 	region_close(&target->region);
@@ -227,7 +227,8 @@ void logger_find_members(const struct logger *logger, struct target *target)
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
 		struct region_process *process = region_process(&target->region, i);
 		uint32_t state = __atomic_load_n(&process->state, __ATOMIC_ACQUIRE);
-		if (state == PROCESS_FREE)
+		/* Places are taken from the first on; among those that had a process, one may be free again. */
+		if (state == PROCESS_FREE && i >= target->member_count)
 			break;
 		if (state != PROCESS_LIVE || target->member[i].state == 1)
 			continue;
@@ -245,7 +246,7 @@ void logger_find_members(const struct logger *logger, struct target *target)
 /* As the kernel has it, since 6.15. */
 struct pidfd_information { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; uint64_t more[4]; };
 
-/* The wait status of a process that is not our child, where the kernel tells. */
+/* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in /proc, then in its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
 {
 	for (struct told *told = logger->told; told; told = told->next) {
@@ -261,15 +262,9 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 		*status = information.exit_code;
 		return true;
 	}
-	return false;
-}
-
-/* What it said itself, just before. */
-static bool exit_told(const struct target *target, uint32_t index, int *status)
-{
-	uint64_t told = __atomic_load_n(&region_process(&target->region, index)->exit_told, __ATOMIC_ACQUIRE);
-	*status = (int)(told & 0xff);
-	return told >> 8 == ((uint64_t)target->member[index].inner << 24 | 1);
+	/* If the process is still there after that, the pid was its. */
+	return member->pidfd >= 0 && proc_wait_status(member->pid, status) &&
+	       (syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0 || errno == EPERM);
 }
 
 static bool member_has_ended(const struct member *member)
@@ -284,7 +279,7 @@ static bool member_has_ended(const struct member *member)
 static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
 {
 	int status;
-	bool is_told = exit_told(target, index, &status);
+	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner, &status);
 	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, inject_ticks());
 }
 
@@ -309,6 +304,29 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 			member_end_unseen(logger, target, i);
 		}
 	}
+}
+
+static bool has_unsettled_member(const struct target *target)
+{
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+			return true;
+	return false;
+}
+
+/* End every member whose process has ended, also one that came and went between two rounds. Wait for a status no longer than twice STATUS_WAIT_NS. */
+static void members_settle(struct logger *logger, struct target *target)
+{
+	uint64_t until = moment_now_ns() + 2 * (uint64_t)STATUS_WAIT_NS;
+	logger_find_members(logger, target);
+	members_check(logger, target, moment_now_ns());
+	while (has_unsettled_member(target) && moment_now_ns() < until) {
+		moment_pause(BUSY_MS * NS_PER_MS);
+		members_check(logger, target, moment_now_ns());
+	}
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+			member_end_unseen(logger, target, i);
 }
 
 /* How much of its memory is resident goes into the trace when it has changed by more than a part in SAMPLE_CHANGE. */
@@ -367,7 +385,25 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 	return UINT32_MAX;
 }
 
-static void mail_loaded(const struct logger *logger, struct target *target, struct region_mail *mail)
+/* Calls of functions that could not be hooked are missing: tell the controllers, and the trace. */
+static void unhooked_note(struct logger *logger, pid_t pid, const struct inject *inject)
+{
+	char text[600];
+	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
+	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	logger_note(logger, text);
+}
+
+/* Follow a change of the images of a process. */
+static void images_refresh(struct logger *logger, struct inject *inject, pid_t pid, uint32_t index)
+{
+	uint32_t refused = inject->refused;
+	inject_refresh(inject, pid, index, inject_ticks());
+	if (inject->refused != refused)
+		unhooked_note(logger, pid, inject);
+}
+
+static void mail_loaded(struct logger *logger, struct target *target, struct region_mail *mail)
 {
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
 	logger_find_members(logger, target);
@@ -376,7 +412,7 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 	struct member *member = &target->member[index];
 	pid_t pid = member->pid;
 	if (index == 0) {
-		inject_refresh(&target->inject, pid, 0, inject_ticks());
+		images_refresh(logger, &target->inject, pid, 0);
 		return;
 	}
 	if (!member->inject) {
@@ -394,7 +430,7 @@ static void mail_loaded(const struct logger *logger, struct target *target, stru
 		inject->jump_count = inject->jump_capacity = 0;
 		member->inject = inject;
 	}
-	inject_refresh(member->inject, pid, index, inject_ticks());
+	images_refresh(logger, member->inject, pid, index);
 }
 
 /* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. */
@@ -562,11 +598,8 @@ bool logger_take_results(struct logger *logger)
 			image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
-			if (result.inject.refused) {
-				char text[600];
-				snprintf(text, sizeof(text), "not every function could be hooked: %s", result.inject.refusal);
-				logger_note(logger, text);
-			}
+			if (result.inject.refused)
+				unhooked_note(logger, result.pid, &result.inject);
 		} else {
 			untraced_add(logger, &result);
 		}
@@ -639,10 +672,35 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	return has_any;
 }
 
+/* Buffers that nobody uses go back: after ten intervals, or at once where memory is wanted for another target. */
+static void targets_trim(struct logger *logger, uint64_t now)
+{
+	enum { INTERVALS = 10, INTERVAL_MS = 1000 };
+	bool is_short = false;
+	for (const struct target *target = logger->targets; target; target = target->next)
+		is_short |= target->region.is_short;
+	uint64_t interval_ns = (uint64_t)(logger->options->flush_ms ? logger->options->flush_ms : INTERVAL_MS) * NS_PER_MS;
+	if (!is_short && now - logger->trimmed_ns < interval_ns)
+		return;
+	logger->trimmed_ns = now;
+	for (struct target *target = logger->targets; target; target = target->next)
+		region_trim(&target->region, is_short && !target->region.is_short ? 0 : INTERVALS);
+}
+
 /* A forked process that has not called the heap yet is in no list, but may still write into the region. */
-static bool target_is_over(const struct target *target)
+static bool target_is_unused(const struct target *target)
 {
 	return target->alive == 0 && (target->is_let_go || target->has_inactive || !proc_is_in_use(target->region_path, target->region.fd));
+}
+
+/* Whether all its processes have ended. A process may have come and gone since the last look at the list: no further one can when nobody has the region. */
+static bool target_is_over(struct logger *logger, struct target *target)
+{
+	if (!target_is_unused(target))
+		return false;
+	logger_find_members(logger, target);
+	members_check(logger, target, moment_now_ns());
+	return target->alive == 0;
 }
 
 void logger_remove_let_go(struct logger *logger)
@@ -651,7 +709,7 @@ void logger_remove_let_go(struct logger *logger)
 	for (struct target *target = logger->targets; target; target = next) {
 		next = target->next;
 		/* A holder may still answer a mail that lies in it. */
-		if (target->is_let_go && target_is_over(target) && !holder_is_busy(logger->holder))
+		if (target->is_let_go && target_is_unused(target) && !holder_is_busy(logger->holder))
 			target_remove(logger, target);
 	}
 }
@@ -704,11 +762,12 @@ static void loop(struct logger *logger)
 			next = target->next;
 			has_any |= target_serve(logger, target, flush, now);
 			/* A holder may still answer a mail that lies in it. */
-			if (!holder_is_busy(logger->holder) && target_is_over(target))
+			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
 		logger_attach_late(logger);
 		inactive_check(logger, now);
+		targets_trim(logger, now);
 		if (flush) {
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
@@ -803,7 +862,7 @@ static void options_write(struct logger *logger)
 	}
 #define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
 	ADD("buffer-size", "%u", options->buffer_size);
-	ADD("min-buffers", "%u", options->buffer_min);
+	ADD("min-buffers", "%u", session_buffer_min(options));
 	ADD("max-buffers", "%u", options->buffer_max);
 	ADD("on-full", "%s", options->on_full_wait ? "wait" : "drop");
 	ADD("wait-limit-ms", "%u", options->wait_limit_ms);
@@ -925,7 +984,7 @@ static void serve_meanwhile(void *cookie)
 	logger_serve_meanwhile(leaving->logger, leaving->target, leaving->member);
 	/* Threads that wait for room give up; what they record is counted as lost. */
 	if (leaving->target->alive == 1 && moment_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
-		__atomic_store_n(&leaving->target->region.header->state, REGION_OVER, __ATOMIC_RELEASE);
+		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 }
 
 static void note_detached(struct logger *logger, const struct member *member, const char *command, const struct inject_detaching *detaching)
@@ -986,8 +1045,8 @@ static void detach_all(struct logger *logger)
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
 				logger_detach_member(logger, target, i, NULL);
-		members_check(logger, target, moment_now_ns());
-		__atomic_store_n(&target->region.header->state, REGION_OVER, __ATOMIC_RELEASE);
+		members_settle(logger, target);
+		__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	}
 }
 
@@ -1032,7 +1091,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

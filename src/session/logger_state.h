@@ -94,7 +94,7 @@ struct logger {
 	struct holder *holder;
 	pid_t command_pid;
 	uint32_t untraced;
-	uint64_t flushed_ns;
+	uint64_t flushed_ns, trimmed_ns;
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
 	int error;
 	struct diag diag;

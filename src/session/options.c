@@ -33,7 +33,6 @@ void session_options_init(struct session_options *options)
 {
 	*options = (struct session_options){
 		.buffer_size = 64 * 1024,
-		.buffer_min = 32,
 		.buffer_max = 1024,
 		.stack_kinds = OPTION_STACKS,
 		.stack_depth = RECORDER_DEPTH_MAX,
@@ -43,6 +42,13 @@ void session_options_init(struct session_options *options)
 		.on_full_wait = true,
 		.follow = true,
 	};
+}
+
+uint32_t session_buffer_min(const struct session_options *options)
+{
+	enum { WAITING = 2, DROPPING = 32 };
+	uint32_t count = options->buffer_min ? options->buffer_min : options->on_full_wait ? WAITING : DROPPING;
+	return count < options->buffer_max ? count : options->buffer_max;
 }
 
 uint32_t session_options_word(const struct session_options *options)

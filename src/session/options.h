@@ -56,7 +56,7 @@ struct session_options {
 	const char *trace_path;       /**< absolute; %d in it is a counter where files are numbered */
 	const char *command;          /**< command line, for the trace */
 	uint32_t buffer_size;         /**< bytes */
-	uint32_t buffer_min, buffer_max;
+	uint32_t buffer_min, buffer_max; /**< buffer_min 0: session_buffer_min() chooses */
 	uint32_t stack_kinds;         /**< OPTION_STACK_* bits */
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
@@ -91,6 +91,9 @@ void session_options_init(struct session_options *options);
 
 /** OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
+
+/** Buffers that each process begins with and keeps: as asked for, else few where targets wait for more, and many where they would drop. */
+uint32_t session_buffer_min(const struct session_options *options);
 
 /** The mode with this name, or -1. */
 int session_file_mode_find(const char *name);

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
@@ -412,7 +413,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	recovery->region_count++;
 }
 
-/* Who is no more has ended, nobody knows how; who still runs is let go. */
+/* End the processes that are gone, with the status that each may have left in the region; detach the others. */
 static void region_end(struct recovery *recovery, struct recovered *recovered)
 {
 	struct region *region = &recovered->region;
@@ -425,12 +426,14 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 			live++;
 			continue;
 		}
-		drain_end_process(recovered->drained, i, TRACE_END_UNKNOWN, 0, 0);
+		int status = 0;
+		bool is_known = region_exit_status(process, process->pid, &status);
+		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_known ? status : 0, 0);
 	}
 	recovery->result->live_processes += live;
 	if (live) {
 		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-		__atomic_store_n(&region->header->state, 2, __ATOMIC_RELEASE);
+		STORE_RELEASE(&region->header->state, REGION_DETACHED);
 	}
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);

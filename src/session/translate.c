@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "region/atomic.h"
+
 enum { FRAME_FIRST_CAPACITY = 4096, HEAP_FIRST_CAPACITY = 64 };
 
 int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
@@ -68,7 +70,7 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	if (process->id != TRACE_NONE && (!process->has_ended || index == 0))
 		return process->id;
 	/* One that has ended unknown to us was known to a logger that was killed before it wrote it. */
-	uint32_t state = __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE);
+	uint32_t state = LOAD_ACQUIRE(&shared->state);
 	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
 	struct region_process copy = *shared;
@@ -84,7 +86,7 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
  */
 static void place_end(struct translate *translate, uint32_t index)
 {
-	__atomic_store_n(&region_process(translate->region, index)->state, PROCESS_ENDED, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region_process(translate->region, index)->state, PROCESS_ENDED);
 	translate->ended[(translate->first_ended + translate->ended_count++) % REGION_PROCESS_MAX] = (uint16_t)index;
 	translate->live_count -= translate->live_count > 0;
 	uint32_t max = translate->region->limits.process_max;
@@ -92,7 +94,7 @@ static void place_end(struct translate *translate, uint32_t index)
 		return;
 	uint32_t oldest = translate->ended[translate->first_ended++ % REGION_PROCESS_MAX];
 	translate->ended_count--;
-	__atomic_store_n(&region_process(translate->region, oldest)->state, PROCESS_FREE, __ATOMIC_RELEASE);
+	STORE_RELEASE(&region_process(translate->region, oldest)->state, PROCESS_FREE);
 	region_note_progress(translate->region);
 }
 
@@ -160,7 +162,7 @@ void translate_refresh_unloads(struct translate *translate)
 {
 	for (uint32_t i = 0; i < translate->image_count; i++) {
 		struct translate_image *image = &translate->image[i];
-		uint64_t ticks = __atomic_load_n(&region_image(translate->region, i)->unload_ticks, __ATOMIC_RELAXED);
+		uint64_t ticks = LOAD(&region_image(translate->region, i)->unload_ticks);
 		if (ticks == 0 || image->mapping.unload_ns != INT64_MAX || image->mapping_id == TRACE_NONE)
 			continue;
 		image->mapping.unload_ns = (int64_t)ticks;
@@ -170,12 +172,12 @@ void translate_refresh_unloads(struct translate *translate)
 
 void translate_refresh(struct translate *translate)
 {
-	uint32_t ready = __atomic_load_n(&translate->region->image_ready, __ATOMIC_ACQUIRE);
+	uint32_t ready = LOAD_ACQUIRE(&translate->region->image_ready);
 	while (translate->image_count < ready && image_add(translate, region_image(translate->region, translate->image_count)))
 		;
 	/* Forked processes take the lowest free places. */
 	for (uint32_t i = 1; i < translate->region->limits.process_max; i++) {
-		uint32_t state = __atomic_load_n(&region_process(translate->region, i)->state, __ATOMIC_RELAXED);
+		uint32_t state = LOAD(&region_process(translate->region, i)->state);
 		if (state == PROCESS_LIVE || state == PROCESS_ENDED)
 			translate_process_id(translate, i);
 		else if (state == PROCESS_FREE && translate->process[i].id == TRACE_NONE)
@@ -212,12 +214,13 @@ static bool frame_room(struct translate *translate, uint32_t id)
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 {
 	uint32_t image_id = TRACE_NONE;
-	uint64_t offset = TRACE_FRAME_TRUNCATED;
-	if (id >= translate->region->pc_ready || (id < PC_FIRST && id != PC_TRUNCATED) || !frame_room(translate, id))
+	bool is_mark = id == PC_TRUNCATED || id == PC_UNWINDLESS;
+	uint64_t offset = id == PC_TRUNCATED ? TRACE_FRAME_TRUNCATED : TRACE_FRAME_UNWINDLESS;
+	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark) || !frame_room(translate, id))
 		return UINT32_MAX;
-	if (id != PC_TRUNCATED) {
+	if (!is_mark) {
 		const struct region_pc *shared = region_pc(translate->region, id);
-		uint64_t pc = __atomic_load_n(&shared->pc, __ATOMIC_ACQUIRE);
+		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
 		uint32_t index = shared->image;
 		if (pc == 0)
 			return UINT32_MAX;
@@ -240,7 +243,7 @@ static const uint8_t function_kinds[FUNCTION_COUNT] = {HEAP_FUNCTIONS(X)};
 
 bool translate_entry_slowly(struct translate *translate, uint32_t index)
 {
-	if (index >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
+	if (index >= LOAD_ACQUIRE(&translate->region->entry_ready))
 		return false;
 	struct region_entry row = *region_entry(translate->region, index);
 	row.name[sizeof(row.name) - 1] = 0;
@@ -303,10 +306,10 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	if (index >= translate->region->heap_ready || !heap_room(translate, index))
 		return TRACE_NONE;
 	const struct region_heap *shared = region_heap(translate->region, index);
-	uint64_t handle = __atomic_load_n(&shared->handle, __ATOMIC_ACQUIRE);
+	uint64_t handle = LOAD_ACQUIRE(&shared->handle);
 	struct region_heap row = *shared;
 	if (handle == 0 || row.kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
-	    row.entry >= __atomic_load_n(&translate->region->entry_ready, __ATOMIC_ACQUIRE))
+	    row.entry >= LOAD_ACQUIRE(&translate->region->entry_ready))
 		return TRACE_NONE;
 	char given[REGION_NAME_BYTES];
 	heap_given_name(translate, &row, given);

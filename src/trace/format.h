@@ -119,7 +119,7 @@ struct format_skip {
 };
 _Static_assert(sizeof(struct format_skip) == 8, "on-disk layout");
 
-/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it. */
+/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it; perhaps by one more: events whose stack ends for want of unwind data. */
 struct format_events {
 	uint32_t process, thread;      /* ids of rows before it in its segment */
 	uint64_t first_ticks, last_ticks; /* bounds of all points */

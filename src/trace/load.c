@@ -129,7 +129,7 @@ static bool blanks_add(struct load *load, uint32_t number, uint32_t count, uint3
 static uint32_t add_blank_process(struct dictionary *dictionary)
 {
 	return dictionary_add_process(dictionary, &(struct trace_process){
-		.parent = TRACE_NONE, .forked_from = TRACE_NONE, .end = TRACE_END_UNKNOWN, .image = "", .command = "", .note = ""});
+		.parent = TRACE_NONE, .forked_from = TRACE_NONE, .end_ns = TRACE_TIME_NONE, .end = TRACE_END_UNKNOWN, .image = "", .command = "", .note = ""});
 }
 
 static uint32_t add_blank_thread(struct dictionary *dictionary)
@@ -492,6 +492,7 @@ static bool take_statistics(struct load *load, const struct found *found)
 #define X(name) sum->name += row.name;
 	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed) X(unwatched) X(heapless) X(untraced_calls)
 #undef X
+	sum->is_known = true;
 	sum->buffer_size = row.buffer_size;
 	sum->peak_buffers = row.peak_buffers > sum->peak_buffers ? row.peak_buffers : sum->peak_buffers;
 	return true;
@@ -520,7 +521,10 @@ static bool take_events(struct load *load, const struct found *found)
 			own.kind_count[word >> 24] += word & 0xffffff;
 		total += word & 0xffffff;
 	}
-	if (!is_valid || total != own.count || own.head.truncated > own.count)
+	/* Behind the kinds, since there were traces without it. */
+	if (is_valid && own.head.kind_count < words)
+		memcpy(&own.unwindless, found->head + sizeof(own.head) + own.head.kind_count * 4, sizeof(own.unwindless));
+	if (!is_valid || total != own.count || own.head.truncated > own.count || own.unwindless > own.count)
 		return cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
 	if (!grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
 		return cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);

@@ -31,6 +31,7 @@ struct load_block {
 	uint64_t payload_checksum;
 	struct format_events head;     /* process and thread are trace-wide ids */
 	uint32_t kind_count[EVENT_KIND_COUNT];
+	uint32_t unwindless;           /* events whose stack ends for want of unwind data */
 };
 
 struct load {

@@ -27,6 +27,7 @@ static void count_block(struct trace *trace, const struct load_block *block)
 	dictionary->failed_count += block->head.failed;
 	dictionary->in_flight_count += block->head.in_flight;
 	dictionary->truncated_count += block->head.truncated;
+	dictionary->unwindless_count += block->unwindless;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		dictionary->kind_count[kind] += block->kind_count[kind];
 	/* Its first block says when a thread began, whatever its row has. */
@@ -71,6 +72,7 @@ static void count_folded(struct trace *trace, const struct trace_fold *fold)
 	dictionary->failed_count += fold->failed;
 	dictionary->in_flight_count += fold->in_flight;
 	dictionary->truncated_count += fold->truncated;
+	dictionary->unwindless_count += fold->unwindless;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		dictionary->kind_count[kind] += fold->kind_count[kind];
 	later(&dictionary->duration_ns, fold->until_ns);
@@ -104,7 +106,7 @@ static void summarize(struct trace *trace)
 		count_sum(load, &load->dictionary.sums[i]);
 	count_dropped(trace);
 	for (uint32_t i = 0; i < load->dictionary.process_count; i++)
-		if (load->dictionary.processes[i].end != TRACE_END_OPEN)
+		if (trace_process_end_is_known(&load->dictionary.processes[i]))
 			later(&view->duration_ns, load->dictionary.processes[i].end_ns);
 	for (uint32_t i = 0; i < load->dictionary.gap_count; i++)
 		later(&view->duration_ns, load->dictionary.gaps[i].to_ns);
@@ -115,6 +117,7 @@ static void summarize(struct trace *trace)
 	view->frame_count = load->dictionary.tree.frame_count;
 	view->nodes = load->dictionary.tree.nodes;
 	view->node_count = load->dictionary.tree.node_count;
+	view->stack_ends = load->dictionary.tree.ends;
 	view->host = load->dictionary.host;
 	view->clock = load->clock_name;
 	view->start_realtime_ns = load->segment_count ? load->segments[0].head.start_realtime_ns : 0;

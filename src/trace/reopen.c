@@ -56,7 +56,6 @@ static void adopt_segments(struct writer *writer, const struct load *load)
 		writer->event_count += block->count;
 		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
 		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
-		writer->truncated_count += block->head.truncated;
 	}
 }
 

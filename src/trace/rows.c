@@ -300,6 +300,10 @@ void rows_get_statistics(struct reading *reading, struct trace_statistics *stati
 	X(peak_count) X(peak_bytes)
 #define SUM_VARIANCES(X) X(count_variance) X(bytes_variance) X(peak_count_variance) X(peak_bytes_variance)
 
+/* The place, among the counts by kind, of the events whose stack ends for want of unwind data: a reader passes over kinds that it does not know. */
+enum { FOLD_UNWINDLESS = 31 };
+_Static_assert((int)EVENT_KIND_COUNT <= (int)FOLD_UNWINDLESS, "no kind has this number");
+
 void rows_put_fold(struct bytes *bytes, const struct trace_fold *row)
 {
 	bytes_number(bytes, ROWS_FOLD);
@@ -309,9 +313,10 @@ void rows_put_fold(struct bytes *bytes, const struct trace_fold *row)
 #define X(member) bytes_number(bytes, row->member);
 	FOLD_NUMBERS(X)
 #undef X
-	bytes_number(bytes, EVENT_KIND_COUNT);
-	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-		bytes_number(bytes, row->kind_count[kind]);
+	int count = row->unwindless ? FOLD_UNWINDLESS + 1 : EVENT_KIND_COUNT;
+	bytes_number(bytes, (uint64_t)count);
+	for (int kind = 0; kind < count; kind++)
+		bytes_number(bytes, kind < EVENT_KIND_COUNT ? row->kind_count[kind] : kind == FOLD_UNWINDLESS ? row->unwindless : 0);
 }
 
 void rows_get_fold(struct reading *reading, struct trace_fold *row)
@@ -328,6 +333,8 @@ void rows_get_fold(struct reading *reading, struct trace_fold *row)
 		uint64_t count = reading_number(reading);
 		if (kind < EVENT_KIND_COUNT)
 			row->kind_count[kind] = count;
+		else if (kind == FOLD_UNWINDLESS)
+			row->unwindless = count;
 	}
 }
 

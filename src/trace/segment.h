@@ -56,7 +56,7 @@ struct writer {
 	struct index sequence_index;
 	struct sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
-	uint64_t event_count, truncated_count, unwritten_blocks, unwritten_events;
+	uint64_t event_count, unwritten_blocks, unwritten_events;
 };
 
 /** What of a region's slot is in the file. first > last: no whole buffer. */

@@ -18,6 +18,9 @@
 /** An id that names nothing. */
 #define TRACE_NONE UINT32_MAX
 
+/** A time that is not known, or has not come. */
+#define TRACE_TIME_NONE INT64_MAX
+
 /** Events of a block, at most. */
 enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
 
@@ -30,13 +33,25 @@ struct trace_process {
 	uint32_t parent;         /**< process id of the parent, or TRACE_NONE */
 	uint32_t forked_from;    /**< process id whose heap it inherited by fork, or TRACE_NONE */
 	uint32_t exec_generation; /**< 0 for the first image of the pid, then 1, 2, ... */
-	int64_t start_ns, end_ns; /**< end_ns is meaningful unless end == TRACE_END_OPEN */
+	int64_t start_ns, end_ns; /**< end_ns: see trace_process_end_is_known() */
 	uint8_t end;             /**< enum trace_end */
 	int32_t end_status;      /**< exit status or signal number */
 	const char *image;       /**< path of the executed file */
 	const char *command;     /**< command line, arguments separated by one space */
 	const char *note;        /**< why it could not be traced; "" when it was */
 };
+
+/** Whether end_ns is the time of the process's end. */
+static inline bool trace_process_end_is_known(const struct trace_process *process)
+{
+	return process->end != TRACE_END_OPEN && process->end_ns != TRACE_TIME_NONE;
+}
+
+/** Whether the process ran without the recorder: nothing is known of its threads, its calls and its end. */
+static inline bool trace_process_is_untraced(const struct trace_process *process)
+{
+	return process->note && *process->note;
+}
 
 /** Its id is its place in trace->threads. */
 struct trace_thread {
@@ -63,12 +78,16 @@ struct trace_mapping {
 
 /** A code address: image and the address within it as the file counts it (run-time pc minus bias).
  *  The addresses are return addresses: look up offset - 1 for the calling instruction.
- *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), or TRACE_FRAME_TRUNCATED. */
+ *  image TRACE_NONE: offset is the run-time pc (code of no image, JIT), TRACE_FRAME_TRUNCATED or TRACE_FRAME_UNWINDLESS. */
 struct trace_frame {
 	uint32_t image;
 	uint64_t offset;
 };
-#define TRACE_FRAME_TRUNCATED 1
+#define TRACE_FRAME_TRUNCATED 1  /**< the stack was cut here: it is too deep, or a check failed */
+#define TRACE_FRAME_UNWINDLESS 2 /**< the frame inside this place has no unwind data */
+
+/** How a stack ends outwards. */
+enum trace_stack_end { TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };
 
 /** The tid of no thread: of the row whose events are the blocks from before an attach. */
 #define TRACE_TID_NONE 0
@@ -137,6 +156,9 @@ struct trace_option { const char *name, *value; };
 #define TRACE_INACTIVE_FORMAT "pid=%d bytes=%" PRIu64 " threads=%" PRIu32 " "
 #define TRACE_INACTIVE_SCAN "pid=%d bytes=%" SCNu64 " threads=%" SCNu32 " %n"
 
+/** An option that tells which functions of an allocator, called by a recorded process, could not be hooked, and why. */
+#define TRACE_OPTION_UNHOOKED "unhooked"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */
@@ -173,12 +195,13 @@ struct trace_fold {
 	int64_t interval_ns;     /**< sums are of times from a multiple of it to the next */
 	int64_t peak_at_ns;
 	uint64_t peak_bytes;     /**< the most that was live up to then */
-	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated; /**< events that are not there any more */
+	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated, unwindless; /**< events that are not there any more */
 	uint64_t unknown_frees, order_conflicts;
 };
 
 /** What tracing cost, summed by the logger at the session's end. */
 struct trace_statistics {
+	bool is_known;                   /**< the trace has them: a recording that did not end has not */
 	uint64_t waits, wait_ns;         /**< times that targets waited for a free buffer, and for how long */
 	uint64_t logger_cpu_ns;          /**< user and system time of the logger */
 	uint64_t recorder_ns;            /**< estimate of the time spent in hooks; 0 when not known */
@@ -221,6 +244,7 @@ struct trace_dictionary {
 	const struct trace_mapping *mappings;  uint32_t mapping_count;
 	const struct trace_frame *frames;      uint32_t frame_count;
 	const struct trace_node *nodes;        uint32_t node_count;
+	const uint8_t *stack_ends;             /**< enum trace_stack_end, by node */
 	const struct trace_entry *entries;     uint32_t entry_count;
 	const struct trace_heap *heaps;        uint32_t heap_count;
 	const struct trace_gap *gaps;          uint32_t gap_count;
@@ -244,7 +268,8 @@ struct trace_dictionary {
 	uint64_t event_count;                  /**< events in all blocks, by their headers, and those that are folded */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */
-	uint64_t failed_count, in_flight_count, truncated_count;
+	uint64_t failed_count, in_flight_count;
+	uint64_t truncated_count, unwindless_count; /**< events whose stack was cut, and whose stack ends for want of unwind data */
 	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
 	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */
 	int64_t dropped_until_ns;              /**< the last of those; from there on nothing is missing */

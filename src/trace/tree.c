@@ -12,9 +12,10 @@ struct tree_memory { uint32_t parent, frame, id; };
 bool tree_init(struct tree *tree)
 {
 	tree->nodes = calloc(1, sizeof(*tree->nodes));
+	tree->ends = calloc(1, sizeof(*tree->ends));
 	/* An id of 0 is the root, which nobody asks for: an unused row. */
 	tree->memory = calloc(1 << MEMORY_BITS, sizeof(*tree->memory));
-	if (!tree->nodes || !tree->memory)
+	if (!tree->nodes || !tree->ends || !tree->memory)
 		return false;
 	tree->nodes[0] = (struct trace_node){0, TRACE_NONE};
 	tree->node_count = tree->node_capacity = 1;
@@ -35,6 +36,7 @@ void tree_fini(struct tree *tree)
 	tree_settle(tree);
 	free(tree->frames);
 	free(tree->nodes);
+	free(tree->ends);
 	*tree = (struct tree){0};
 }
 
@@ -98,10 +100,28 @@ uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 	return (tree->frame_cells[place] = ++tree->frame_count) - 1;
 }
 
+/* Room for one more node, beside its end. */
+static bool nodes_grow(struct tree *tree)
+{
+	uint32_t ends_capacity = tree->node_capacity;
+	return rows_grow((void **)&tree->ends, &ends_capacity, tree->node_count, sizeof(*tree->ends)) &&
+	       rows_grow((void **)&tree->nodes, &tree->node_capacity, tree->node_count, sizeof(*tree->nodes));
+}
+
+static uint8_t end_of(const struct tree *tree, uint32_t parent, uint32_t frame)
+{
+	const struct trace_frame *outermost = &tree->frames[frame];
+	if (parent || outermost->image != TRACE_NONE)
+		return tree->ends[parent];
+	return outermost->offset == TRACE_FRAME_TRUNCATED    ? TRACE_STACK_TRUNCATED
+	       : outermost->offset == TRACE_FRAME_UNWINDLESS ? TRACE_STACK_UNWINDLESS
+							     : TRACE_STACK_WHOLE;
+}
+
 static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 {
 	if (!cells_grow(tree, &tree->node_cells, &tree->node_bits, 1, tree->node_count, node_hash) ||
-	    !rows_grow((void **)&tree->nodes, &tree->node_capacity, tree->node_count, sizeof(*tree->nodes)))
+	    !nodes_grow(tree))
 		return TRACE_NONE;
 	uint32_t mask = (1u << tree->node_bits) - 1;
 	uint32_t place = (uint32_t)index_hash((uint64_t)parent << 32 | frame, 0) & mask;
@@ -109,6 +129,7 @@ static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 		if (tree->nodes[cell - 1].parent == parent && tree->nodes[cell - 1].frame == frame)
 			return cell - 1;
 	tree->nodes[tree->node_count] = (struct trace_node){parent, frame};
+	tree->ends[tree->node_count] = end_of(tree, parent, frame);
 	return (tree->node_cells[place] = ++tree->node_count) - 1;
 }
 

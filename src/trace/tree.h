@@ -8,6 +8,7 @@
 struct tree {
 	struct trace_frame *frames;
 	struct trace_node *nodes;      /* 0 is the root */
+	uint8_t *ends;                 /* enum trace_stack_end, by node */
 	uint32_t frame_count, frame_capacity, node_count, node_capacity;
 	uint32_t *frame_cells, *node_cells; /* id + 1, open addressing */
 	uint32_t frame_bits, node_bits;

@@ -68,15 +68,16 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 	return is_valid;
 }
 
-/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes no sense. */
-static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint32_t node_count, uint32_t cut_bits)
+/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes no sense.
+ * ends: how each stack ends, by node. */
+static uint32_t make_head(const struct writer_events *events, const uint8_t *ends, uint8_t *to, uint32_t node_count, uint32_t cut_bits)
 {
 	uint64_t mask = UINT64_MAX << cut_bits;
 	struct format_events head = {
 		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
 		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
 		.part_events = events->part_events, .node_count = node_count};
-	uint32_t kinds[256] = {0};
+	uint32_t kinds[256] = {0}, unwindless = 0;
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
 		uint64_t last = events->time[i] & mask, first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
@@ -88,6 +89,7 @@ static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint3
 		head.failed += failed;
 		head.in_flight += in_flight;
 		head.truncated += (flags & EVENT_TRUNCATED) != 0;
+		unwindless += ends[events->stack[i]] == TRACE_STACK_UNWINDLESS;
 		kinds[kind] += !(failed | in_flight);
 	}
 	uint8_t *at = to + sizeof(head);
@@ -98,6 +100,10 @@ static uint32_t make_head(const struct writer_events *events, uint8_t *to, uint3
 		memcpy(at, &word, sizeof(word));
 		at += sizeof(word);
 		head.kind_count++;
+	}
+	if (unwindless) {
+		memcpy(at, &unwindless, sizeof(unwindless));
+		at += sizeof(unwindless);
 	}
 	memcpy(to, &head, sizeof(head));
 	return (uint32_t)(at - to);
@@ -176,9 +182,9 @@ static int put_events(struct writer *writer, const struct writer_events *events,
 	size_t least = events->count / FORMAT_EVENTS_PER_BYTE + 1;
 	if (payload->size < least)
 		bytes_zero(payload, least - payload->size);
-	uint32_t head[(sizeof(struct format_events) + EVENT_KIND_COUNT * 4) / 4];
+	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + 1) * 4) / 4];
 	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
-	block.head_bytes = make_head(events, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
+	block.head_bytes = make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
 	if (!block.head_bytes)
 		return -EINVAL;
 	segment_put_block(writer, &block, head, payload);
@@ -193,7 +199,6 @@ static void events_note(struct writer *writer, const struct format_events *made,
 	note->first_ticks = made->first_ticks < note->first_ticks ? made->first_ticks : note->first_ticks;
 	note->last_ticks = made->last_ticks > note->last_ticks ? made->last_ticks : note->last_ticks;
 	note->events += count;
-	writer->truncated_count += made->truncated;
 	writer->event_count += count;
 	writer->events_before += count;
 	if (writer->last_ticks < made->last_ticks)
@@ -399,9 +404,9 @@ uint64_t writer_event_count(const struct writer *writer)
 	return writer->event_count;
 }
 
-uint64_t writer_truncated_count(const struct writer *writer)
+enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node)
 {
-	return writer->truncated_count;
+	return (enum trace_stack_end)writer->dictionary.tree.ends[node];
 }
 
 uint64_t writer_unwritten_events(const struct writer *writer)

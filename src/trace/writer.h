@@ -139,7 +139,9 @@ uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t
 
 uint64_t writer_size_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);
-uint64_t writer_truncated_count(const struct writer *writer);
+
+/** How the stack of a node, which must exist, ends outwards. */
+enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node);
 
 /** Events of segments that a circular file has no more. */
 uint64_t writer_dropped_events(const struct writer *writer);

@@ -350,32 +350,51 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 	return kind == ROW_BAD ? row_make(ROW_BAD, ROW_BP_SAME, 0, 0) : row_make(kind, bp, offset, bp_offset);
 }
 
+/* A header's sorted table of (initial location, description), as distances from the header: 32 bits each, as all linkers write, or 64. */
+struct search_table {
+	const uint8_t *rows;
+	uint64_t count;
+	bool is_wide;
+};
+
+static int64_t table_number(const struct search_table *table, uint64_t index)
+{
+	typedef int32_t unaligned_word __attribute__((aligned(1)));
+	typedef int64_t unaligned_wide __attribute__((aligned(1)));
+	return table->is_wide ? ((const unaligned_wide *)table->rows)[index] : ((const unaligned_word *)table->rows)[index];
+}
+
+static bool table_find(struct search_table *table, const struct unwind_tables *tables)
+{
+	const uint8_t *header = (const uint8_t *)tables->header;
+	if (tables->header_bytes < 12 || header[0] != 1 || header[2] != PE_UDATA4)
+		return false;
+	if (header[3] != (PE_DATAREL | PE_SDATA4) && header[3] != (PE_DATAREL | PE_SDATA8))
+		return false;
+	struct reader reader = {header + 4, header + tables->header_bytes, false};
+	read_encoded(&reader, header[1]);
+	table->is_wide = header[3] == (PE_DATAREL | PE_SDATA8);
+	table->count = read_fixed(&reader, 4);
+	table->rows = reader.at;
+	return !reader.is_bad && table->count && table->count <= (uint64_t)(reader.end - reader.at) / (table->is_wide ? 16 : 8);
+}
+
 /* The place of the frame description of pc by the header's sorted table, 0 when there is none. */
 static uint64_t find_description(const struct unwind_tables *tables, uint64_t pc)
 {
-	const uint8_t *header = (const uint8_t *)tables->header;
-	if (tables->header_bytes < 12)
+	struct search_table table;
+	if (!table_find(&table, tables))
 		return 0;
-	/* version 1, table of (initial location, description) as 32-bit offsets from the header: what all linkers write. */
-	if (header[0] != 1 || header[2] != PE_UDATA4 || header[3] != (PE_DATAREL | PE_SDATA4))
-		return 0;
-	struct reader reader = {header + 4, header + tables->header_bytes, false};
-	read_encoded(&reader, header[1]);
-	uint64_t count = read_fixed(&reader, 4);
-	if (reader.is_bad || count == 0 || count > (uint64_t)(reader.end - reader.at) / 8)
-		return 0;
-	typedef int32_t unaligned_word __attribute__((aligned(1)));
-	const unaligned_word *table = (const unaligned_word *)reader.at;
 	int64_t key = (int64_t)(pc - tables->header);
-	uint64_t low = 0, high = count;
+	uint64_t low = 0, high = table.count;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		if (table[2 * middle] <= key)
+		if (table_number(&table, 2 * middle) <= key)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low == 0 ? 0 : tables->header + (uint64_t)(int64_t)table[2 * (low - 1) + 1];
+	return low == 0 ? 0 : tables->header + (uint64_t)table_number(&table, 2 * (low - 1) + 1);
 }
 
 row_bits unwind_row(const struct unwind_tables *tables, uint64_t pc)

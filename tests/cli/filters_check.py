@@ -21,6 +21,7 @@ import model_check
 from model_check import NUMBERS, XHEAP, frame_text, run, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MARKS = "[truncated]", "[no unwind data]"  # in place of the outer part of a stack
 COMBINATIONS = int(os.environ.get("COMBINATIONS", "200"))
 BY = ["process", "thread", "heap", "size", "lifetime", "time", "class"]
 CLASSES = ["AIFI", "AIFO", "AOFI", "AOFO"]
@@ -85,9 +86,9 @@ class Model:
     def cull(self, frames, patterns, with_entries):
         """What is left; when nothing is, the outermost real frame (with the mark behind it)."""
         at = 0
-        while at < len(frames) and frames[at] != "[truncated]" and ((with_entries and at == 0) or self.is_culled(patterns, frames[at])):
+        while at < len(frames) and frames[at] not in MARKS and ((with_entries and at == 0) or self.is_culled(patterns, frames[at])):
             at += 1
-        if at == len(frames) or frames[at] == "[truncated]":
+        if at == len(frames) or frames[at] in MARKS:
             at = max(at - 1, 0)
         return frames[at:]
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|random FILE [SEED]: writes a trace whose every event is known. */
+/* make_trace plain|forks|losses|earlier|untraced|random FILE [SEED]: writes a trace whose every event is known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,9 @@ static void plain(struct scene *scene)
 	scene_alloc(scene, other, 6000, 0x7f0000010090, 24);
 	scene->events[other].flags[scene->events[other].count - 1] |= EVENT_TRUNCATED;
 	scene_free(scene, other, 7000, 0x7f0000010090);
+	uint32_t mark = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS));
+	function(scene, FUNCTION_COUNT, writer_intern_node(scene->writer, mark, writer_intern_frame(scene->writer, scene->image, 0x5000)));
+	scene_alloc(scene, thread, 7500, 0x7f0000050010, 48);
 	function(scene, FUNCTION_COUNT, 0);
 	scene_alloc(scene, thread, 8000, 0x7f0000040010, 8);
 	scene->flags = EVENT_FAILED;
@@ -91,6 +94,18 @@ static void earlier(struct scene *scene)
 	scene_earlier(scene, none, 5000, 0x7f0000020010, 504);
 	scene_earlier(scene, none, 5000, 0x7f0000030010, 120);
 	scene_earlier(scene, none, 5000, 0x7f0000060010, 1000);
+}
+
+/* A process that was never traced, of which little is known, and one that has not ended. */
+static void untraced(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	const struct trace_process other = {.pid = 200, .parent = process, .forked_from = TRACE_NONE, .exec_generation = 1, .start_ns = 3000,
+					    .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = "/bin/static", .command = "",
+					    .note = "it has no function of an allocator"};
+	scene->stack = scene_stack(scene, 0x1000, 0);
+	scene_alloc(scene, thread, 1000, 0x7f0000010010, 1000);
+	writer_add_process(scene->writer, &other);
 }
 
 static uint32_t next(uint32_t *seed, uint32_t limit)
@@ -149,10 +164,10 @@ static void random_calls(struct scene *scene, uint32_t seed)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}};
+	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}, {"untraced", untraced}};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|random FILE [SEED]\n", stderr);
+		fputs("usage: make_trace plain|forks|losses|earlier|untraced|random FILE [SEED]\n", stderr);
 		return 2;
 	}
 	scene_open(&scene, argv[2]);

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, run_tests, wait_for
+from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, is_whole, run_tests, wait_for
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
@@ -147,7 +147,7 @@ def killed():
     time.sleep(0.3)
     recorder.kill()
     recorder.wait()
-    wait_for("end of the trace by its logger", lambda: info("killed.xht")["complete"])
+    wait_for("end of the trace by its logger", lambda: is_whole(info("killed.xht")))
     check_counting("killed.xht")
     recorder = recording("killed2.xht", "-p", target.pid)
     time.sleep(0.3)

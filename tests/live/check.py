@@ -17,7 +17,7 @@ log       preload (default): the oracle library logs every call; self: the progr
 order     how the log is compared with the trace: exact (default), contains, unordered, finished (compare.py)
 status    the exit status expected (default 0)
 unknown   frees of blocks that nobody had (default 0)
-whole     yes: no stack may be truncated (default no)
+whole     yes: each stack must reach its start (default no)
 unlogged  processes with events that the log cannot see (default 0)
 records   the most calls of a log (CALL_LOG_RECORDS)
 record    options for `xheap record`
@@ -184,7 +184,7 @@ class Check:
         facts = {"lost_events": info["lost_events"], "gaps": len(info["gaps"]), "order_conflicts": heap["order_conflicts"],
                  "unknown_frees": heap["unknown_frees"] - int(self.row["unknown"])}
         if self.row["whole"] == "yes":
-            facts["truncated_stacks"] = info["truncated_stacks"]
+            facts["truncated_stacks"], facts["unwindless_stacks"] = info["truncated_stacks"], info["unwindless_stacks"]
         for what, count in facts.items():
             if count:
                 raise Failure(f"{what}: {count}")

@@ -11,7 +11,8 @@ import sys
 from live import PROGRAMS, XHEAP, expect, info, run_tests
 
 # Buffers of a process, threads of a region, processes of a region.
-BUFFERS, THREADS, PROCESSES = 1024, 4096, 1024
+BUFFERS, THREADS, PROCESSES = 1024, 8192, 1024
+SPARE = 8 # beside those that are asked for
 STANDING, TRACE = os.path.join(PROGRAMS, "standing"), os.path.abspath("crowd.xht")
 
 
@@ -26,9 +27,10 @@ def record(what, count, *options):
 
 
 def more_threads_than_buffers():
-    """Each holds a buffer for as long as it lives: there is one for each."""
-    facts = record("threads", 2 * BUFFERS, "--wait-limit", "60s")
+    """Threads that keep no buffer share those that go round."""
+    facts = record("threads", 3000, "--max-buffers", str(BUFFERS), "--wait-limit", "60s")
     expect(not facts["lost_events"] and "untraced_calls" not in facts, f"lost: {facts}")
+    expect(facts["cost"]["peak_buffers"] <= BUFFERS + SPARE, f"more buffers than allowed: {facts}")
 
 
 def fewer_buffers_than_threads():
@@ -44,8 +46,10 @@ def more_threads_than_slots():
 def more_children_than_rows():
     facts = record("children", PROCESSES + 200)
     expect(facts.get("untraced_calls", 0) > 0, f"nothing is told of those that found no room: {facts}")
+    expect(not facts["complete"] and facts["missing_calls"] == facts["untraced_calls"] + facts["lost_events"], f"complete, or another number: {facts}")
     shown = subprocess.run([XHEAP, "heap", TRACE], stdout=subprocess.PIPE, text=True, check=True).stdout
-    expect("calls that were not recorded" in shown, f"xheap heap does not say so: {shown[:500]}")
+    expect(shown.splitlines()[0].endswith(f"; not complete: {facts['missing_calls']:,} calls are missing") and "untraced calls: " in shown,
+           f"xheap heap does not say so: {shown[:500]}")
 
 
 sys.exit(run_tests(more_threads_than_buffers, fewer_buffers_than_threads, more_threads_than_slots, more_children_than_rows))

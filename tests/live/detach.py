@@ -67,6 +67,18 @@ class Target:
     def has_nothing(self):
         return not self.regions() and not self.code() and not self.data()
 
+    def code_of_files(self):
+        """Where code of files is mapped, in which of them, and where there."""
+        rows = [line.split(maxsplit=5) for line in self.maps()]
+        return [(*(int(end, 16) for end in row[0].split("-")), row[5], int(row[2], 16)) for row in rows if row[1] == "r-xp" and row[4] != "0"]
+
+    def text(self):
+        with open(f"/proc/{self.pid}/mem", "rb") as memory:
+            return [os.pread(memory.fileno(), high - low, low) for low, high, _, _ in self.code_of_files()]
+
+    def text_of_files(self):
+        return [pathlib.Path(path).read_bytes()[offset:offset + high - low].ljust(high - low, b"\0") for low, high, path, offset in self.code_of_files()]
+
     def describe(self):
         return f"{len(self.regions())} regions, {len(self.code())} code mappings, {len(self.data())} data mappings"
 
@@ -104,6 +116,7 @@ def rounds(count, target, control=None):
             break
         record(target.pid, "--duration", "20ms", "--sample", "4k")
     expect(target.has_nothing(), f"after {count} rounds: {target.describe()}")
+    expect(target.text() == target.text_of_files(), f"after {count} rounds: code is not that of its files")
     if control:
         expect(target.space_kib() <= control.space_kib() + SPACE_KIB, f"{target.space_kib()} KiB, untraced {control.space_kib()} KiB")
     return f"{count} rounds, {inactive} with inactive code left, all removed"
@@ -213,23 +226,26 @@ def staying():
 
 
 def orphaned():
-    """What a logger that was killed has left is removed by the next attach, though all functions lead there still."""
-    target = Target("loops", 2)
-    try:
-        recorder = subprocess.Popen([XHEAP, "record", "-o", "orphaned.xht", "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
-        while "recording process" not in (line := recorder.stderr.readline()):
-            expect(line, "nothing is recorded")
-        logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        os.kill(int(logger[0]), signal.SIGKILL)
-        recorder.communicate(timeout=60)
-        expect(len(target.regions()) == 1, target.describe())
-        xheap("recover", "orphaned.xht")
-        said = record(target.pid, "--duration", "20ms")
-        expect("was removed" in said, said)
-        expect(target.has_nothing(), target.describe())
-        target.end()
-    finally:
-        target.kill()
+    """What a logger that was killed has left is removed by the next attach, though all functions lead there still: directly, and from a low address."""
+    for name in ("leaving", "leaving_static"):
+        target, trace = Target("loops", 2, program=os.path.join(PROGRAMS, name)), f"{name}.xht"
+        try:
+            recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
+            while "recording process" not in (line := recorder.stderr.readline()):
+                expect(line, "nothing is recorded")
+            text = target.text()
+            logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            os.kill(int(logger[0]), signal.SIGKILL)
+            recorder.communicate(timeout=60)
+            expect(len(target.regions()) == 1, target.describe())
+            xheap("recover", trace)
+            said = record(target.pid, "--duration", "20ms")
+            expect("was removed" in said, said)
+            expect(target.has_nothing(), target.describe())
+            expect(target.text() != text and target.text() == target.text_of_files(), f"{name}: code is not that of its files")
+            target.end()
+        finally:
+            target.kill()
 
 
 def java():

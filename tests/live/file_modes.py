@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from live import XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 NAME = f"modes{os.getpid()}"
@@ -113,7 +113,7 @@ def idle_count(trace):
 def check(trace, last, limit=None, first=None, may_lose=False):
     """All numbers from the first one kept to `last` are there, and the file is whole and within its limit. The first one."""
     facts = info(trace)
-    expect(facts["complete"] and (may_lose or not facts["lost_events"]), f"{trace}: {facts['lost_events']} lost, {facts.get('cut_reason')}")
+    expect(is_whole(facts) and (may_lose or facts["complete"]), f"{trace}: {facts['lost_events']} lost, {facts.get('cut_reason')}")
     if limit:
         expect(facts["size_bytes"] <= limit, f"{trace} has {facts['size_bytes']} bytes, more than {limit}")
     found = numbers(trace)
@@ -191,7 +191,7 @@ def triggers():
     expect(all(os.path.exists(f"t.0{i}.xht") for i in range(1, 6)), f"{sorted(os.listdir('.'))}")
     for i in range(1, 6):
         facts = info(f"t.0{i}.xht")
-        expect(facts["complete"] and facts["size_bytes"] <= 4 * MIB, f"t.0{i}.xht: {facts['complete']}, {facts['size_bytes']}")
+        expect(is_whole(facts) and facts["size_bytes"] <= 4 * MIB, f"t.0{i}.xht: {facts.get('cut_reason')}, {facts['size_bytes']}")
 
 
 def memory_limit():

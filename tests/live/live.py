@@ -52,6 +52,12 @@ def info(trace):
     return told("info", trace)
 
 
+def is_whole(facts):
+    """Whether the file has its end and can be read up to there; a complete trace is whole, and no call is missing in it."""
+    expect(not facts["complete"] or "cut_offset" not in facts, f"complete, but cut: {facts}")
+    return "cut_offset" not in facts
+
+
 def dump(trace, what="-events", *words):
     run = subprocess.run([XHEAP, "dump", *map(str, (trace, what, *words)), "-format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     expect(run.returncode == 0, f"dump {trace}: status {run.returncode}: {run.stderr}")

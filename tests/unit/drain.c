@@ -188,7 +188,7 @@ static void every_number_of_an_event_arrives(void **state)
 	struct produced array = {.entry = ENTRY_CALLOC, .flags = RECORD_ARGUMENT, .ticks = t + 10, .address = 0x2000, .size = 200, .argument = 50,
 				 .duration = region_duration_encode(5000)};
 	struct produced resize = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 30, .address = 0x3000, .previous = 0x1000,
-				  .size = 300, .usable = 300, .heap = 1, .duration = PRODUCED_NO_DURATION, .exact = 12};
+				  .size = 300, .usable = 300, .heap = 1, .duration = RECORD_NO_DURATION, .exact = 12};
 	struct produced aligned = {.entry = ENTRY_POSIX_MEMALIGN, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .ticks = t + 40, .address = 0x4000,
 				   .size = 5ull << 32, .usable = (5ull << 32) + 4096, .argument = 64, .argument2 = 0x7ffc0000};
 	struct produced failed = {.entry = ENTRY_MALLOC, .flags = RECORD_FAILED, .ticks = t + 50, .size = 1ull << 40, .error = 12};
@@ -304,21 +304,28 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	struct bed *bed = *state;
 	struct producer p = producer_new(&bed->region, 0, 7);
 	const uint32_t stack[] = {PC_TRUNCATED, PC + 900, PC + 901, PC + 5};
-	const uint32_t whole[] = {PC + 5};
+	const uint32_t whole[] = {PC + 5}, unwindless[] = {PC_UNWINDLESS, PC + 5};
 	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
 	size_t count;
 
 	producer_event(&p, &event, stack, 4, 0);
 	producer_event(&p, &event, stack, 3, 3);
 	producer_event(&p, &event, whole, 1, 0);
+	producer_event(&p, &event, unwindless, 2, 0);
 	producer_finish(&p);
 	bed_poll(bed, true);
 	assert_int_equal(bed_totals(bed).truncated, 2);
+	assert_int_equal(bed_totals(bed).unwindless, 1);
 	bed_finish(bed);
 
 	struct seen *e = read_events(bed, &count);
-	assert_int_equal(count, 3);
+	assert_int_equal(count, 4);
 	const struct trace_dictionary *d = bed->dictionary;
+	assert_int_equal(d->truncated_count, 2);
+	assert_int_equal(d->unwindless_count, 1);
+	assert_int_equal(d->stack_ends[e[0].stack], TRACE_STACK_TRUNCATED);
+	assert_int_equal(d->stack_ends[e[2].stack], TRACE_STACK_WHOLE);
+	assert_int_equal(d->stack_ends[e[3].stack], TRACE_STACK_UNWINDLESS);
 	uint32_t node = d->nodes[e[0].stack].parent;
 	assert_int_equal(d->frames[d->nodes[node].frame].image, TRACE_NONE);
 	assert_int_equal(d->frames[d->nodes[node].frame].offset, 0x900000);
@@ -330,6 +337,8 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	assert_int_equal(e[0].flags, EVENT_TRUNCATED);
 	assert_int_equal(e[1].flags, EVENT_TRUNCATED);
 	assert_int_equal(e[2].flags, 0);
+	assert_int_equal(e[3].flags, 0);
+	assert_int_equal(d->frames[d->nodes[d->nodes[e[3].stack].parent].frame].offset, TRACE_FRAME_UNWINDLESS);
 	free(e);
 }
 
@@ -494,7 +503,7 @@ static void calls_that_never_returned_are_named(void **state)
 
 	/* In a free: its record lies behind what was committed. */
 	produce(&p, 0x100, 5);
-	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = PRODUCED_NO_DURATION};
+	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = RECORD_NO_DURATION};
 	struct region_slot *slot = region_slot(&bed->region, p.slot);
 	slot->pending = producer_write(&p, &freed, 0, NULL, 0);
 	slot->call_entry = ENTRY_FREE + 1;
@@ -943,6 +952,41 @@ static void who_ends_while_the_logger_dies_is_in_the_trace(void **state)
 	assert_true(writes > 3);
 }
 
+/* A thread that takes the buffer again which it filled before is stopped after it named its next use, before it said that nothing is in it. */
+static void what_lies_in_a_buffer_from_before_is_not_read_again(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	struct region_slot *slot = region_slot(&bed->region, p.slot);
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
+
+	for (int i = 0; i < 3; i++, event.ticks++)
+		assert_true(producer_event(&p, &event, NULL, 0, 0));
+	uint32_t buffer = p.buffer;
+	struct region_buffer *head = region_buffer(&bed->region, buffer);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	assert_int_equal(head->state, BUFFER_FREE);
+	/* The next one has to know that nothing is in it, whatever a recorder has come to. */
+	assert_int_equal(head->committed, 0);
+	head->state = BUFFER_OWNED;
+	head->slot = p.slot;
+	head->sequence = ++slot->sequence;
+	assert_int_equal(slot->buffer, buffer);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	/* Even if all of it was there: its records name another use of the buffer. */
+	head->committed = (uint32_t)(p.write - p.start);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	head->state = BUFFER_FULL;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	assert_int_equal(bed_totals(bed).damaged_buffers, 1);
+	bed_finish(bed);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -964,6 +1008,7 @@ int main(void)
 		TEST(a_gap_that_was_not_noted_is_told_once),
 		TEST(a_gap_after_a_noted_one_is_told),
 		TEST(what_was_read_and_dropped_stays_dropped),
+		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST

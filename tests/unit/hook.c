@@ -481,6 +481,18 @@ static const struct hook_target *made_target(struct hook_image *image, const str
 	return &image->targets[0];
 }
 
+/* Where to jump from code to get to the island: from afar by a far jump in the same page. */
+static uint8_t *way_to(uint8_t *island, uint8_t *code)
+{
+	uint8_t *door = code + 2048;
+	int64_t away = island - code;
+	if (away == (int32_t)away)
+		return island;
+	memcpy(door, "\xff\x25\0\0\0", 6);
+	memcpy(door + 6, &island, sizeof(island));
+	return door;
+}
+
 /* Patch the function at code with a jump to its moved instructions alone, and so run it as before. */
 static uint64_t (*patched(uint8_t *code, const struct hook_target *target, uint8_t *island))(uint64_t, uint64_t)
 {
@@ -491,7 +503,7 @@ static uint64_t (*patched(uint8_t *code, const struct hook_target *target, uint8
 	if (size < 0)
 		fail_msg("%s", diag.text);
 	memset(code, 0xcc, target->displaced);
-	int32_t away = (int32_t)(island - (code + HOOK_PATCH_BYTES));
+	int32_t away = (int32_t)(way_to(island, code) - (code + HOOK_PATCH_BYTES));
 	code[0] = 0xe9;
 	memcpy(code + 1, &away, sizeof(away));
 	uint64_t (*function)(uint64_t, uint64_t);
@@ -535,20 +547,25 @@ static void moved_instructions_do_the_same(void **state)
 		/* push %rbx; mov %rdi, %rbx; call *%rax is not reached: jmp over it */
 		{"push and moves", ROW(0x53, 0x48, 0x89, 0xfb, 0x48, 0x8d, 0x43, 1, 0x5b, 0xc3), 5, 6, 7, 8},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct row *row = &rows[i];
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *row = &rows[i / 2];
+		bool is_far = i % 2;
 		struct made made;
 		struct hook_image image;
 		make_file(&made, row->code, row->size, row->size);
 		const struct hook_target *target = made_target(&image, &made);
 		if (!target->displaced)
 			fail_msg("%s: %s", row->what, target->reason);
-		uint8_t *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		int all = PROT_READ | PROT_WRITE | PROT_EXEC, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+		uint8_t *place = mmap(NULL, 4096, all, flags | (is_far ? MAP_32BIT : 0), -1, 0);
+		assert_ptr_not_equal(place, MAP_FAILED);
 		memcpy(place, made.code, sizeof(made.code));
-		uint8_t *island = island_near((uintptr_t)place);
+		uint8_t *island = is_far ? mmap(NULL, ISLAND_BYTES, all, flags, -1, 0) : island_near((uintptr_t)place);
+		assert_ptr_not_equal(island, MAP_FAILED);
+		assert_int_equal(is_far, island - place != (int32_t)(island - place));
 		uint64_t (*function)(uint64_t, uint64_t) = patched(place, target, island);
 		if (function(row->argument, 0) != row->expected || function(row->other_argument, 0) != row->other_expected)
-			fail_msg("%s: another result", row->what);
+			fail_msg("%s: another result%s", row->what, is_far ? ", far away" : "");
 		munmap(place, 4096);
 		munmap(island, ISLAND_BYTES);
 		hook_image_fini(&image);

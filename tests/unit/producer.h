@@ -5,14 +5,15 @@
 
 #include <string.h>
 
+#include "region/record.h"
 #include "region/region.h"
 
 /** One thread that fills a stream. */
 struct producer {
 	struct region *region;
 	uint32_t slot, serial, tid, process;
-	uint32_t side;                /**< 0x80000000 for the stream of signal handlers */
-	uint32_t buffer;              /**< UINT32_MAX: none */
+	uint32_t side;                /**< REGION_SIDE for the stream of signal handlers */
+	uint32_t buffer;              /**< REGION_NONE: none */
 	uint8_t *start, *write, *limit;
 	uint64_t ticks;               /**< of the last point */
 	uint32_t depth;               /**< of the stack that a reader remembers */
@@ -26,11 +27,12 @@ struct produced {
 	uint32_t error;
 };
 
-enum { PRODUCED_NO_DURATION = 0xffff };
-
 static inline void producer_begin_record(struct producer *producer, uint64_t ticks)
 {
-	uint64_t word[3] = {RECORD_BEGIN | 3u << 8 | (uint64_t)producer->tid << 32, ticks, producer->serial | (uint64_t)producer->process << 32};
+	const struct record_begin begin = {ticks, producer->tid, producer->serial, producer->process,
+					   region_buffer(producer->region, producer->buffer)->sequence};
+	uint64_t word[RECORD_BEGIN_WORDS];
+	record_put_begin(word, &begin);
 	memcpy(producer->write, word, sizeof(word));
 	producer->write += sizeof(word);
 	producer->ticks = ticks;
@@ -45,11 +47,11 @@ static inline void producer_commit(struct producer *producer)
 /** Hand the buffer in use over. */
 static inline void producer_finish(struct producer *producer)
 {
-	if (producer->buffer == UINT32_MAX)
+	if (producer->buffer == REGION_NONE)
 		return;
 	producer_commit(producer);
 	__atomic_store_n(&region_buffer(producer->region, producer->buffer)->state, BUFFER_FULL, __ATOMIC_RELEASE);
-	producer->buffer = UINT32_MAX;
+	producer->buffer = REGION_NONE;
 }
 
 /** Take a free buffer; false when there is none. */
@@ -80,14 +82,14 @@ static inline bool producer_next(struct producer *producer, uint64_t ticks)
 /** A new thread in the lowest free slot. */
 static inline struct producer producer_new(struct region *region, uint32_t process, uint32_t tid)
 {
-	struct producer producer = {.region = region, .tid = tid, .process = process, .buffer = UINT32_MAX};
+	struct producer producer = {.region = region, .tid = tid, .process = process, .buffer = REGION_NONE};
 	while (region_slot(region, producer.slot)->state != SLOT_FREE)
 		producer.slot++;
 	struct region_slot *slot = region_slot(region, producer.slot);
 	producer.serial = slot->serial = region->header->thread_serial++;
 	slot->tid = tid;
 	slot->process = process;
-	slot->buffer = slot->side_buffer = UINT32_MAX;
+	slot->buffer = slot->side_buffer = REGION_NONE;
 	slot->call_entry = slot->pending = 0;
 	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 	return producer;
@@ -99,7 +101,7 @@ static inline void producer_inherit(struct producer *producer, uint32_t tid, uin
 	struct region_slot *slot = region_slot(producer->region, producer->slot);
 	producer->serial = slot->serial = producer->region->header->thread_serial++;
 	producer->tid = slot->tid = tid;
-	if (producer->buffer == UINT32_MAX || producer->limit - producer->write < 24) {
+	if (producer->buffer == REGION_NONE || producer->limit - producer->write < RECORD_BEGIN_BYTES) {
 		producer_next(producer, ticks);
 		return;
 	}
@@ -111,41 +113,29 @@ static inline void producer_inherit(struct producer *producer, uint32_t tid, uin
 static inline struct producer producer_side(const struct producer *of)
 {
 	struct producer producer = *of;
-	producer.side = 0x80000000u;
-	producer.buffer = UINT32_MAX;
+	producer.side = REGION_SIDE;
+	producer.buffer = REGION_NONE;
 	return producer;
 }
 
 /** Write the record at producer->write; its bytes, or 0 when it does not fit. ids are those pushed, outermost first. */
 static inline uint32_t producer_write(struct producer *producer, const struct produced *event, uint32_t pop, const uint32_t *ids, uint32_t push)
 {
-	uint64_t word[16], *at = word, slack = event->usable - event->size;
-	bool is_long = pop >= 255 || push >= 255;
+	uint64_t word[16], slack = event->usable - event->size;
 	uint8_t flags = event->flags;
-	if ((event->size | event->usable) >> 32 || (event->usable >= event->size && slack >= 0xffff))
+	if ((event->size | event->usable) >> 32 || (event->usable >= event->size && slack >= RECORD_NO_SLACK))
 		flags |= RECORD_BIG;
-	*at++ = event->entry | (uint64_t)flags << 8 | (uint64_t)(is_long ? 255 : pop) << 16 | (uint64_t)(is_long ? 255 : push) << 24 |
-		(event->ticks - producer->ticks) << 32;
-	*at++ = event->address | event->duration << 48;
-	*at++ = (event->size & 0xffffffff) | (slack < 0xffff ? slack : 0xffff) << 32 | (uint64_t)event->heap << 48;
-	if (flags & RECORD_REALLOC) {
-		*at++ = event->previous;
-		*at++ = event->exact;
-	}
-	if (flags & RECORD_ARGUMENT)
-		*at++ = event->argument;
-	if (flags & RECORD_ARGUMENT2)
-		*at++ = event->argument2;
-	if (flags & RECORD_BIG) {
-		*at++ = event->size;
-		*at++ = event->usable;
-	}
-	if (flags & RECORD_FAILED)
-		*at++ = event->error;
+	bool is_long = record_is_long(pop, push);
+	const struct record_head head = {.entry = event->entry, .flags = flags, .pop = is_long ? RECORD_LONG_STACK : pop,
+					 .push = is_long ? RECORD_LONG_STACK : push, .delta = event->ticks - producer->ticks, .address = event->address,
+					 .duration = event->duration, .size = event->size, .slack = slack < RECORD_NO_SLACK ? slack : RECORD_NO_SLACK,
+					 .heap = event->heap};
+	const struct record_extras extras = {event->previous, event->exact, event->argument, event->argument2, event->size, event->usable, event->error};
+	uint64_t *at = record_put_extras(record_put_head(word, head), flags, &extras);
 	if (is_long)
-		*at++ = pop | (uint64_t)push << 32;
-	uint32_t head_bytes = (uint32_t)((uint8_t *)at - (uint8_t *)word), bytes = head_bytes + (push + 1) / 2 * 8;
-	if (producer->buffer == UINT32_MAX || producer->limit - producer->write < bytes)
+		at = record_put_long(at, pop, push);
+	uint32_t head_bytes = (uint32_t)((uint8_t *)at - (uint8_t *)word), bytes = (uint32_t)record_event_bytes(flags, pop, push);
+	if (producer->buffer == REGION_NONE || producer->limit - producer->write < bytes)
 		return 0;
 	memcpy(producer->write, word, head_bytes);
 	if (push & 1)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * Writing and reading the records of a buffer, whose bytes layout.h describes. The recorder puts, the logger gets; every field, length
+ * and sentinel of a record is named here and nowhere else. Freestanding, and inline: each event comes through it on both sides.
+ *
+ * A getter never reads beyond the bytes that its caller has: sizes come from record_get_shape(), which checks them.
+ */
+#ifndef XHEAP_REGION_RECORD_H
+#define XHEAP_REGION_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "region/layout.h"
+
+enum {
+	RECORD_WORD_BYTES = 8,
+	RECORD_EVENT_WORDS = 3,       /**< that each event has */
+	RECORD_BEGIN_WORDS = 3,
+	RECORD_BEGIN_BYTES = RECORD_BEGIN_WORDS * RECORD_WORD_BYTES,
+	RECORD_EVENT_BYTES_MIN = RECORD_EVENT_WORDS * RECORD_WORD_BYTES,
+	RECORD_LONG_STACK = 255,      /**< pop and push of an event that has them in a word of their own */
+	RECORD_NO_DURATION = 0xffff,
+	RECORD_NO_SLACK = 0xffff,     /**< the usable size is not known, or is in the words of RECORD_BIG */
+	RECORD_ADDRESS_BITS = 48,
+	RECORD_SEQUENCE_BITS = 16     /**< of the buffer's sequence number, in a BEGIN record */
+};
+
+/** The flags that add words to an event. */
+#define RECORD_EXTRA_FLAGS (RECORD_REALLOC | RECORD_ARGUMENT | RECORD_ARGUMENT2 | RECORD_BIG | RECORD_FAILED)
+
+typedef uint64_t __attribute__((may_alias, aligned(1))) record_word;
+typedef uint32_t __attribute__((may_alias, aligned(1))) record_half;
+typedef uint16_t __attribute__((may_alias, aligned(1))) record_quarter;
+
+/** The first three words of an event. */
+struct record_head {
+	uint64_t entry, flags;        /**< flags: enum record_flag */
+	uint64_t pop, push;           /**< frames; RECORD_LONG_STACK: see record_is_long() */
+	uint64_t delta;               /**< ticks since the point before, below 2^32 */
+	uint64_t address, duration;   /**< duration: region_duration_encode(), or RECORD_NO_DURATION */
+	uint64_t size, slack, heap;   /**< size: its low 32 bits */
+};
+
+/** The words that an event has by its flags. */
+struct record_extras {
+	uint64_t previous, exact;     /**< RECORD_REALLOC: the old block's address, the exact duration in ticks */
+	uint64_t argument;            /**< RECORD_ARGUMENT */
+	uint64_t argument2;           /**< RECORD_ARGUMENT2 */
+	uint64_t size, usable;        /**< RECORD_BIG; usable 0: not known */
+	uint64_t error;               /**< RECORD_FAILED */
+};
+
+/** What a record says of its own length. */
+struct record_shape {
+	uint32_t entry, flags, pop, push;
+	uint64_t bytes;               /**< all of it */
+	const uint8_t *ids;           /**< pushed pc ids, 32 bits each */
+};
+
+/** A BEGIN record. */
+struct record_begin { uint64_t ticks; uint32_t tid, serial, process, sequence; };
+
+/* ---- sizes ---- */
+
+/** Words that flags add. */
+static inline uint32_t record_extra_words(uint64_t flags)
+{
+	return (flags & RECORD_REALLOC ? 2 : 0) + (flags & RECORD_ARGUMENT ? 1 : 0) + (flags & RECORD_ARGUMENT2 ? 1 : 0) +
+	       (flags & RECORD_BIG ? 2 : 0) + (flags & RECORD_FAILED ? 1 : 0);
+}
+
+/** Whether so many frames need a word of their own. */
+static inline int record_is_long(uint32_t pop, uint32_t push)
+{
+	return pop >= RECORD_LONG_STACK || push >= RECORD_LONG_STACK;
+}
+
+/** Bytes of an event. */
+static inline uint64_t record_event_bytes(uint64_t flags, uint32_t pop, uint32_t push)
+{
+	return (RECORD_EVENT_WORDS + record_extra_words(flags) + (uint32_t)record_is_long(pop, push) + ((uint64_t)push + 1) / 2) * RECORD_WORD_BYTES;
+}
+
+/* ---- putting: each function returns the place behind what it wrote ---- */
+
+static inline uint64_t *record_put_head(uint64_t *word, struct record_head head)
+{
+	word[0] = head.entry | head.flags << 8 | head.pop << 16 | head.push << 24 | head.delta << 32;
+	word[1] = (head.address & ((1ull << RECORD_ADDRESS_BITS) - 1)) | head.duration << RECORD_ADDRESS_BITS;
+	word[2] = (head.size & 0xffffffff) | head.slack << 32 | head.heap << 48;
+	return word + RECORD_EVENT_WORDS;
+}
+
+static inline uint64_t *record_put_extras(uint64_t *word, uint64_t flags, const struct record_extras *extras)
+{
+	if (flags & RECORD_REALLOC) {
+		*word++ = extras->previous;
+		*word++ = extras->exact;
+	}
+	if (flags & RECORD_ARGUMENT)
+		*word++ = extras->argument;
+	if (flags & RECORD_ARGUMENT2)
+		*word++ = extras->argument2;
+	if (flags & RECORD_BIG) {
+		*word++ = extras->size;
+		*word++ = extras->usable;
+	}
+	if (flags & RECORD_FAILED)
+		*word++ = extras->error;
+	return word;
+}
+
+/** The true numbers of frames, where record_is_long(). */
+static inline uint64_t *record_put_long(uint64_t *word, uint32_t pop, uint32_t push)
+{
+	*word = pop | (uint64_t)push << 32;
+	return word + 1;
+}
+
+/** In pairs: `id` has room for one more than `count` where that is odd. */
+static inline uint64_t *record_put_ids(uint64_t *word, const uint32_t *id, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i += 2, word++)
+		*word = *(const record_word *)(id + i);
+	return word;
+}
+
+static inline uint64_t *record_put_begin(uint64_t *word, const struct record_begin *begin)
+{
+	const uint32_t sequence = begin->sequence & ((1u << RECORD_SEQUENCE_BITS) - 1);
+	word[0] = RECORD_BEGIN | RECORD_BEGIN_WORDS << 8 | (uint64_t)sequence << 16 | (uint64_t)begin->tid << 32;
+	word[1] = begin->ticks;
+	word[2] = begin->serial | (uint64_t)begin->process << 32;
+	return word + RECORD_BEGIN_WORDS;
+}
+
+/** Give an event that was put its duration (region_duration_encode()). */
+static inline void record_set_duration(uint8_t *event, uint16_t duration)
+{
+	((record_quarter *)event)[7] = duration;
+}
+
+/* ---- getting ---- */
+
+static inline uint64_t record_get_word(const uint8_t *at)
+{
+	return *(const record_word *)at;
+}
+
+static inline uint32_t record_get_half(const uint8_t *at)
+{
+	return *(const record_half *)at;
+}
+
+/** Of a record's first word: whether it is a control record; which; its bytes; its value. */
+static inline int record_is_control(uint64_t head)
+{
+	return (head & 0xff) >= RECORD_CONTROL;
+}
+
+static inline uint32_t record_control_kind(uint64_t head)
+{
+	return head & 0xff;
+}
+
+static inline uint32_t record_control_bytes(uint64_t head)
+{
+	return (head >> 8 & 0xff) * RECORD_WORD_BYTES;
+}
+
+static inline uint32_t record_control_value(uint64_t head)
+{
+	return (uint32_t)(head >> 32);
+}
+
+/** The BEGIN record of RECORD_BEGIN_BYTES at `at`. */
+static inline struct record_begin record_get_begin(const uint8_t *at)
+{
+	uint64_t head = record_get_word(at), who = record_get_word(at + 16);
+	return (struct record_begin){record_get_word(at + 8), record_control_value(head), (uint32_t)who, (uint32_t)(who >> 32),
+				     head >> 16 & ((1u << RECORD_SEQUENCE_BITS) - 1)};
+}
+
+/** The entry that an event's first word names, and the ticks since the point before. */
+static inline uint32_t record_entry(uint64_t head)
+{
+	return head & 0xff;
+}
+
+static inline uint32_t record_delta(uint64_t head)
+{
+	return (uint32_t)(head >> 32);
+}
+
+/** The shape of the event at `at`, whose first word is `head` and of which `room` bytes are there. 0: it is longer than that. */
+static inline int record_get_shape(const uint8_t *at, uint64_t head, uint64_t room, struct record_shape *shape)
+{
+	shape->entry = record_entry(head);
+	shape->flags = head >> 8 & 0xff;
+	shape->pop = head >> 16 & 0xff;
+	shape->push = head >> 24 & 0xff;
+	int is_long = shape->pop == RECORD_LONG_STACK;
+	uint32_t words = RECORD_EVENT_WORDS + record_extra_words(shape->flags) + (uint32_t)is_long;
+	if (__builtin_expect(words * RECORD_WORD_BYTES > room, 0))
+		return 0;
+	shape->ids = at + words * RECORD_WORD_BYTES;
+	if (__builtin_expect(is_long, 0)) {
+		shape->pop = record_get_half(shape->ids - 8);
+		shape->push = record_get_half(shape->ids - 4);
+	}
+	shape->bytes = (words + ((uint64_t)shape->push + 1) / 2) * RECORD_WORD_BYTES;
+	return shape->bytes <= room;
+}
+
+/** The numbers of the event at `at`, all of whose words are there; pop and push as they stand in the word. */
+static inline struct record_head record_get_head(const uint8_t *at)
+{
+	uint64_t head = record_get_word(at), place = record_get_word(at + 8), measure = record_get_word(at + 16);
+	return (struct record_head){.entry = head & 0xff, .flags = head >> 8 & 0xff, .pop = head >> 16 & 0xff, .push = head >> 24 & 0xff,
+				    .delta = head >> 32, .address = place & ((1ull << RECORD_ADDRESS_BITS) - 1), .duration = place >> RECORD_ADDRESS_BITS,
+				    .size = measure & 0xffffffff, .slack = measure >> 32 & 0xffff, .heap = measure >> 48};
+}
+
+/** The words that its flags add; those that they do not are left as they are. */
+static inline void record_get_extras(const uint8_t *at, uint64_t flags, struct record_extras *extras)
+{
+	at += RECORD_EVENT_BYTES_MIN;
+	if (flags & RECORD_REALLOC) {
+		extras->previous = record_get_word(at);
+		extras->exact = record_get_word(at + 8);
+		at += 16;
+	}
+	if (flags & RECORD_ARGUMENT) {
+		extras->argument = record_get_word(at);
+		at += 8;
+	}
+	if (flags & RECORD_ARGUMENT2) {
+		extras->argument2 = record_get_word(at);
+		at += 8;
+	}
+	if (flags & RECORD_BIG) {
+		extras->size = record_get_word(at);
+		extras->usable = record_get_word(at + 8);
+		at += 16;
+	}
+	if (flags & RECORD_FAILED)
+		extras->error = record_get_word(at);
+}
+
+#endif
