@@ -91,6 +91,46 @@ static void json_cost(struct json *json, const struct trace_statistics *statisti
 	json_end_object(json);
 }
 
+/* A process in which inactive code of the recording was mapped when it ended. False: the option names none. */
+struct inactive { int pid; uint64_t bytes; uint32_t threads; const char *command; };
+
+static bool inactive_read(struct inactive *inactive, const struct trace_option *option)
+{
+	int command = 0;
+	if (strcmp(option->name, TRACE_OPTION_INACTIVE) != 0 ||
+	    sscanf(option->value, TRACE_INACTIVE_SCAN, &inactive->pid, &inactive->bytes, &inactive->threads, &command) != 3)
+		return false;
+	inactive->command = option->value + command;
+	return true;
+}
+
+static void json_inactive(struct json *json, const struct trace_dictionary *dictionary)
+{
+	struct inactive inactive;
+	bool has_any = false;
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		if (!inactive_read(&inactive, &dictionary->options[i]))
+			continue;
+		if (!has_any)
+			json_begin_array(json, "inactive");
+		has_any = true;
+		json_begin_object(json, NULL);
+		json_number(json, "pid", inactive.pid);
+		json_text(json, "command", inactive.command);
+		json_count(json, "bytes", inactive.bytes);
+		json_count(json, "threads", inactive.threads);
+		json_end_object(json);
+	}
+	if (has_any)
+		json_end_array(json);
+}
+
+/* Options that have keys of their own. */
+static bool is_shown_elsewhere(const char *option)
+{
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+}
+
 static void info_json(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
@@ -131,7 +171,7 @@ static void info_json(const struct info *info, FILE *out)
 	report_json_missing(&json, "earlier_missing", dictionary);
 	json_begin_object(&json, "options");
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) != 0 && strcmp(dictionary->options[i].name, TRACE_OPTION_UNHOOKED) != 0)
+		if (!is_shown_elsewhere(dictionary->options[i].name))
 			json_text(&json, dictionary->options[i].name, dictionary->options[i].value);
 	json_end_object(&json);
 	if (dictionary->statistics.is_known)
@@ -140,6 +180,7 @@ static void info_json(const struct info *info, FILE *out)
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		json_process(&json, info, i);
 	json_end_array(&json);
+	json_inactive(&json, dictionary);
 	json_end_object(&json);
 	json_end(&json);
 }
@@ -254,6 +295,15 @@ static void text_processes(const struct info *info, FILE *out)
 	grid_fini(&grid);
 }
 
+static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
+{
+	struct inactive inactive;
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (inactive_read(&inactive, &dictionary->options[i]))
+			fprintf(out, "  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32 " threads in it\n", inactive.pid,
+				inactive.command, text_bytes(inactive.bytes).data, inactive.threads);
+}
+
 static void info_text(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
@@ -272,6 +322,7 @@ static void info_text(const struct info *info, FILE *out)
 	report_text_folded(out, dictionary);
 	if (dictionary->fold_count)
 		fputs("  events of processes are those that are not folded\n", out);
+	text_inactive(out, dictionary);
 	putc('\n', out);
 	text_facts(info, out);
 	fputs("\nProcesses\n", out);

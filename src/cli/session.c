@@ -305,6 +305,22 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_end_object(json);
 }
 
+/* Processes that were detached from, and in which inactive code stays mapped. */
+static void json_inactive(struct json *json, const struct controller_state *state)
+{
+	json_begin_array(json, "inactive");
+	for (size_t i = 0; i < state->inactive_count; i++) {
+		const struct control_message *inactive = &state->inactive[i];
+		json_begin_object(json, NULL);
+		json_count(json, "pid", (uint64_t)inactive->pid);
+		json_text(json, "command", inactive->text);
+		json_count(json, "bytes", inactive->inactive.bytes);
+		json_count(json, "threads", inactive->inactive.threads);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
 static void json_state(struct json *json, const char *name, const struct controller_state *state, bool with_threads)
 {
 	const struct control_state *session = &state->session;
@@ -348,6 +364,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		for (size_t i = 0; i < state->target_count; i++)
 			json_target(json, state, i, with_threads);
 		json_end_array(json);
+		json_inactive(json, state);
 	}
 	json_end_object(json);
 }
@@ -421,6 +438,9 @@ static void text_state(const char *name, const struct controller_state *state)
 	       text_duration((int64_t)session->wait_ns).data);
 	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data,
 	       text_bytes(session->logger_bytes).data, session_clock_name((enum region_clock)session->clock));
+	for (size_t i = 0; i < state->inactive_count; i++)
+		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n", (int)state->inactive[i].pid,
+		       state->inactive[i].text, text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
 	if (state->error)
 		printf("  ended recording: %s\n", state->reason);
 	if (!state->target_count) {

@@ -201,14 +201,6 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	return NULL;
 }
 
-bool inject_has_code(const struct inject *inject, uint64_t address)
-{
-	for (uint32_t i = 0; i < inject->island_count; i++)
-		if (address >= inject->island[i].low && address < inject->island[i].high)
-			return true;
-	return address >= inject->doors.low && address < inject->doors.high;
-}
-
 /* Functions of the executable that have to be patched. */
 static uint32_t count_patches(const struct hook_image *hooks)
 {
@@ -233,7 +225,7 @@ static void doors_open(struct inject *inject, const struct region_image *executa
 	doors->high = spare.high;
 }
 
-static void doors_close(const struct inject *inject, int memory)
+void inject_close_doors(const struct inject *inject, int memory)
 {
 	const struct inject_doors *doors = &inject->doors;
 	if (doors->next > doors->low)
@@ -551,6 +543,22 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 
 /* ---- at the exec ---- */
 
+/* List in the process what is mapped there, for whoever removes it. */
+static void mappings_note(struct inject *inject)
+{
+	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC, .region = inject->region_address,
+					     .data = {inject->recorder, inject->wiped + RECORDER_WIPED_BYTES},
+					     .doors = {inject->doors.low, inject->doors.high},
+					     .pools = inject->recorder + offsetof(struct recorder, pool)};
+	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
+	if (inject->tables)
+		mappings.mapping[RECORDER_MAPPING_TABLES] = (struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
+	RECORDER_WRITE(inject, mappings, mappings);
+	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
+}
+
 static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count, uint64_t code_end)
 {
 	struct region_header *header = inject->region->header;
@@ -558,6 +566,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
 	RECORDER_WRITE(inject, limits, inject->region->limits);
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
+	mappings_note(inject);
 	RECORDER_WRITE(inject, text_low, inject->text);
 	RECORDER_WRITE(inject, text_high, code_end);
 	if (inject->island_count > 1) {
@@ -941,29 +950,8 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
+	mappings_note(inject);
 	leave_out_of_cores(inject, remote);
-}
-
-/* What the recorder has taken for threads since. The list lies in the target, and only the target is harmed by one that is wrong. */
-static void unmap_pools(const struct inject *inject, struct remote *remote)
-{
-	enum { POOLS_MAX = 4096 };
-	struct recorder_pool *at = NULL, pool;
-	remote_read(remote->memory, inject->recorder + offsetof(struct recorder, pool), &at, sizeof(at));
-	for (int i = 0; i < POOLS_MAX && at && remote_read(remote->memory, (uint64_t)at, &pool, sizeof(pool)); i++, at = pool.next)
-		unmap(remote, (uint64_t)at, pool.bytes);
-}
-
-void inject_unmap(const struct inject *inject, struct remote *remote)
-{
-	unmap_pools(inject, remote);
-	/* The process may be a child of the one that inject was made for. */
-	doors_close(inject, remote->memory);
-	unmap(remote, inject->region_address, inject->region->bytes);
-	unmap(remote, inject->recorder, recorder_bytes(inject) + RECORDER_WIPED_BYTES);
-	unmap(remote, inject->tables, inject->tables_bytes);
-	for (uint32_t i = 0; i < inject->island_count; i++)
-		unmap(remote, inject->island[i].low, inject->island[i].high - inject->island[i].low);
 }
 
 void inject_begin(struct inject *inject)

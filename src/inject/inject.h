@@ -22,6 +22,14 @@ enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
 /** Executable memory in the target for stubs; the first also holds the recorder. */
 struct inject_island { uint64_t low, next, high; };
 
+/** Memory of a target that was mapped for us. */
+struct inject_piece {
+	uint64_t low, high;
+	bool is_code;                 /**< threads may be in it */
+	bool is_door;                 /**< it is the executable's own memory, and stays mapped */
+	uint64_t noted_at;            /**< of its row in the target's own list, to be cleared before it goes; 0: none */
+};
+
 /** Jumps to stubs from spare bytes behind an executable's own code, from where they reach anywhere: in low memory nothing near it is ours to take. */
 struct inject_doors {
 	uint64_t low, next, high;     /**< all 0: none */
@@ -78,7 +86,20 @@ struct inject {
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag);
 
 /** What attaching or detaching cost the process. */
-struct inject_pause { uint64_t all_ns; /**< all its threads stood */ uint64_t one_ns; /**< one of them did */ uint32_t thread_count; };
+struct inject_pause {
+	uint64_t all_ns;              /**< all its threads stood for so long, in sum */
+	uint64_t one_ns;              /**< attaching: one of them did beside that; detaching: the longest that a single one did */
+	uint32_t thread_count;
+	bool has_removed;             /**< attaching: what an earlier recording had left in the process */
+};
+
+/** What stays in a process that was detached from: it is inactive. */
+struct inject_rest {
+	uint64_t bytes;               /**< mapped; 0: nothing stays */
+	uint32_t thread_count;        /**< threads that are in our code, or may come back to it */
+	pid_t tid;                    /**< one of them */
+	char why[256];                /**< if it is for something else; else "" */
+};
 
 /** Why the kernel does not let us trace pid, with this error; a negative errno. */
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag);
@@ -88,15 +109,33 @@ int inject_check(pid_t pid, struct diag *diag);
 
 /**
  * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
- * where they are and to patch the entries. This thread traces them meanwhile, and nobody else may. walk: what walk_run() has to know. 0, or
+ * where they are and to patch the entries. A thread of ours traces them meanwhile, and nobody else may. walk: what walk_run() has to know. 0, or
  * a negative errno with the reason: then the process is as it was.
  */
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
 		  struct diag *diag);
 
-/** Take it out again: original bytes back, and what was mapped goes, unless a thread is in it or may come back to it. `own` of pid, which is inject's process or was forked
- *  from it (own: what was patched there since, else NULL). */
-int inject_detach(const struct inject *inject, const struct inject *own, pid_t pid, struct inject_pause *pause, struct diag *diag);
+enum inject_patience { INJECT_BRIEF, /**< one look */ INJECT_PATIENT /**< a few seconds, while the threads run */ };
+
+/** Taking our code out of a process. */
+struct inject_detaching {
+	pid_t pid;
+	const struct inject *inject;  /**< of pid, or of the process that it was forked from; NULL: find what a recording that is over has left */
+	const struct inject *own;     /**< what was patched in that forked process since; NULL: nothing */
+	uint64_t inode;               /**< without inject: of the region that is meant, or 0 */
+	enum inject_patience patience;
+	void (*meanwhile)(void *cookie); /**< called every few milliseconds by the caller's thread, while another one waits for the process; or NULL */
+	void *cookie;
+	struct inject_pause pause;    /**< filled */
+	struct inject_rest rest;      /**< filled */
+};
+
+/**
+ * All threads stand while the original bytes are written back; from then on nobody enters our code, so each thread is looked at alone, until it
+ * was seen outside. Then all memory is unmapped; if a thread stays inside for longer than patience allows, rest says what stays. 0, or a negative
+ * errno: the original bytes are not back.
+ */
+int inject_detach(struct inject_detaching *detaching, struct diag *diag);
 
 /** What beginning and attaching have in common, one after the other; inject_map() and inject_settle() by calls of a thread that stands, the others
  *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
@@ -108,11 +147,8 @@ void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
 
-/** Whether code of ours lies at address: in an island, or a door. */
-bool inject_has_code(const struct inject *inject, uint64_t address);
-
-/** What was mapped goes, by calls of a thread that stands; the caller knows that nobody is in it or will come back to it. */
-void inject_unmap(const struct inject *inject, struct remote *remote);
+/** Write back what was there before the doors; memory: of the process, or of one that it forked. No thread is in one. */
+void inject_close_doors(const struct inject *inject, int memory);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded. The process's
  *  thread waits in a mail, or is stopped. */

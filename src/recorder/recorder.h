@@ -197,6 +197,25 @@ struct wiped {
 	struct thread_place threads[RECORDER_THREAD_TABLE];
 };
 
+#define RECORDER_MAPPINGS_MAGIC 0x7370616d70616568u /* "heapmaps" */
+
+enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPING_CODE_COUNT, RECORDER_MAPPING_COUNT };
+
+struct recorder_mapping { uint64_t low, high; }; /**< both 0: none */
+
+/**
+ * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one to attach, which may be
+ * of another version. A forked child has its own copy. Each row is cleared just before its memory is unmapped.
+ */
+struct recorder_mappings {
+	uint64_t magic;
+	uint64_t region;              /**< the region's address */
+	struct recorder_mapping data; /**< struct recorder and struct wiped */
+	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
+	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
+	uint64_t pools;               /**< address of the pointer to the newest struct recorder_pool */
+};
+
 struct recorder {
 	struct region_header *region;
 	struct region_limits limits;  /**< of the region; what stands in the region itself is not believed */
@@ -234,6 +253,7 @@ struct recorder {
 	struct thread *free_threads;
 	struct recorder_pool *pool;   /**< the newest */
 	uint64_t calls_untraced;
+	struct recorder_mappings mappings;
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];

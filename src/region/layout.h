@@ -217,6 +217,7 @@ struct region_header {
 	uint32_t heaps_refused;       /**< times that a heap found no row */
 
 	struct region_mail mail[REGION_MAILBOX_COUNT];
+	uint64_t mappings;            /**< address of struct recorder_mappings in each process of the region; 0: not mapped yet. Written by the logger */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 

@@ -253,6 +253,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	for (struct target *target = logger->targets; target; target = target->next)
 		if (target->alive)
 			tell_target(logger, socket, target, with_threads);
+	inactive_tell(logger, socket);
 	done(socket, logger->error, logger->error ? logger->diag.text : "");
 }
 

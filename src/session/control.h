@@ -19,10 +19,11 @@ enum control_kind {
 	CONTROL_OPTIONS,      /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
 	CONTROL_FLUSH,        /**< to it: write what there is, if value is 1 only for a look; answered by CONTROL_DONE, text is where it can be read */
 	CONTROL_QUERY,        /**< to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image (and with value 1 a CONTROL_THREAD for each of
-	                           its threads that live), CONTROL_DONE */
+	                           its threads that live), a CONTROL_INACTIVE for each process in which inactive code stays mapped, CONTROL_DONE */
 	CONTROL_STATE,        /**< from it: state; text is the trace's path */
 	CONTROL_TARGET,       /**< from it: target; text is the command line */
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
+	CONTROL_INACTIVE,     /**< from it: inactive, of a process that was detached from; text is its command line */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
 	CONTROL_NOTE,         /**< from it: text for the user; without one: it is busy, and will answer */
 	CONTROL_INDEXING,     /**< from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
@@ -58,6 +59,9 @@ struct control_target {
 	uint32_t processes, threads;
 };
 
+/** Code of ours that stays mapped in a process that was detached from, since threads are in it. */
+struct control_inactive { uint64_t bytes; uint32_t threads; };
+
 /** A thread of the target that was told last. */
 struct control_thread {
 	uint64_t events, rate, truncated, unwindless, waits, wait_ns;
@@ -73,6 +77,7 @@ struct control_message {
 		struct control_state state;
 		struct control_target target;
 		struct control_thread thread;
+		struct control_inactive inactive;
 	};
 	char text[1024];
 };

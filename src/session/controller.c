@@ -114,6 +114,16 @@ static int state_add_thread(struct controller_state *state, const struct control
 	return 0;
 }
 
+static int state_add_inactive(struct controller_state *state, const struct control_message *message, struct diag *diag)
+{
+	struct control_message *inactive = rows_grow(state->inactive, state->inactive_count, &state->inactive_capacity, sizeof(*inactive));
+	if (!inactive)
+		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->inactive_count);
+	state->inactive = inactive;
+	state->inactive[state->inactive_count++] = *message;
+	return 0;
+}
+
 static int state_take(struct controller_state *state, const struct control_message *message, struct diag *diag)
 {
 	switch (message->kind) {
@@ -127,6 +137,8 @@ static int state_take(struct controller_state *state, const struct control_messa
 		return state_add_target(state, message, diag);
 	case CONTROL_THREAD:
 		return state_add_thread(state, message, diag);
+	case CONTROL_INACTIVE:
+		return state_add_inactive(state, message, diag);
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
@@ -153,6 +165,7 @@ void controller_state_fini(struct controller_state *state)
 {
 	free(state->targets);
 	free(state->threads);
+	free(state->inactive);
 	*state = (struct controller_state){.is_alive = false};
 }
 

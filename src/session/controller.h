@@ -42,6 +42,8 @@ struct controller_state {
 	size_t target_count, target_capacity;
 	struct controller_thread *threads; /**< those that live, target by target, if they were asked for */
 	size_t thread_count, thread_capacity;
+	struct control_message *inactive; /**< CONTROL_INACTIVE, one for each process in which inactive code stays mapped */
+	size_t inactive_count, inactive_capacity;
 	int error;                   /**< why recording ended, else 0 */
 	char reason[256];
 };

@@ -335,8 +335,9 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	result->pause_ns = pause.all_ns;
-	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before",
-		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6);
+	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s",
+		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6,
+		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
 }
 
 /* It is recorded by now. Its region is there as long as anything is held. */

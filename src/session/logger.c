@@ -169,7 +169,8 @@ static void target_remove(struct logger *logger, struct target *target)
 			member_release(&target->member[i]);
 	inject_fini(&target->inject);
 	/* Who was let go of keeps the mapping; a thief of memory that would be, after many sessions. */
-	if (target->is_let_go)
+	__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
+	if (target->is_let_go || target->has_inactive)
 		region_forget_buffers(&target->region);
 	region_close(&target->region);
 	unlink(target->region_path);
@@ -481,14 +482,19 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 		mail_answer(mail);
 }
 
-/* Answer what targets ask. True when there was something. */
-static bool mails_check(struct logger *logger, struct target *target)
+/* Answer what targets ask; a process that is being detached from gets nothing but its answer. True when there was something. */
+static bool mails_check(struct logger *logger, struct target *target, const struct member *leaving)
 {
 	bool has_any = false;
 	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 		struct region_mail *mail = &target->region.header->mail[i];
 		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != MAIL_POSTED)
 			continue;
+		if (leaving && (pid_t)mail->pid == leaving->inner && (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
+			mail->kind = MAIL_NONE;
+			mail_answer(mail);
+			continue;
+		}
 		switch (mail->kind) {
 		case MAIL_LOADED:
 			mail_loaded(logger, target, mail);
@@ -649,7 +655,7 @@ static bool has_full_buffer(const struct region *region)
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
-	bool has_any = mails_check(logger, target);
+	bool has_any = mails_check(logger, target, NULL);
 	logger_find_members(logger, target);
 	logger_settle_clock(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
@@ -685,7 +691,7 @@ static void targets_trim(struct logger *logger, uint64_t now)
 /* A forked process that has not called the heap yet is in no list, but may still write into the region. */
 static bool target_is_unused(const struct target *target)
 {
-	return target->alive == 0 && (target->is_let_go || !proc_is_in_use(target->region_path, target->region.fd));
+	return target->alive == 0 && (target->is_let_go || target->has_inactive || !proc_is_in_use(target->region_path, target->region.fd));
 }
 
 /* Whether all its processes have ended. A process may have come and gone since the last look at the list: no further one can when nobody has the region. */
@@ -761,6 +767,7 @@ static void loop(struct logger *logger)
 				target_remove(logger, target);
 		}
 		logger_attach_late(logger);
+		inactive_check(logger, now);
 		targets_trim(logger, now);
 		if (flush) {
 			logger_settle_clock(logger, true);
@@ -957,25 +964,74 @@ uint64_t logger_cpu(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
+void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		int error = 0;
+		mails_check(logger, target, target == left ? leaving : NULL);
+		drain_poll(target->drain, false, &error, &logger->diag);
+		region_grow(&target->region);
+		if (error)
+			logger->error = error;
+	}
+}
+
+/* A process that is being detached from. */
+struct leaving { struct logger *logger; struct target *target; const struct member *member; uint64_t began_ns; };
+
+/* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or for the answer to a mail. */
+static void serve_meanwhile(void *cookie)
+{
+	enum { WAIT_FOR_ROOM_NS = 1000000000 };
+	struct leaving *leaving = cookie;
+	logger_serve_meanwhile(leaving->logger, leaving->target, leaving->member);
+	/* Threads that wait for room give up; what they record is counted as lost. */
+	if (leaving->target->alive == 1 && moment_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
+		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
+}
+
+static void note_detached(struct logger *logger, const struct member *member, const char *command, const struct inject_detaching *detaching)
+{
+	char text[1024];
+	const struct inject_pause *pause = &detaching->pause;
+	int size = snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
+			    pause->thread_count, pause->thread_count == 1 ? "" : "s", (double)pause->all_ns / 1e6);
+	if (pause->one_ns)
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms", (double)pause->one_ns / 1e6);
+	if (detaching->rest.bytes) {
+		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
+		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
+	}
+	logger_note(logger, text);
+}
+
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
 {
 	struct member *member = &target->member[index];
 	char command[512], text[900];
-	struct inject_pause pause;
 	struct diag diag = {""};
+	struct leaving leaving = {logger, target, member, moment_now_ns()};
+	struct inject_detaching detaching = {.pid = member->pid, .inject = &target->inject, .own = member->inject, .patience = INJECT_PATIENT,
+					     .meanwhile = serve_meanwhile, .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));
-	int error = member->pid ? inject_detach(&target->inject, member->inject, member->pid, &pause, &diag) : -ESRCH;
+	int error = member->pid ? inject_detach(&detaching, &diag) : -ESRCH;
 	if (error && member_has_ended(member))
 		return 0;
 	if (error && diag_or_null)
 		return diag_fail(diag_or_null, -error, "%s", diag.text);
-	if (error)
+	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-	else
-		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
-			 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6);
-	logger_note(logger, text);
+		logger_note(logger, text);
+		detaching.rest.bytes = target->region.bytes;
+		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
+	} else {
+		note_detached(logger, member, command, &detaching);
+	}
+	if (detaching.rest.bytes && member->pid) {
+		inactive_add(logger, target, member, command, &detaching.rest);
+		target->has_inactive = true;
+	}
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
@@ -1024,6 +1080,7 @@ static void logger_end(struct logger *logger)
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
+	inactive_end(logger);
 	struct drain_totals totals = {0};
 	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);

@@ -47,6 +47,7 @@ struct target {
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
 	bool is_unread;               /* it was let go of while its heaps were read */
+	bool has_inactive;            /* a process that was detached from has it mapped still */
 	struct member member[REGION_PROCESS_MAX];
 	uint32_t member_count;
 	uint32_t doorbell_seen;
@@ -82,6 +83,7 @@ struct logger {
 	struct target *targets;
 	struct told *told;
 	struct late_attach *late;
+	struct inactive *inactive;    /* processes in which our code stays mapped, inactive */
 	struct session_clock clock;
 	bool is_clock_set;            /* in the trace */
 	bool is_appended;             /* to what was recorded before */
@@ -113,6 +115,10 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 
 /** Let go of a process; controllers are told how that went. Where it cannot be: 0 after a note, or, if `diag` is given, a negative errno, and it goes on. */
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
+
+/** Take what is recorded, and answer mails, while this thread waits for another one. leaving: a process of `left` that is being detached from: its
+ *  mails are answered, and nothing else; NULL: there is none. */
+void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving);
 
 /** Attach to processes that had to wait for that, where they need not any more. */
 void logger_attach_late(struct logger *logger);
@@ -152,6 +158,23 @@ bool flight_check(struct logger *logger, uint64_t now_ns);
 
 /** Wait for what is under way; the rest comes to nothing. */
 void flight_end(struct logger *logger);
+
+/* ---- inactive.c ---- */
+
+/** Say what stays in a process that was detached from. */
+void inactive_describe(char *text, size_t size, const struct inject_rest *rest);
+
+/** Keep in mind that code of ours stays mapped in the member's process. */
+void inactive_add(struct logger *logger, const struct target *target, const struct member *member, const char *command, const struct inject_rest *rest);
+
+/** Remove what can be removed by now, from time to time. */
+void inactive_check(struct logger *logger, uint64_t now);
+
+/** The same for the last time; what stays is named in the trace. */
+void inactive_end(struct logger *logger);
+
+/** Tell a controller about each. */
+void inactive_tell(const struct logger *logger, int socket);
 
 /* ---- answer.c ---- */
 

@@ -150,6 +150,12 @@ struct trace_option { const char *name, *value; };
 /** An option that tells which blocks from before an attach are not known, and why. */
 #define TRACE_OPTION_EARLIER_MISSING "earlier-missing"
 
+/** An option that names a process in which inactive code of the recording was still mapped when it ended: its pid, bytes, threads in the code, and
+ *  then its command. */
+#define TRACE_OPTION_INACTIVE "inactive"
+#define TRACE_INACTIVE_FORMAT "pid=%d bytes=%" PRIu64 " threads=%" PRIu32 " "
+#define TRACE_INACTIVE_SCAN "pid=%d bytes=%" SCNu64 " threads=%" SCNu32 " %n"
+
 /** An option that tells which functions of an allocator, called by a recorded process, could not be hooked, and why. */
 #define TRACE_OPTION_UNHOOKED "unhooked"
 

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* Facts: what the ptrace manual page says of PTRACE_SEIZE, and of calls that are interrupted. */
+#include "inject/crowd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "inject/filter.h"
+#include "inject/inject.h"
+#include "os/moment.h"
+#include "os/proc.h"
+
+#define LEAVE_LIMIT_NS UINT64_C(10000000000)
+enum { STOP_LIMIT_NS = 1000000000, STOP_FIRST_NS = 50000000, STOP_ATTEMPTS = 6, BETWEEN_STOPS_NS = 5000000, CHOICES = 20, SYSCALL_BYTES = 2 };
+
+struct urgency urgency_begin(void)
+{
+	const struct sched_param first = {.sched_priority = 1};
+	struct sched_param parameters = {.sched_priority = 0};
+	sched_getparam(0, &parameters);
+	struct urgency before = {.nice = getpriority(PRIO_PROCESS, 0), .policy = sched_getscheduler(0), .priority = parameters.sched_priority};
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) != 0)
+		setpriority(PRIO_PROCESS, 0, -20);
+	return before;
+}
+
+void urgency_end(const struct urgency *before)
+{
+	sched_setscheduler(0, before->policy, &(struct sched_param){.sched_priority = before->priority});
+	setpriority(PRIO_PROCESS, 0, before->nice);
+}
+
+/* ---- tracing all of them ---- */
+
+static struct stand *stand_of(struct crowd *crowd, pid_t tid)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (crowd->stands[i].tid == tid)
+			return &crowd->stands[i];
+	return NULL;
+}
+
+static bool stand_add(struct crowd *crowd, pid_t tid)
+{
+	if (crowd->count == crowd->capacity) {
+		uint32_t capacity = crowd->capacity ? crowd->capacity * 2 : 16;
+		struct stand *larger = realloc(crowd->stands, capacity * sizeof(*larger));
+		if (!larger)
+			return false;
+		crowd->stands = larger;
+		crowd->capacity = capacity;
+	}
+	crowd->stands[crowd->count++] = (struct stand){.tid = tid};
+	return true;
+}
+
+/* What kernel.yama.ptrace_scope forbids, and what to do. */
+static const char *const yama_scopes[] = {
+	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as root, "
+	      "sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
+	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
+	[3] = "nobody may, until the machine has been started anew with a smaller value",
+};
+
+/* The scope by which Yama forbids a process to us; 0: something else does. */
+static unsigned yama_forbids(pid_t pid)
+{
+	enum { ALL = 3 };
+	char path[40];
+	struct stat status;
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	unsigned scope = file ? (unsigned)(fgetc(file) - '0') : 0;
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	bool is_own = stat(path, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
+	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
+}
+
+int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
+{
+	int64_t tracer = proc_status_value(pid, "TracerPid");
+	if (error == ESRCH)
+		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
+	if (tracer > 0)
+		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid, (int)tracer);
+	if (error != EPERM && error != EACCES)
+		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+	unsigned scope = yama_forbids(pid);
+	if (scope)
+		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s", (int)pid, scope, yama_scopes[scope]);
+	return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+}
+
+/* Seize the threads that are not yet. *more: there were some. */
+static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)crowd->pid);
+	DIR *tasks = opendir(path);
+	int error = 0;
+	*more = false;
+	if (!tasks)
+		return inject_cannot_trace(crowd->pid, ESRCH, diag);
+	for (struct dirent *entry; !error && (entry = readdir(tasks));) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+		if (tid <= 0 || stand_of(crowd, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
+			*more = true;
+			error = stand_add(crowd, tid) ? 0 : diag_fail(diag, ENOMEM, "no memory for the threads of process %d", (int)crowd->pid);
+		} else if (errno != ESRCH || tid == crowd->pid) {
+			/* A thread that ends meanwhile is none; a first thread that has ended stays in the list. */
+			if (errno != EPERM || !proc_has_ended(tid))
+				error = inject_cannot_trace(crowd->pid, errno, diag);
+		}
+	}
+	closedir(tasks);
+	return error;
+}
+
+int crowd_seize(struct crowd *crowd, struct diag *diag)
+{
+	bool more = true;
+	int error = 0;
+	while (more && !error)
+		error = crowd_look(crowd, &more, diag);
+	if (!error && !crowd->count)
+		error = inject_cannot_trace(crowd->pid, ESRCH, diag);
+	return error;
+}
+
+/* What waitpid() said of it. */
+static void stand_note(struct stand *stand, int status)
+{
+	if (!WIFSTOPPED(status)) {
+		stand->is_gone = true;
+		return;
+	}
+	stand->is_stopped = true;
+	if (status >> 16 == PTRACE_EVENT_STOP)
+		stand->is_group_stop = WSTOPSIG(status) != SIGTRAP;
+	else if (status >> 16 == 0)
+		stand->signal = WSTOPSIG(status);
+}
+
+/* Wait until it stands, or is gone. False: it did not come to that. */
+static bool stand_wait(struct stand *stand, uint64_t until_ns)
+{
+	int status;
+	for (unsigned round = 0; !stand->is_stopped && !stand->is_gone; round++) {
+		pid_t got = waitpid(stand->tid, &status, __WALL | WNOHANG);
+		if (got == stand->tid)
+			stand_note(stand, status);
+		else if (got < 0 && errno != EINTR)
+			stand->is_gone = true;
+		else if (moment_now_ns() > until_ns)
+			return false;
+		else if (round > 20)
+			moment_pause(20000);
+		else
+			sched_yield();
+	}
+	return true;
+}
+
+/* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
+static bool is_not_restarted(uint64_t number)
+{
+	static const uint16_t numbers[] = {SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+					   SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4, SYS_io_getevents};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* Interrupted by our stop alone: it makes its call again, as if nothing had been. */
+static void stand_rewind(struct stand *stand)
+{
+	struct user_regs_struct *registers = &stand->registers;
+	if (stand->is_gone || ptrace(PTRACE_GETREGS, stand->tid, 0, registers) != 0)
+		return;
+	if ((int64_t)registers->orig_rax < 0 || (int64_t)registers->rax != -EINTR || stand->signal || !is_not_restarted(registers->orig_rax))
+		return;
+	uint64_t pending = proc_status_mask(stand->tid, "SigPnd") | proc_status_mask(stand->tid, "ShdPnd");
+	if (pending & ~proc_status_mask(stand->tid, "SigBlk"))
+		return;
+	errno = 0;
+	long code = ptrace(PTRACE_PEEKTEXT, stand->tid, registers->rip - SYSCALL_BYTES, 0);
+	if (errno || (code & 0xffff) != 0x050f)
+		return;
+	registers->rax = registers->orig_rax;
+	registers->rip -= SYSCALL_BYTES;
+	registers->orig_rax = (unsigned long long)-1;
+	ptrace(PTRACE_SETREGS, stand->tid, 0, registers);
+}
+
+/* Let it go on under our eyes, with the signal that it was to get. */
+void stand_go_on(struct stand *stand)
+{
+	if (stand->is_stopped && !stand->is_group_stop)
+		stand_rewind(stand);
+	if (stand->is_stopped && !stand->is_gone)
+		ptrace(stand->is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, stand->tid, 0, stand->is_group_stop ? 0 : stand->signal);
+	stand->is_stopped = stand->is_group_stop = false;
+	stand->signal = 0;
+}
+
+void crowd_go_on(struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		stand_go_on(&crowd->stands[i]);
+}
+
+/* Read what a stopped thread has in its registers. */
+static void stand_read(struct stand *stand)
+{
+	if (!stand->is_gone && ptrace(PTRACE_GETREGS, stand->tid, 0, &stand->registers) != 0)
+		stand->is_gone = true;
+}
+
+void stand_interrupt(const struct stand *stand)
+{
+	if (!stand->is_stopped && !stand->is_gone)
+		ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
+}
+
+struct stand *crowd_next(struct crowd *crowd)
+{
+	int status;
+	for (pid_t tid; (tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG)) > 0;) {
+		struct stand *stand = stand_of(crowd, tid);
+		if (!stand)
+			continue;
+		stand_note(stand, status);
+		stand_read(stand);
+		return stand;
+	}
+	return NULL;
+}
+
+/* A thread that only waits for its turn on a processor is waited for longer than one that is in a call: the others would stand for it again. */
+static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t last_ns)
+{
+	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
+}
+
+static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
+{
+	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
+	for (bool more = true; more;) {
+		for (uint32_t i = 0; i < crowd->count; i++)
+			stand_interrupt(&crowd->stands[i]);
+		for (uint32_t i = 0; i < crowd->count; i++)
+			if (!stand_wait_turn(&crowd->stands[i], until_ns, last_ns))
+				return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
+						 (int)crowd->stands[i].tid, (int)crowd->pid);
+		int error = crowd_look(crowd, &more, diag);
+		if (error)
+			return error;
+	}
+	for (uint32_t i = 0; i < crowd->count; i++)
+		stand_read(&crowd->stands[i]);
+	return 0;
+}
+
+/* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is given. */
+int crowd_stop(struct crowd *crowd, struct diag *diag)
+{
+	uint64_t limit_ns = STOP_FIRST_NS;
+	int error = crowd_stop_within(crowd, limit_ns, diag);
+	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS; attempt++) {
+		crowd_go_on(crowd);
+		crowd_wait(crowd, BETWEEN_STOPS_NS);
+		limit_ns = limit_ns < STOP_LIMIT_NS / 2 ? 2 * limit_ns : STOP_LIMIT_NS;
+		error = crowd_stop_within(crowd, limit_ns, diag);
+	}
+	if (error)
+		crowd_go_on(crowd);
+	return error;
+}
+
+/* A thread stops for each signal that it is to get, and waits for us: so nobody who traces threads only sleeps. */
+void crowd_wait(struct crowd *crowd, uint64_t ns)
+{
+	enum { POLL_NS = 500000 };
+	uint64_t until_ns = moment_now_ns() + ns;
+	for (uint64_t now = moment_now_ns(); now < until_ns; now = moment_now_ns()) {
+		struct stand *stand = crowd_next(crowd);
+		if (stand)
+			stand_go_on(stand);
+		else
+			moment_pause(until_ns - now < POLL_NS ? until_ns - now : POLL_NS);
+	}
+}
+
+void stand_leave(struct stand *stand)
+{
+	if (stand->is_gone)
+		return;
+	stand_rewind(stand);
+	ptrace(PTRACE_DETACH, stand->tid, 0, stand->signal);
+	stand->is_gone = true;
+}
+
+void crowd_leave(struct crowd *crowd)
+{
+	/* Those that still run have to stand to be let go, each until it is seen; on a busy machine they have to get a processor for that. */
+	enum { POLL_NS = 50000 };
+	uint64_t until_ns = moment_now_ns() + LEAVE_LIMIT_NS;
+	uint32_t left = 0;
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		if (stand->is_stopped)
+			stand_leave(stand);
+		stand_interrupt(stand);
+		left += !stand->is_gone;
+	}
+	while (left && moment_now_ns() < until_ns) {
+		struct stand *stand = crowd_next(crowd);
+		if (stand) {
+			left--;
+			stand_leave(stand);
+		} else {
+			moment_pause(POLL_NS);
+		}
+	}
+	free(crowd->stands);
+	*crowd = (struct crowd){.pid = crowd->pid};
+}
+
+/* ---- calls by one of them ---- */
+
+/* A thread of a 64-bit program may be in 32-bit code (emulators of other systems do that), where instructions of ours mean something else. */
+static bool is_in_64_bit_code(const struct stand *stand)
+{
+	struct user_regs_struct registers;
+	uint64_t own;
+	__asm__("mov %%cs, %0" : "=r"(own));
+	return ptrace(PTRACE_GETREGS, stand->tid, 0, &registers) == 0 && registers.cs == own;
+}
+
+/* A thread that stands, not for a signal, to make calls. */
+static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
+{
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		for (int attempt = 0; attempt < CHOICES && !stand->is_gone; attempt++) {
+			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
+			if (!stand_wait(stand, moment_now_ns() + limit_ns))
+				break;
+			if (stand->is_stopped && !stand->signal && is_in_64_bit_code(stand))
+				return stand;
+			stand_go_on(stand);
+		}
+	}
+	return NULL;
+}
+
+/* The first that stops soon; on a machine with more to do than it can, a thread has to wait for its turn to stop. */
+static struct stand *crowd_choose(struct crowd *crowd)
+{
+	struct stand *stand = crowd_choose_within(crowd, STOP_LIMIT_NS / CHOICES);
+	return stand ? stand : crowd_choose_within(crowd, STOP_LIMIT_NS);
+}
+
+bool stand_can_call(const struct stand *stand)
+{
+	struct diag ignored = {""};
+	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_64_bit_code(stand) &&
+	       (proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, &ignored) == 0);
+}
+
+struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
+{
+	struct stand *stand = crowd_choose(crowd);
+	if (!stand) {
+		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
+		return NULL;
+	}
+	if (!stand->is_group_stop)
+		stand_rewind(stand);
+	bool is_allowed = proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, diag) == 0;
+	if (is_allowed && remote_begin_running(remote, stand->tid, diag) == 0)
+		return stand;
+	if (!stand->is_group_stop)
+		stand_go_on(stand);
+	return NULL;
+}
+
+void calls_end(struct remote *remote, struct stand *stand)
+{
+	remote_end(remote);
+	/* A stopped process does not run a single instruction because of us. */
+	if (!stand->is_group_stop)
+		stand_go_on(stand);
+}
+

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Out of a process that runs:
+ *
+ *     all threads stand; the original bytes are written back; they go on
+ *     one thread after the other stands and is looked at, until each was seen outside our code
+ *     one thread stands and unmaps what was mapped
+ *
+ * Nobody enters our code when no entry leads there any more, so a thread that was outside once stays outside, and one that is inside leaves by
+ * itself as soon as it gets a processor, its lock, its memory. Our own thread is urgent only while somebody stands for it: else it would take
+ * the processors from those that it waits for.
+ */
+#include "inject/detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inject/stacks.h"
+#include "os/moment.h"
+
+#define PATIENCE_NS UINT64_C(3000000000)
+enum { STOP_LIMIT_NS = 200000000, POLL_NS = 50000, LOOK_ALL_NS = 1000000, WAIT_FIRST_NS = 1000000, WAIT_LONGEST_NS = 50000000, CALLERS = 3 };
+
+/* ---- patches ---- */
+
+/* The new bytes over the old ones. An image that is gone, or was patched by somebody else since, is left alone. */
+static bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size)
+{
+	unsigned char now[PATCH_BYTES_MAX];
+	if (!remote_read(memory, address, now, size) || memcmp(now, old, size) != 0)
+		return true;
+	return remote_write(memory, address, new, size);
+}
+
+static bool jumps_put(int memory, const struct inject_jump *jumps, uint32_t count)
+{
+	unsigned char now[HOOK_PATCH_BYTES];
+	for (uint32_t i = 0; i < count; i++)
+		if (!remote_read(memory, jumps[i].address, now, sizeof(now)) || memcmp(now, jumps[i].original, sizeof(now)) != 0)
+			return false;
+	for (uint32_t i = 0; i < count; i++) {
+		if (remote_write(memory, jumps[i].address, jumps[i].jump, HOOK_PATCH_BYTES))
+			continue;
+		while (i-- > 0)
+			remote_write(memory, jumps[i].address, jumps[i].original, HOOK_PATCH_BYTES);
+		return false;
+	}
+	return true;
+}
+
+bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, bool is_in)
+{
+	bool is_done = true;
+	if (is_in)
+		return jumps_put(memory, jumps, count);
+	for (uint32_t i = 0; i < count; i++)
+		is_done &= bytes_replace(memory, jumps[i].address, jumps[i].jump, jumps[i].original, HOOK_PATCH_BYTES);
+	return is_done;
+}
+
+static bool patches_undo(int memory, const struct patches *patches, bool is_door)
+{
+	bool is_done = true;
+	for (uint32_t i = 0; i < patches->count; i++)
+		if (patches->items[i].is_door == is_door)
+			is_done &= bytes_replace(memory, patches->items[i].address, patches->items[i].now, patches->items[i].file, patches->items[i].size);
+	return is_done;
+}
+
+/* ---- who is inside ---- */
+
+struct clearing {
+	struct crowd *crowd;
+	struct stacks stacks;
+	struct inject_pause *pause;
+	uint32_t callers;             /* threads outside that stay traced, to make calls */
+	uint32_t inside;
+	pid_t tid;                    /* one of them */
+};
+
+/* Look whether a stopped thread is inside, and let it go on: one that is not goes on untraced, unless it may have to make calls. */
+static void look(struct clearing *clearing, struct stand *stand)
+{
+	stand->is_awaited = false;
+	stand->is_outside = !stacks_lead(&clearing->stacks, stand);
+	bool is_caller = stand->is_outside && clearing->callers < CALLERS && stand_can_call(stand);
+	clearing->callers += is_caller;
+	if (stand->is_outside && !is_caller && !stand->is_group_stop)
+		stand_leave(stand);
+	else
+		stand_go_on(stand);
+}
+
+static bool is_unknown(const struct stand *stand)
+{
+	return !stand->is_gone && !stand->is_outside;
+}
+
+/* Count those that were not seen outside yet. */
+static void count_inside(struct clearing *clearing)
+{
+	clearing->inside = 0;
+	for (uint32_t i = 0; i < clearing->crowd->count; i++) {
+		if (!is_unknown(&clearing->crowd->stands[i]))
+			continue;
+		clearing->inside++;
+		clearing->tid = clearing->crowd->stands[i].tid;
+	}
+}
+
+/* All stand: look at some of them now, since each would have to stop again. */
+static void look_at_all(struct clearing *clearing)
+{
+	uint64_t until_ns = moment_now_ns() + LOOK_ALL_NS;
+	for (uint32_t i = 0; i < clearing->crowd->count && moment_now_ns() < until_ns; i++)
+		if (is_unknown(&clearing->crowd->stands[i]))
+			look(clearing, &clearing->crowd->stands[i]);
+}
+
+/* Stop each thread that was not seen outside yet, look at it and let it go on, in the order in which they stop. A thread that does not stop in time
+ * is looked at later. */
+static void look_at_each(struct clearing *clearing)
+{
+	struct crowd *crowd = clearing->crowd;
+	uint32_t awaited = 0;
+	struct urgency before = urgency_begin();
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		stand->is_awaited = is_unknown(stand);
+		awaited += stand->is_awaited;
+		if (stand->is_awaited)
+			stand_interrupt(stand);
+	}
+	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, none_ns = now_ns;
+	for (; awaited && now_ns < until_ns; now_ns = moment_now_ns()) {
+		struct stand *stand = crowd_next(crowd);
+		if (!stand) {
+			moment_pause(POLL_NS);
+			none_ns = moment_now_ns();
+			continue;
+		}
+		awaited -= stand->is_awaited;
+		if (stand->is_awaited && !stand->is_gone)
+			look(clearing, stand);
+		else
+			stand_go_on(stand);
+		/* It did not stand before the last time when none was found. */
+		uint64_t took_ns = moment_now_ns() - none_ns;
+		clearing->pause->one_ns = took_ns > clearing->pause->one_ns ? took_ns : clearing->pause->one_ns;
+	}
+	urgency_end(&before);
+}
+
+/* ---- unmapping ---- */
+
+/* By one of the threads that are traced still, or if all of these have ended by another one. */
+static int crowd_unmap(struct crowd *crowd, const struct originals *originals, const struct pieces *pieces, struct diag *diag)
+{
+	struct remote remote;
+	struct stand *stand = calls_begin(crowd, &remote, diag);
+	if (!stand) {
+		crowd_leave(crowd);
+		stand = crowd_seize(crowd, diag) == 0 ? calls_begin(crowd, &remote, diag) : NULL;
+	}
+	if (!stand)
+		return -EBUSY;
+	originals->close(originals);
+	pieces_unmap(pieces, &remote);
+	calls_end(&remote, stand);
+	return 0;
+}
+
+/* All stand while the original bytes are written. */
+static int crowd_write(struct clearing *clearing, const struct originals *originals, struct diag *diag)
+{
+	struct inject_pause *pause = clearing->pause;
+	struct urgency before = urgency_begin();
+	uint64_t began_ns = moment_now_ns();
+	int error = crowd_stop(clearing->crowd, diag);
+	if (!error && !originals->write(originals))
+		error = diag_fail(diag, EIO, "the code of process %d cannot be written", (int)clearing->crowd->pid);
+	pause->thread_count = clearing->crowd->count;
+	if (!error)
+		look_at_all(clearing);
+	crowd_go_on(clearing->crowd);
+	pause->all_ns += moment_now_ns() - began_ns;
+	urgency_end(&before);
+	return error;
+}
+
+/* Until all were seen outside. */
+static void crowd_wait_outside(struct clearing *clearing, enum inject_patience patience)
+{
+	uint64_t until_ns = moment_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0), wait_ns = WAIT_FIRST_NS;
+	bool has_looked = false;
+	for (count_inside(clearing); clearing->inside; count_inside(clearing)) {
+		/* Which tables are missing is known once somebody was looked at; then nobody has to be waited for. */
+		bool is_wanting = clearing->stacks.unwinding.is_wanting;
+		if (has_looked && !is_wanting && moment_now_ns() >= until_ns)
+			break;
+		if (has_looked && !is_wanting) {
+			crowd_wait(clearing->crowd, wait_ns);
+			wait_ns = 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : WAIT_LONGEST_NS;
+		}
+		stacks_prepare(&clearing->stacks);
+		look_at_each(clearing);
+		has_looked = true;
+	}
+}
+
+int crowd_clear(struct crowd *crowd, int memory, const struct originals *originals, const struct pieces *pieces, enum inject_patience patience,
+		struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
+{
+	const struct places places = {.ranges = pieces->item, .range_count = pieces->code_count};
+	struct clearing clearing = {.crowd = crowd, .pause = pause};
+	struct diag why = {""};
+	*rest = (struct inject_rest){.bytes = 0};
+	stacks_init(&clearing.stacks, crowd->pid, memory, &places, false);
+	stacks_prepare(&clearing.stacks);
+	int error = originals->write ? crowd_write(&clearing, originals, diag) : 0;
+	if (!error && pieces->code_count)
+		crowd_wait_outside(&clearing, patience);
+	stacks_fini(&clearing.stacks);
+	if (error)
+		return error;
+	if (clearing.inside)
+		*rest = (struct inject_rest){.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
+	else if (pieces->count && crowd_unmap(crowd, originals, pieces, &why) != 0)
+		*rest = (struct inject_rest){.bytes = pieces->bytes};
+	snprintf(rest->why, sizeof(rest->why), "%.*s", (int)sizeof(rest->why) - 1, why.text);
+	return 0;
+}
+
+/* ---- detaching ---- */
+
+static int memory_open(pid_t pid, struct diag *diag)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = open(path, O_RDWR | O_CLOEXEC);
+	return memory >= 0 ? memory : inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
+}
+
+static bool own_originals_write(const struct originals *base)
+{
+	const struct own_originals *originals = (const struct own_originals *)base;
+	bool is_done = jumps_write(originals->memory, originals->inject->jump, originals->inject->jump_count, false);
+	return originals->own ? is_done && jumps_write(originals->memory, originals->own->jump, originals->own->jump_count, false) : is_done;
+}
+
+static void own_originals_close(const struct originals *base)
+{
+	const struct own_originals *originals = (const struct own_originals *)base;
+	inject_close_doors(originals->inject, originals->memory);
+}
+
+void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject, const struct inject *own)
+{
+	*originals = (struct own_originals){{own_originals_write, own_originals_close}, memory, inject, own};
+}
+
+static int detach(struct inject_detaching *detaching, struct crowd *crowd, int memory, struct diag *diag)
+{
+	struct own_originals originals;
+	struct pieces pieces;
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(detaching->pid, &maps);
+	own_originals_init(&originals, memory, detaching->inject, detaching->own);
+	pieces_of(&pieces, detaching->own ? detaching->own : detaching->inject, maps, count);
+	free(maps);
+	return crowd_clear(crowd, memory, &originals.base, &pieces, detaching->patience, &detaching->pause, &detaching->rest, diag);
+}
+
+struct file_originals { struct originals base; int memory; struct patches patches; };
+
+static bool file_originals_write(const struct originals *base)
+{
+	const struct file_originals *originals = (const struct file_originals *)base;
+	return patches_undo(originals->memory, &originals->patches, false);
+}
+
+static void file_originals_close(const struct originals *base)
+{
+	const struct file_originals *originals = (const struct file_originals *)base;
+	patches_undo(originals->memory, &originals->patches, true);
+}
+
+int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest,
+		 struct diag *diag)
+{
+	struct pieces pieces;
+	struct file_originals originals = {.base = {file_originals_write, file_originals_close}, .memory = memory};
+	struct proc_map *maps = NULL;
+	struct diag why = {""};
+	int count = proc_read_maps(crowd->pid, &maps), error = 0;
+	*rest = (struct inject_rest){.bytes = 0};
+	if (pieces_find(&pieces, memory, maps, count, inode)) {
+		error = patches_find(&originals.patches, crowd->pid, memory, &pieces, maps, count, &why);
+		if (!originals.patches.count)
+			originals.base.write = NULL;
+		if (error)
+			diag_fail(diag, -error, "process %d has inactive code of an earlier recording, which cannot be removed: %s", (int)crowd->pid, why.text);
+		else
+			error = crowd_clear(crowd, memory, &originals.base, &pieces, patience, pause, rest, diag);
+		pause->has_removed = !error && !rest->bytes;
+	}
+	free(originals.patches.items);
+	free(maps);
+	return error;
+}
+
+struct run { struct inject_detaching *detaching; struct diag *diag; int error; };
+
+/* A thread of its own: who does not stop cannot be let go on, and would stand for ever when it does. The kernel lets it go on when the thread that
+ * traces it ends. */
+static void *detach_run(void *argument)
+{
+	struct run *run = argument;
+	struct inject_detaching *detaching = run->detaching;
+	struct crowd crowd = {.pid = detaching->pid};
+	int memory = memory_open(detaching->pid, run->diag);
+	run->error = memory < 0 ? memory : crowd_seize(&crowd, run->diag);
+	if (!run->error)
+		run->error = detaching->inject ? detach(detaching, &crowd, memory, run->diag)
+					       : crowd_remove(&crowd, memory, detaching->inode, detaching->patience, &detaching->pause,
+							      &detaching->rest, run->diag);
+	crowd_leave(&crowd);
+	if (memory >= 0)
+		close(memory);
+	return NULL;
+}
+
+int inject_detach(struct inject_detaching *detaching, struct diag *diag)
+{
+	enum { MEANWHILE_NS = 2000000 };
+	struct run run = {.detaching = detaching, .diag = diag};
+	pthread_t thread;
+	detaching->pause = (struct inject_pause){0};
+	detaching->rest = (struct inject_rest){.bytes = 0};
+	if (pthread_create(&thread, NULL, detach_run, &run) != 0)
+		return diag_fail(diag, EAGAIN, "no thread to detach from process %d with", (int)detaching->pid);
+	struct timespec until = moment_at(moment_now_ns() + MEANWHILE_NS);
+	while (detaching->meanwhile && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT) {
+		detaching->meanwhile(detaching->cookie);
+		until = moment_at(moment_now_ns() + MEANWHILE_NS);
+	}
+	if (!detaching->meanwhile)
+		pthread_join(thread, NULL);
+	return run.error;
+}

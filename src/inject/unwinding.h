@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/** The unwind tables of another process's images, copied, and the rows for its program counters. */
+#ifndef XHEAP_INJECT_UNWINDING_H
+#define XHEAP_INJECT_UNWINDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "os/proc.h"
+#include "unwind/rows.h"
+
+/** An image of the process. Its tables are at other addresses here: `shift` farther up. */
+struct unwinding_image {
+	uint64_t base, end;           /**< in the process */
+	bool is_wanted, is_read;      /**< a row was asked for; the tables were looked for */
+	uint8_t *copy;                /**< of the part that has the tables; NULL: it has none */
+	uint64_t shift;
+	struct unwind_tables tables;  /**< here */
+};
+
+struct unwinding {
+	pid_t pid;
+	int memory;                   /**< /proc/PID/mem; the caller's */
+	struct unwinding_image *images;
+	uint32_t count;
+	bool is_wanting;              /**< a row was asked for of an image whose tables are not read yet */
+};
+
+/** Take the images from the process's maps; those that are known stay as they are. */
+void unwinding_take_images(struct unwinding *unwinding, const struct proc_map *maps, int count);
+
+/** The row for pc. False: there is none, or not yet (is_wanting). */
+bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row);
+
+/** Read the tables that rows were asked for of. This takes long: not while threads stand. */
+void unwinding_read_wanted(struct unwinding *unwinding);
+
+void unwinding_fini(struct unwinding *unwinding);
+
+#endif

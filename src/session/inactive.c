@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that were detached from while a thread of theirs was in our code, and stayed there. The code is inactive: no function leads to it.
+ * It is removed as soon as the thread has left: by this session, which looks from time to time, or by whoever attaches to the process next.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/moment.h"
+#include "os/proc.h"
+#include "session/logger_state.h"
+
+enum { RETRY_FIRST_NS = 500000000 };
+#define RETRY_LONGEST_NS (10 * NS_PER_S)
+
+/* One of those. */
+struct inactive {
+	struct inactive *next;
+	pid_t pid;
+	int pidfd;
+	uint64_t inode;               /* of the region */
+	char region_path[512], command[256];
+	struct inject_rest rest;
+	uint64_t next_ns, wait_ns;    /* when it is tried again, and how long after the last time */
+};
+
+void inactive_describe(char *text, size_t size, const struct inject_rest *rest)
+{
+	const double mib = (double)rest->bytes / (1 << 20);
+	if (rest->thread_count)
+		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped until %u thread%s (%d) leave%s the code", mib, rest->thread_count,
+			 rest->thread_count == 1 ? "" : "s", (int)rest->tid, rest->thread_count == 1 ? "s" : "");
+	else
+		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped: %s", mib, rest->why[0] ? rest->why : "it could not be unmapped");
+}
+
+void inactive_add(struct logger *logger, const struct target *target, const struct member *member, const char *command, const struct inject_rest *rest)
+{
+	struct inactive *inactive = calloc(1, sizeof(*inactive));
+	struct stat status;
+	if (!inactive || fstat(target->region.fd, &status) != 0) {
+		free(inactive);
+		return;
+	}
+	*inactive = (struct inactive){.next = logger->inactive, .pid = member->pid, .pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0),
+				      .inode = status.st_ino, .rest = *rest, .next_ns = moment_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
+	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);
+	snprintf(inactive->command, sizeof(inactive->command), "%.250s", command);
+	logger->inactive = inactive;
+}
+
+static bool has_ended(const struct inactive *inactive)
+{
+	struct pollfd descriptor = {.fd = inactive->pidfd, .events = POLLIN};
+	return inactive->pidfd < 0 || poll(&descriptor, 1, 0) != 0;
+}
+
+/* Whether there is nothing to remove any more: the process has ended or executed another image, or somebody else has removed it. */
+static bool is_gone(const struct inactive *inactive)
+{
+	return has_ended(inactive) || !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
+}
+
+static void serve_meanwhile(void *logger)
+{
+	logger_serve_meanwhile(logger, NULL, NULL);
+}
+
+/* Try to remove it. True when it is gone. */
+static bool inactive_try(struct logger *logger, struct inactive *inactive, enum inject_patience patience)
+{
+	char text[512];
+	struct diag diag = {""};
+	struct inject_detaching detaching = {.pid = inactive->pid, .inode = inactive->inode, .patience = patience,
+					     .meanwhile = serve_meanwhile, .cookie = logger};
+	if (is_gone(inactive))
+		return true;
+	int error = inject_detach(&detaching, &diag);
+	if (error)
+		snprintf(inactive->rest.why, sizeof(inactive->rest.why), "%.*s", (int)sizeof(inactive->rest.why) - 1, diag.text);
+	else
+		inactive->rest = detaching.rest;
+	if (error || detaching.rest.bytes)
+		return is_gone(inactive);
+	snprintf(text, sizeof(text), "process %d: the inactive code that stayed mapped is removed", (int)inactive->pid);
+	logger_note(logger, text);
+	return true;
+}
+
+static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
+{
+	for (struct inactive **link = &logger->inactive, *inactive; (inactive = *link);) {
+		bool is_due = is_last || now >= inactive->next_ns;
+		if (is_due && inactive_try(logger, inactive, INJECT_BRIEF)) {
+			*link = inactive->next;
+			if (inactive->pidfd >= 0)
+				close(inactive->pidfd);
+			free(inactive);
+			continue;
+		}
+		if (is_due) {
+			inactive->wait_ns = inactive->wait_ns < RETRY_LONGEST_NS / 2 ? 2 * inactive->wait_ns : RETRY_LONGEST_NS;
+			inactive->next_ns = moment_now_ns() + inactive->wait_ns;
+		}
+		link = &inactive->next;
+	}
+}
+
+void inactive_check(struct logger *logger, uint64_t now)
+{
+	/* Whoever attaches removes it, and only one can trace a process. */
+	if (logger->inactive && !holder_is_busy(logger->holder))
+		inactive_each_try(logger, now, false);
+}
+
+void inactive_end(struct logger *logger)
+{
+	char text[600];
+	inactive_each_try(logger, 0, true);
+	while (logger->inactive) {
+		struct inactive *inactive = logger->inactive;
+		snprintf(text, sizeof(text), TRACE_INACTIVE_FORMAT "%s", (int)inactive->pid, inactive->rest.bytes, inactive->rest.thread_count, inactive->command);
+		writer_add_option(logger->writer, TRACE_OPTION_INACTIVE, text);
+		logger->inactive = inactive->next;
+		if (inactive->pidfd >= 0)
+			close(inactive->pidfd);
+		free(inactive);
+	}
+}
+
+void inactive_tell(const struct logger *logger, int socket)
+{
+	for (const struct inactive *inactive = logger->inactive; inactive; inactive = inactive->next) {
+		struct control_message message = {.kind = CONTROL_INACTIVE, .pid = inactive->pid,
+						  .inactive = {.bytes = inactive->rest.bytes, .threads = inactive->rest.thread_count}};
+		snprintf(message.text, sizeof(message.text), "%s", inactive->command);
+		if (!is_gone(inactive))
+			control_send(socket, &message);
+	}
+}
