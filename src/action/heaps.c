@@ -92,7 +92,7 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 			if (!heap_window_is_outstanding(window, allocation))
 				continue;
 			heap_extents_add(&outstanding, *row, allocation, &part->details[i]);
-			rows->memory[*row].extra[EXTRA_USABLE] += allocation->size_bytes + part->details[i].slack_bytes;
+			rows->memory[*row].extra[EXTRA_USABLE] += allocation->size_bytes + heap_slack(&part->details[i]);
 		}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);

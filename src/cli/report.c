@@ -88,22 +88,31 @@ static void chart_print(const struct view *view)
 
 /* ---- what there was ---- */
 
-/* Bytes that allocators gave beyond what was asked for, at the peak. */
-static uint64_t rounding_at_peak(const struct view *view)
+/* Bytes that allocators gave beyond what was asked for, and blocks of which that is not known. */
+struct rounding { uint64_t bytes, unknown_count; };
+
+static void rounding_add(struct rounding *rounding, const struct heap_details *details)
+{
+	rounding->bytes += heap_slack(details);
+	rounding->unknown_count += details->slack_bytes == HEAP_SLACK_UNKNOWN;
+}
+
+static struct rounding rounding_at_peak(const struct view *view)
 {
 	int64_t time_ns = view->window.peak_at_ns;
 	const struct heap_scan_plan plan = {time_ns, time_ns, time_ns, PACK_DETAILS | PACK_TIMES, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
-	uint64_t bytes = 0;
+	struct rounding rounding = {0, 0};
 	heap_scan_begin(&scan, view->source.table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation row = heap_rows_get(rows, i);
-			bytes += heap_is_live_at(&row, time_ns) ? rows->details[i].slack_bytes : 0;
+			if (heap_is_live_at(&row, time_ns))
+				rounding_add(&rounding, &rows->details[i]);
 		}
 	heap_scan_end(&scan);
-	return bytes;
+	return rounding;
 }
 
 /* ---- the resident set ---- */
@@ -120,7 +129,8 @@ static const struct trace_sample *largest_sample(const struct trace_dictionary *
 
 /* What a resident set consists of. */
 struct split {
-	uint64_t live_bytes, rounding_bytes, page_bytes; /* page_bytes: of all pages that blocks have lain in up to then */
+	uint64_t live_bytes, page_bytes; /* page_bytes: of all pages that blocks have lain in up to then */
+	struct rounding rounding;
 };
 
 static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
@@ -140,12 +150,18 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 			if (!heap_is_live_at(&allocation, time_ns))
 				continue;
 			split.live_bytes += allocation.size_bytes;
-			split.rounding_bytes += rows->details[i].slack_bytes;
+			rounding_add(&split.rounding, &rows->details[i]);
 		}
 	heap_scan_end(&scan);
 	heap_extents_sum(&extents, &split.page_bytes, 1);
 	heap_extents_fini(&extents);
 	return split;
+}
+
+static void unknown_print(FILE *out, const struct rounding *rounding, const char *before, const char *behind)
+{
+	if (rounding->unknown_count)
+		fprintf(out, "%snot known of %s block%s%s", before, text_count(rounding->unknown_count).data, rounding->unknown_count == 1 ? "" : "s", behind);
 }
 
 /* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So parts can only be told
@@ -163,12 +179,13 @@ static void resident_print(const struct view *view)
 	}
 	struct split split = split_make(view->source.table, sample->process, sample->time_ns);
 	uint64_t resident = sample->resident_bytes, heap = split.page_bytes < resident ? split.page_bytes : resident;
-	uint64_t used = split.live_bytes + split.rounding_bytes < heap ? split.live_bytes + split.rounding_bytes : heap;
+	uint64_t rounded = split.live_bytes + split.rounding.bytes, used = rounded < heap ? rounded : heap;
 	fprintf(view->out, "  resident     %s at %s", text_bytes(resident).data, text_duration(sample->time_ns).data);
 	if (dictionary->process_count > 1)
 		fprintf(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
-	fprintf(view->out, ": %s live blocks, %s rounding, %s free inside heaps, %s not heap\n", text_bytes(split.live_bytes).data,
-		text_bytes(split.rounding_bytes).data, text_bytes(heap - used).data, text_bytes(resident - heap).data);
+	fprintf(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data, text_bytes(split.rounding.bytes).data);
+	unknown_print(view->out, &split.rounding, " (", ")");
+	fprintf(view->out, ", %s free inside heaps, %s not heap\n", text_bytes(heap - used).data, text_bytes(resident - heap).data);
 }
 
 static unsigned percent(uint64_t part, uint64_t whole)
@@ -182,8 +199,10 @@ static void summary_print(const struct view *view)
 	fprintf(view->out, "\n  peak         %s in %s blocks at %s", report_bytes(&view->source, totals->peak_bytes).data, report_count(&view->source, totals->peak_count).data,
 		text_duration(view->window.peak_at_ns).data);
 	if (!is_sample(view) && !view->window.is_peak_folded) {
-		uint64_t rounding = rounding_at_peak(view);
-		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%)", text_bytes(rounding).data, percent(rounding, totals->peak_bytes));
+		struct rounding rounding = rounding_at_peak(view);
+		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%", text_bytes(rounding.bytes).data, percent(rounding.bytes, totals->peak_bytes));
+		unknown_print(view->out, &rounding, "; ", "");
+		putc(')', view->out);
 	}
 	putc('\n', view->out);
 	resident_print(view);

@@ -42,10 +42,19 @@ struct heap_allocation {
 /** What few reports ask for. */
 struct heap_details {
 	uint64_t address;
-	uint32_t slack_bytes;        /**< usable bytes beyond the size, UINT32_MAX at most */
+	uint32_t slack_bytes;        /**< usable bytes beyond the size, less than HEAP_SLACK_UNKNOWN; or that */
 	uint32_t previous;           /**< the allocation that a realloc made it from, or HEAP_NONE */
 	uint32_t end_thread;         /**< that gave it back, or HEAP_NONE */
 };
+
+/** The allocator could not be asked for the usable size. */
+#define HEAP_SLACK_UNKNOWN UINT32_MAX
+
+/** Usable bytes beyond the size, 0 where they are not known. */
+static inline uint32_t heap_slack(const struct heap_details *details)
+{
+	return details->slack_bytes == HEAP_SLACK_UNKNOWN ? 0 : details->slack_bytes;
+}
 
 /** From beginning to end, or the age that it reached. Times of a trace may be anything: what does not fit is the most. */
 static inline int64_t heap_lifetime_ns(const struct heap_allocation *allocation)

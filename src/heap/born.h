@@ -59,7 +59,7 @@ static inline void born_details(struct heap_details *details, const struct trace
 	uint64_t size_bytes = block->size[row], usable_bytes = block->usable[row];
 	uint64_t slack = usable_bytes > size_bytes ? usable_bytes - size_bytes : 0;
 	details->address = block->address[row];
-	details->slack_bytes = slack < UINT32_MAX ? (uint32_t)slack : UINT32_MAX;
+	details->slack_bytes = !usable_bytes ? HEAP_SLACK_UNKNOWN : slack < HEAP_SLACK_UNKNOWN ? (uint32_t)slack : HEAP_SLACK_UNKNOWN - 1;
 	details->previous = details->end_thread = HEAP_NONE;
 }
 

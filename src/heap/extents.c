@@ -45,7 +45,7 @@ static struct heap_extent *recent_place(struct heap_extents *extents, const stru
 
 void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)
 {
-	uint64_t usable = allocation->size_bytes + details->slack_bytes, last = details->address + (usable ? usable - 1 : 0);
+	uint64_t usable = allocation->size_bytes + heap_slack(details), last = details->address + (usable ? usable - 1 : 0);
 	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES, (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
 	struct heap_extent *before = recent_place(extents, &extent);
 	/* Many blocks lie where others did just before. */

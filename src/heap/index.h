@@ -10,7 +10,7 @@
 
 #include "heap/table.h"
 
-#define HEAP_INDEX_MAGIC "XHEAPIX3"
+#define HEAP_INDEX_MAGIC "XHEAPIX4"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8 };
 
 /** Which trace it is of; the counts are those of the trace's lists, in which numbers of the index are places. */

@@ -329,7 +329,8 @@ void pack_details(struct bytes *bytes, const struct heap_allocation *allocations
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
 		columns[ADDRESS][i] = address_turn(details[i].address);
-		columns[SLACK][i] = details[i].slack_bytes;
+		/* One more, so that what is not known is 0. */
+		columns[SLACK][i] = (uint32_t)(details[i].slack_bytes + 1);
 		columns[PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
 		columns[END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
 	}
@@ -353,7 +354,7 @@ bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns 
 	bool is_good = true;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t address = columns[ADDRESS][i], slack = columns[SLACK][i], previous = columns[PREVIOUS][i];
-		details[i] = (struct heap_details){.address = address << 4 | address >> 60, .slack_bytes = (uint32_t)slack,
+		details[i] = (struct heap_details){.address = address << 4 | address >> 60, .slack_bytes = (uint32_t)slack - 1,
 						   .previous = previous ? first + i - (uint32_t)previous : HEAP_NONE};
 		is_good &= slack <= UINT32_MAX && previous <= first + i &&
 			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads, &details[i].end_thread);

@@ -202,7 +202,7 @@ static enum hook_flavour flavour_of(const struct finder *finder)
 		return HOOK_FLAVOUR_OTHER;
 	if (has_mark(finder, MARK_GLIBC) || (finder->is_static && has_mark(finder, MARK_GLIBC_MALLOC)))
 		return HOOK_FLAVOUR_GLIBC;
-	bool is_musl = finder->is_static ? has_mark(finder, MARK_MUSL) : finder->image->is_loader && has_mark(finder, MARK_LIBC_START);
+	bool is_musl = finder->is_static ? has_mark(finder, MARK_MUSL) : finder->image->is_loader && find(finder, HOOK_START, FAMILY_SYSTEM);
 	return is_musl ? HOOK_FLAVOUR_MUSL : HOOK_FLAVOUR_OTHER;
 }
 
@@ -271,13 +271,22 @@ static void keep_what_counts(struct finder *finder)
 	qsort(finder->finding, count, sizeof(finder->finding[0]), compare_findings);
 }
 
+/* Whether the plain malloc_usable_size is known to read and nothing else. Anybody's may count, print or check that it is not called yet, as
+ * those of sanitizers do. */
+static bool has_known_allocator(const struct finder *finder)
+{
+	return finder->image->flavour != HOOK_FLAVOUR_OTHER || has_mark(finder, MARK_KNOWN_ALLOCATOR);
+}
+
 /* A family's own function, else the plain one: of a C library's malloc that has no prefix. */
 static uint64_t usable_size_of(const struct finder *finder, const struct hook_name *name)
 {
-	if (name->family >= FAMILY_ANNOTATION || finder->mark[MARK_SANITIZER].name)
+	if (name->family >= FAMILY_ANNOTATION)
 		return 0;
 	bool is_prefixed = name->family >= FAMILY_JEMALLOC && name->family <= FAMILY_TCMALLOC;
-	return finder->usable_size[is_prefixed && finder->usable_size[name->family] ? name->family : FAMILY_C];
+	if (is_prefixed && finder->usable_size[name->family])
+		return finder->usable_size[name->family];
+	return has_known_allocator(finder) ? finder->usable_size[FAMILY_C] : 0;
 }
 
 static enum hook_flavour flavour_of_name(const struct finder *finder, const struct hook_name *name)

@@ -18,7 +18,7 @@ enum { HOOK_PATCH_BYTES = 5, HOOK_FAR_JUMP_BYTES = 14, HOOK_DISPLACED_MAX = 24, 
 
 /** What else than heap functions the recorder hooks. Values continue enum heap_function. */
 enum hook_extra { HOOK_LOADER = FUNCTION_COUNT /**< _dl_debug_state */, HOOK_EXECVE, HOOK_EXECVEAT, HOOK_PRCTL, HOOK_SYSCALL, HOOK_FEXECVE,
-		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_EXIT, HOOK_REQUEST /**< no function: a place where Valgrind would be told something */,
+		  HOOK_FIND_OBJECT, HOOK_ITERATE_PHDR, HOOK_EXIT, HOOK_START /**< __libc_start_main */, HOOK_REQUEST /**< no function: a place where Valgrind would be told something */,
 		  HOOK_FUNCTION_COUNT };
 
 /** A function to hook. Several names of one address are one target; the first name that decides the kind is kept. */
@@ -33,7 +33,7 @@ struct hook_target {
 	bool throws;                  /**< operator new that throws when there is no memory */
 	uint8_t flavour;              /**< enum hook_flavour of the allocator that it belongs to */
 	int32_t fallback;             /**< throws: index of the target that does the same but returns NULL instead; else -1 */
-	uint64_t usable_size;         /**< address of the function that tells its blocks' usable size; 0: none */
+	uint64_t usable_size;         /**< address of the function that tells its blocks' usable size; 0: none, or not known to change nothing */
 	const char *reason;           /**< static text why it cannot be displaced; NULL when it can */
 };
 

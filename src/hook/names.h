@@ -29,12 +29,11 @@ enum hook_mark {
 	MARK_GLIBC,          /**< in glibc's libc.so only */
 	MARK_GLIBC_MALLOC,   /**< inside of glibc's malloc */
 	MARK_MUSL,           /**< inside of musl */
-	MARK_LIBC_START,
 	MARK_MAIN_ARENA,
 	MARK_CACHE_SHUTDOWN, /**< gives back the blocks that a dying thread's cache holds */
 	MARK_DEBUG_STRUCT,   /**< _r_debug */
 	MARK_DEBUG_POINTER,  /**< musl: points to it */
-	MARK_SANITIZER,      /**< its malloc_usable_size must not be called before it has set itself up */
+	MARK_KNOWN_ALLOCATOR, /**< of one whose malloc_usable_size only reads */
 	MARK_USABLE_SIZE,    /**< by family */
 	MARK_COUNT
 };

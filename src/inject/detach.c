@@ -17,11 +17,13 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inject/stacks.h"
+#include "recorder/recorder.h"
 #include "os/moment.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
@@ -82,6 +84,8 @@ struct clearing {
 	uint32_t callers;             /* threads outside that stay traced, to make calls */
 	uint32_t inside;
 	pid_t tid;                    /* one of them */
+	int memory;
+	uint64_t start_at;            /* of the process's struct recorder_start; 0: it has none */
 };
 
 /* Look whether a stopped thread is inside, and let it go on: one that is not goes on untraced, unless it may have to make calls. */
@@ -102,10 +106,18 @@ static bool is_unknown(const struct stand *stand)
 	return !stand->is_gone && !stand->is_outside;
 }
 
+/* The C library still runs initialisers, and will call main by way of our code. */
+static bool is_main_coming(const struct clearing *clearing)
+{
+	struct recorder_start start;
+	return clearing->start_at && remote_read(clearing->memory, clearing->start_at, &start, sizeof(start)) && start.is_coming;
+}
+
 /* Count those that were not seen outside yet. */
 static void count_inside(struct clearing *clearing)
 {
-	clearing->inside = 0;
+	clearing->inside = is_main_coming(clearing);
+	clearing->tid = clearing->crowd->pid;
 	for (uint32_t i = 0; i < clearing->crowd->count; i++) {
 		if (!is_unknown(&clearing->crowd->stands[i]))
 			continue;
@@ -218,7 +230,8 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 		struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
 {
 	const struct places places = {.ranges = pieces->item, .range_count = pieces->code_count};
-	struct clearing clearing = {.crowd = crowd, .pause = pause};
+	struct clearing clearing = {.crowd = crowd, .pause = pause, .memory = memory,
+				    .start_at = pieces->list_at ? pieces->list_at + offsetof(struct recorder_mappings, start) : 0};
 	struct diag why = {""};
 	*rest = (struct inject_rest){.bytes = 0};
 	stacks_init(&clearing.stacks, crowd->pid, memory, &places, false);

@@ -362,6 +362,9 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
 	struct diag diag = {""};
 	struct inject_island *island = island_for(inject, address);
+	/* Without it, sizes that only the allocator knows stay unknown; no call is missed. */
+	if (target->displaced == 0 && target->function == HOOK_START)
+		return;
 	if (target->displaced == 0) {
 		refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
 		return;
@@ -555,7 +558,8 @@ static void mappings_note(struct inject *inject)
 		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
 	if (inject->tables)
 		mappings.mapping[RECORDER_MAPPING_TABLES] = (struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
-	RECORDER_WRITE(inject, mappings, mappings);
+	/* What follows is the process's own. */
+	context_write(inject, offsetof(struct recorder, mappings), &mappings, offsetof(struct recorder_mappings, start));
 	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
 }
 
@@ -950,6 +954,9 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
+	/* Which has begun, as far as anybody can tell. */
+	if (inject->is_gathering)
+		RECORDER_WRITE(inject, mappings.start.has_begun, 1);
 	mappings_note(inject);
 	leave_out_of_cores(inject, remote);
 }

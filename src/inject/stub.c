@@ -94,9 +94,9 @@ static void put_compare(struct output *output, unsigned char modrm, uint32_t val
 	put(output, &value, sizeof(value));
 }
 
-enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 18, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75 };
+enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 18, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75, JUMP_ALWAYS = 0xeb };
 
-/* A short jump over `bytes`. */
+/* A short jump over `bytes`, by its opcode. */
 static void put_skip(struct output *output, unsigned char condition, unsigned char bytes)
 {
 	put_byte(output, condition);
@@ -136,6 +136,30 @@ static void put_beginning(struct output *output, const struct beginning *beginni
 
 /* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp = 317, SET_MODE_STRICT = 0). */
 static const struct beginning prctl_beginning = {22, 1, 26}, syscall_beginning = {317, 0, 0xffffffff};
+
+/* Of __libc_start_main(main, ...): it gets the address of code that notes that main begins, and goes there. */
+static void put_start(struct output *output, uint64_t at, uint64_t start)
+{
+	static const unsigned char note_begun[] = {
+		0x41, 0xc7, 0x43, offsetof(struct recorder_start, has_begun), 1, 0, 0, 0, /* movl $1, has_begun(%r11) */
+		0x41, 0xc7, 0x43, offsetof(struct recorder_start, is_coming), 0, 0, 0, 0, /* movl $0, is_coming(%r11) */
+		0x41, 0xff, 0x23,                                                         /* jmp *main(%r11) */
+	};
+	static const unsigned char note_coming[] = {
+		0x49, 0x89, 0x3b,                                                         /* mov %rdi, main(%r11) */
+		0x41, 0xc7, 0x43, offsetof(struct recorder_start, is_coming), 1, 0, 0, 0, /* movl $1, is_coming(%r11) */
+	};
+	enum { BRANCH_TARGET_BYTES = 4, CONSTANT_BYTES = 10 };
+	_Static_assert(offsetof(struct recorder_start, main) == 0, "the jump has no displacement");
+	uint64_t begin = at + output->size + CONSTANT_BYTES + sizeof(note_coming) + CONSTANT_BYTES + 2;
+	put_constant(output, 0x49, 0xbb, start);
+	put(output, note_coming, sizeof(note_coming));
+	put_constant(output, 0x48, 0xbf, begin);
+	put_skip(output, JUMP_ALWAYS, BRANCH_TARGET_BYTES + CONSTANT_BYTES + sizeof(note_begun));
+	put(output, "\xf3\x0f\x1e\xfa", BRANCH_TARGET_BYTES); /* endbr64: main is called by its address */
+	put_constant(output, 0x49, 0xbb, start);
+	put(output, note_begun, sizeof(note_begun));
+}
 
 /* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place first. */
 static void put_hook_code(struct output *output, const struct stub *stub)
@@ -207,6 +231,8 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 		put_request_code(&output, stub);
 	else if (stub->hook)
 		put_hook_code(&output, stub);
+	else if (stub->target->function == HOOK_START)
+		put_start(&output, stub->at, (uint64_t)stub->context.recorder + offsetof(struct recorder, mappings.start));
 	else
 		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning, stub->region_address);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */

@@ -381,13 +381,21 @@ static inline void event_set_usable(struct event *event, uint64_t usable)
 		event->flags |= RECORD_BIG;
 }
 
+/* What the allocator itself says of its block. An allocator that still sets itself up, for an initialiser, is not asked: 0, not known. */
+static inline uint64_t ask_usable(const struct hook_context *context, uint64_t address)
+{
+	if (!context->usable_size || !LOAD(&context->recorder->mappings.start.has_begun))
+		return 0;
+	return ((heap_call *)context->usable_size)(address, 0, 0, 0);
+}
+
 /* Whose the new block is and what it has, by one look at glibc's word before it. */
 static inline __attribute__((always_inline))
 void event_set_block(struct event *event, struct thread *thread, const struct hook_context *context)
 {
 	if (UNLIKELY(context->chunk == CHUNK_NONE)) {
 		event->heap = heap_of_key(thread, context, context->heap_key);
-		event_set_usable(event, context->usable_size ? ((heap_call *)context->usable_size)(event->address, 0, 0, 0) : 0);
+		event_set_usable(event, ask_usable(context, event->address));
 		return;
 	}
 	uint64_t word = *(const uint64_t *)(event->address - 8), key = context->heap_key, usable = (word & ~7ull) - 8;

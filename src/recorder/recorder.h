@@ -203,6 +203,13 @@ enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPI
 
 struct recorder_mapping { uint64_t low, high; }; /**< both 0: none */
 
+/** The program's main, which is called by way of code of ours, so that it is known when all initialisers have run. */
+struct recorder_start {
+	uint64_t main;                /**< 0: not known yet */
+	uint32_t is_coming;           /**< the C library holds the address of our code, and will call it */
+	uint32_t has_begun;           /**< or the process ran when it was attached to */
+};
+
 /**
  * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one to attach, which may be
  * of another version. A forked child has its own copy. Each row is cleared just before its memory is unmapped.
@@ -214,6 +221,7 @@ struct recorder_mappings {
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
 	uint64_t pools;               /**< address of the pointer to the newest struct recorder_pool */
+	struct recorder_start start;  /**< while it is_coming nothing may be unmapped */
 };
 
 struct recorder {
