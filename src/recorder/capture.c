@@ -729,7 +729,7 @@ void capture_check(struct thread *thread, struct frame_state start)
 /* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies below its frame. */
 static int is_hook_calling(const struct recorder *recorder, struct bounds *bounds, uint64_t guard, uint64_t sp)
 {
-	enum { HOOK_FRAME_BYTES = 512 };
+	enum { HOOK_FRAME_BYTES = 768 };
 	for (uint64_t at = guard - 8; at > sp && guard - at <= HOOK_FRAME_BYTES && bounds_allow(bounds, at); at -= 8)
 		if (load(at) - recorder->text_low < recorder->text_high - recorder->text_low)
 			return 1;

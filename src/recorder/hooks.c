@@ -222,6 +222,38 @@ struct call whole_call(const struct call *call)
 	return whole;
 }
 
+/*
+ * Debuggers have no tables for a hook's frame. Of code that they know nothing of, gdb takes the word above the callee's frame for the return address: it
+ * leads to the bytes of a return from a signal handler, behind which gdb expects the registers of what was interrupted, at these distances. So a
+ * backtrace from inside the callee goes on with the hook's caller. frame: of the hook.
+ */
+static inline __attribute__((always_inline))
+uint64_t call_shown(uint64_t frame, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t result = function;
+	register uint64_t d __asm__("rcx") = 0;
+	__asm__ volatile("sub $192, %%rsp\n\t"
+			 "lea 1f(%%rip), %%r11\n\tmov %%r11, (%%rsp)\n\t"
+			 "mov (%[frame]), %%r11\n\tmov %%r11, 128(%%rsp)\n\t"
+			 "lea 16(%[frame]), %%r11\n\tmov %%r11, 168(%%rsp)\n\t"
+			 "mov 8(%[frame]), %%r11\n\tmov %%r11, 176(%%rsp)\n\t"
+			 "call *%[function]\n\tadd $192, %%rsp\n\t"
+			 ".pushsection .text.marks, \"ax\"\n\tint3\n1:\tmov $15, %%rax\n\tsyscall\n\tint3\n\t.popsection"
+			 : [function] "+a"(result), "+D"(a), "+S"(b), "+d"(c), "+r"(d)
+			 : [frame] "r"(frame)
+			 : "r8", "r9", "r10", "r11", "memory", "cc");
+	return result;
+}
+
+/* Where no stacks are wanted, every instruction counts. */
+static inline __attribute__((always_inline))
+uint64_t call_original(const struct call *call, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
+{
+	if (LIKELY(call->options & OPTION_STACKS))
+		return call_shown(frame_of(call), function, a, b, c);
+	return ((heap_call *)function)(a, b, c, 0);
+}
+
 static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t size)
 {
 	if (call->is_signal)
@@ -655,7 +687,7 @@ uint64_t allocate(struct call call, struct request request, const struct hook_co
 		request.argument2 = measure(context, request.previous);
 		request.flags |= RECORD_ARGUMENT2;
 	}
-	uint64_t result = ((heap_call *)function)(request.a, request.b, request.c, 0);
+	uint64_t result = call_original(&call, function, request.a, request.b, request.c);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	if (UNLIKELY(!result) && !is_special) {
@@ -804,7 +836,7 @@ HOOK hook_posix_memalign(PARAMETERS)
 		return original(a, b, c, 0);
 	int is_sampling = call.options & OPTION_SAMPLE, is_taken = !is_sampling || sample_takes(call.thread, c);
 	call_announce(&call, context, c);
-	uint64_t result = original(a, b, c, 0);
+	uint64_t result = call_original(&call, context->original, a, b, c);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	if (!is_taken) {
@@ -871,7 +903,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 		STORE_RELEASE(&slot->pending, bytes);
 		call_announce(&call, context, request.size);
 	}
-	uint64_t result = ((heap_call *)context->original)(request.a, request.b, request.c, 0);
+	uint64_t result = call_original(&call, context->original, request.a, request.b, request.c);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
 	struct stream *stream = stream_of(&call);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program all of which keeps frame pointers, its allocator included. Like a profiler, it follows them to main: from inside its malloc, and at any
  * moment from a signal handler. Prints how often that failed. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
 #include <sys/time.h>
