@@ -664,7 +664,7 @@ static int island_add(struct inject *inject, struct remote *remote, const struct
 static int map_all(struct inject *inject, struct remote *remote, const char *region_path, const struct proc_map *maps, int count,
 		   uint64_t near, uint64_t executable, struct diag *diag)
 {
-	size_t code_size;
+	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
 	uint64_t code_bytes = (code_size + 63) & ~63ull;
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
