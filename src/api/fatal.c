@@ -10,6 +10,9 @@
 #include "api/api.h"
 #include "base/memory.h"
 
+/* <assert.h> names it only where there are assertions. */
+void __assert_fail(const char *claim, const char *file, unsigned line, const char *function);
+
 void __assert_fail(const char *claim, const char *file, unsigned line, const char *function)
 {
 	(void)function;

@@ -124,27 +124,38 @@ static int index_write(const struct trace *trace, const struct heap_table *table
 	return error;
 }
 
+/* Follow the trace at path, and write its index to the first of these places that has room for it. */
+static int index_make(const char *path, char *const *paths, unsigned path_count, struct diag *diag)
+{
+	struct trace *trace;
+	struct heap_table *table;
+	unsigned chosen = 0;
+	bool is_whole = false;
+	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
+				 .progress = progress_tell, .cookie = &is_whole};
+	int error = how.fd < 0 ? how.fd : trace_follow(path, &how, &is_whole, &trace, &table, diag);
+	if (error)
+		return error;
+	/* A place in the cache is as good as one beside the trace. */
+	*diag = (struct diag){""};
+	error = index_write(trace, table, path, paths[chosen], diag);
+	heap_table_free(table);
+	trace_close(trace);
+	return error;
+}
+
 static int index_run(int argc, char **argv)
 {
 	char *paths[ANALYSIS_INDEX_PLACES];
-	struct trace *trace;
-	struct heap_table *table;
 	struct diag diag = {""};
-	unsigned chosen = 0;
-	bool is_whole = false;
 	if (argc != 2)
 		return CLI_FAILED;
 	/* A logger that dies has made no whole trace. */
 	worker_is_begun();
 	unsigned path_count = analysis_index_paths(paths, argv[1]);
-	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
-				 .progress = progress_tell, .cookie = &is_whole};
-	int error = how.fd < 0 ? how.fd : trace_follow(argv[1], &how, &is_whole, &trace, &table, &diag);
-	if (error)
-		return refuse(&diag);
-	/* A place in the cache is as good as one beside the trace. */
-	diag = (struct diag){""};
-	error = index_write(trace, table, argv[1], paths[chosen], &diag);
+	int error = index_make(argv[1], paths, path_count, &diag);
+	for (unsigned i = 0; i < path_count; i++)
+		free(paths[i]);
 	return error ? refuse(&diag) : CLI_OK;
 }
 

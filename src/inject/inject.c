@@ -795,7 +795,7 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
 		   struct diag *diag)
 {
-	size_t code_size;
+	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
 	uint64_t code_bytes = (code_size + 63) & ~63ull;
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);

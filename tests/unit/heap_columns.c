@@ -185,7 +185,8 @@ static void test_select(void **state)
 		/* Times of a damaged file: lifetimes that no number holds. */
 		if (!any(16))
 			rows[0].end_ns = INT64_MAX;
-		assert_true(unpack_rows(bytes.data, rows_pack(&bytes, rows, count), &columns, count, &limits, PACK_ALL));
+		size_t size = rows_pack(&bytes, rows, count);
+		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
 		uint64_t selected[PACK_ROWS / 64];
 		heap_filter_select(selected, &filter, &columns, count);
 		for (uint32_t i = 0; i < PACK_ROWS; i++) {
