@@ -82,7 +82,7 @@ def run_examples(page):
             print(f"{page.name}: not run without {missing[0]}: {example}")
             continue
         run = subprocess.run(["sh", "-c", example], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", timeout=50)
+                             errors="replace", timeout=1000)
         if run.returncode or not run.stdout.strip():
             complain(f"{page.name}: {example}: status {run.returncode}: {run.stdout.strip()[-300:]}")
 

@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The fuzzer of executables over its corpus, cut and damaged, for a second or two.
-exec timeout $((60 * ${SLOWNESS:-1})) "$BUILD/tests/fuzz/elf_fuzz" "$(dirname "$0")"/corpus/elf/*
+exec "$BUILD/tests/fuzz/elf_fuzz" "$(dirname "$0")"/corpus/elf/*

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 
+from live import LONG_SECONDS
+
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", SOURCE / "include", "-pthread", "-g"]
 C11, CPP17 = ["cc", "-std=c11", "-D_GNU_SOURCE"], ["c++", "-x", "c++", "-std=c++17"]
@@ -21,7 +23,7 @@ def expect(what, found, wanted):
 
 
 def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **more)
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONG_SECONDS, **more)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, words))}: status {done.returncode}\n{done.stdout[-3000:]}")
     return done.stdout
@@ -219,10 +221,10 @@ def check_attach():
     program.stdin.flush()
     expect("attach", program.stdout.readline(), "done\n")
     recorder.send_signal(2)
-    recorder.communicate(timeout=30)
+    recorder.communicate(timeout=LONG_SECONDS)
     program.stdin.write("end\n")
     program.stdin.close()
-    expect("attached program", program.wait(timeout=30), 0)
+    expect("attached program", program.wait(timeout=LONG_SECONDS), 0)
     found = heaps("attached.xht")
     # Its name was told before.
     before = [row for name, rows in found.items() if name.endswith("annotated") for row in rows]

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 
+from live import LONG_SECONDS
+
 XHEAP, BUILD, SOURCE = os.path.realpath(os.environ["XHEAP"]), pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"])
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LIBRARY = BUILD / "src/api"
@@ -34,7 +36,7 @@ def expect(condition, text):
 
 
 def run(*words, **more):
-    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=ENVIRONMENT, **more)
+    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, env=ENVIRONMENT, **more)
 
 
 def compile_as(language, source, program):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, is_whole, run_tests, wait_for
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, is_whole, run_tests, wait_for
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
@@ -29,7 +29,7 @@ class Target:
 
     def end(self):
         """Its own checks have to pass."""
-        out, _ = self.process.communicate("", timeout=60)
+        out, _ = self.process.communicate("", timeout=LONG_SECONDS)
         expect(self.process.returncode == 0, f"{self.process.args}: status {self.process.returncode}: {out}")
 
     def kill(self):
@@ -38,7 +38,7 @@ class Target:
 
 
 def record(trace, *options, status=0):
-    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
+    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
     expect(run.returncode == status, f"record {options}: status {run.returncode}: {run.stderr}")
     return run.stderr
 
@@ -234,7 +234,7 @@ def narrow():
         shell.process.stdin.flush()
         time.sleep(0.5)
         shell.end()
-        told = recorder.communicate(timeout=60)[1]
+        told = recorder.communicate(timeout=LONG_SECONDS)[1]
         expect(recorder.returncode == 0 and "runs untraced" in told and what in told, told)
     return "; ".join(said)
 
@@ -254,7 +254,7 @@ def mixed():
         expect(regions <= 1, f"{regions} regions are mapped")
         target.end()
     target = Target("alone", program=os.path.join(PROGRAMS, "mixed"))
-    run = subprocess.run([XHEAP, "record", "-o", "alone.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=90)
+    run = subprocess.run([XHEAP, "record", "-o", "alone.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
     expect(run.returncode == 0 or "in 64-bit code" in run.stderr, run.stderr)
     target.end()
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+from live import LONG_SECONDS
+
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP = os.environ["XHEAP"]
 PROGRAMS = BUILD / "tests/live"
@@ -29,7 +31,7 @@ def record(*command, options=()):
     if os.path.exists(TRACE):
         os.unlink(TRACE)
     return subprocess.run([XHEAP, "record", "-o", TRACE, *options, "--", *map(str, command)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
 
 
 def info():
@@ -113,7 +115,7 @@ def test_signal():
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     expect("not ready", process.stdout.readline() == "ready\n")
     process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=LONG_SECONDS)
     expect(f"{process.returncode} {output} {errors}", process.returncode == 9 and output == "caught\n")
 
 
@@ -130,7 +132,7 @@ def test_summary():
 
 
 def test_default_file():
-    done = subprocess.run([XHEAP, "record", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run([XHEAP, "record", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
     files = list(pathlib.Path(".").glob("xheap.true.*.xht"))
     expect(f"{done.returncode} {files} {done.stderr}", done.returncode == 0 and len(files) == 1)
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, expect, info, run_tests
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, info, run_tests
 
 # Buffers of a process, threads of a region, processes of a region.
 BUFFERS, THREADS, PROCESSES = 1024, 8192, 1024
@@ -20,7 +20,7 @@ def record(what, count, *options):
     """What the trace says, and how many calls it may have: each a block and its free, and those of the program and its library beside."""
     if os.path.exists(TRACE):
         os.unlink(TRACE)
-    subprocess.run([XHEAP, "record", "-q", *options, "-o", TRACE, "--", STANDING, what, str(count)], check=True, timeout=100)
+    subprocess.run([XHEAP, "record", "-q", *options, "-o", TRACE, "--", STANDING, what, str(count)], check=True, timeout=LONG_SECONDS)
     facts = info(TRACE)
     expect(facts["event_count"] + facts.get("untraced_calls", 0) + facts["lost_events"] >= 2 * count, f"{what} {count}: {facts}")
     return facts

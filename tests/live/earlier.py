@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from live import PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, xheap
 
 PROGRAM, ORACLE, USABLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so"), os.path.join(PROGRAMS, "usable")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
@@ -81,7 +81,7 @@ class Target:
         expect(self.process.stdout.readline() == "filled\n", f"{command}: it did not begin")
 
     def end(self):
-        self.process.communicate("\n", timeout=120)
+        self.process.communicate("\n", timeout=LONG_SECONDS)
         expect(self.process.returncode == 0, f"{self.process.args}: status {self.process.returncode}")
 
     def log(self):
@@ -104,7 +104,7 @@ def record(target, trace, seconds=0.1, disturb=None, how=()):
             disturb.end()
     time.sleep(seconds)
     target.end()
-    said += recorder.communicate(timeout=60)[1]
+    said += recorder.communicate(timeout=LONG_SECONDS)[1]
     expect(recorder.returncode == 0, f"record: {said}")
     return said
 
@@ -193,7 +193,7 @@ def damaged():
     target = subprocess.Popen([PROGRAM, "broken", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     expect(target.stdout.readline() == "filled\n", "it did not begin")
     said = xheap("record", "-o", "damaged.xht", "-p", target.pid, "--duration", "100ms")
-    target.communicate("\n", timeout=60)
+    target.communicate("\n", timeout=LONG_SECONDS)
     expect(target.returncode == 0, f"status {target.returncode}")
     text = "2 of 3 arenas could not be walked"
     expect(text in said, said)

@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 
-from live import PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
 
 
 
@@ -43,12 +43,13 @@ def runs(pid):
 
 
 class Targets:
-    """Busy programs that find out when something of theirs is disturbed."""
+    """Busy programs that find out when something of theirs is disturbed. They rest a little, or a trace would grow faster than it is read."""
 
     def __init__(self, count, *words):
-        self.all = [subprocess.Popen([os.path.join(PROGRAMS, "attached"), *(words or ("count", "2"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.all = [subprocess.Popen([os.path.join(PROGRAMS, "attached"), *(words or ("often", "2"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                     for _ in range(count)]
-        time.sleep(0.2)
+        for target in self.all:
+            wait_for("a program", lambda: os.readlink(f"/proc/{target.pid}/exe").endswith("/attached"))
 
     def pids(self):
         return ",".join(str(target.pid) for target in self.all if target.poll() is None)
@@ -56,8 +57,16 @@ class Targets:
     def end(self):
         for target in self.all:
             if target.poll() is None:
-                out, _ = target.communicate(timeout=30)
+                out, _ = target.communicate(timeout=LONG_SECONDS)
                 expect(target.returncode == 0 and "bad 0" in out, f"a target ended with {target.returncode}: {out}")
+
+
+def wait_until_counted(name, threads=2):
+    """Until so many threads of each target have made calls that are recorded."""
+    def are_counted():
+        rows = told("query", name, "-threads")["targets"]
+        return all(sum(thread["events"] > 4 for thread in row["thread_rows"]) >= threads for row in rows)
+    wait_for("calls of all threads", are_counted)
 
 
 def name_of(test):
@@ -70,7 +79,8 @@ def killed():
         targets = Targets(3)
         trace = f"killed{number}.xht"
         xheap("start", name, "-o", trace, "-p", targets.pids())
-        time.sleep(choose.uniform(0.05, 0.3))
+        wait_until_counted(name)
+        time.sleep(choose.uniform(0, 0.3))
         victim = ("target", "controller", "logger")[number % 3]
         if victim == "target":
             targets.all[0].kill()
@@ -167,15 +177,15 @@ def stranger():
     them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True,
             "env": dict(os.environ, XDG_RUNTIME_DIR="")}
     for words in (["query", name], ["stop", name], ["flush", name], ["update", name, "--add-pid", str(os.getpid())], ["launch", name, "true"], ["heap", "-session", name]):
-        run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=60, **them)
+        run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=LONG_SECONDS, **them)
         expect(run.returncode == 2, f"{words} of another user: {run.returncode} {run.stdout}")
-    run = subprocess.run([os.path.join(folder, "xheap"), "sessions"], timeout=60, **them)
+    run = subprocess.run([os.path.join(folder, "xheap"), "sessions"], timeout=LONG_SECONDS, **them)
     expect(name not in run.stdout, f"another user's session is seen: {run.stdout}")
     code = f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.connect({path!r})"
-    run = subprocess.run(["/usr/bin/python3", "-c", code], timeout=60, **them)
+    run = subprocess.run(["/usr/bin/python3", "-c", code], timeout=LONG_SECONDS, **them)
     expect("Permission denied" in run.stdout, f"another user connects: {run.stdout}")
     code = "import os, sys\nfor where, _, names in os.walk(sys.argv[1]):\n    for name in names:\n        open(os.path.join(where, name)).read(1)\n        print('read', name)"
-    run = subprocess.run(["/usr/bin/python3", "-c", code, os.path.dirname(path)], timeout=60, **them)
+    run = subprocess.run(["/usr/bin/python3", "-c", code, os.path.dirname(path)], timeout=LONG_SECONDS, **them)
     expect("read" not in run.stdout, f"another user reads: {run.stdout}")
     expect(query(name)["targets"], "the target is gone")
     xheap("stop", name)
@@ -187,7 +197,7 @@ def stranger():
 
 def seen_by_root(name, command, them):
     """Root sees the sessions of all, and may end them; none of another user takes the place of root's own."""
-    run = subprocess.run([*command, "start", name, "-o", "theirs.xht", "-p", "0"], timeout=60, **them)
+    run = subprocess.run([*command, "start", name, "-o", "theirs.xht", "-p", "0"], timeout=LONG_SECONDS, **them)
     expect(run.returncode == 0, f"a session of another user: {run.stdout}")
     whole = f"{them['user']}/{name}"
     try:
@@ -205,7 +215,7 @@ def seen_by_root(name, command, them):
     finally:
         xheap("stop", whole, status=None)
         xheap("stop", name, status=None)
-    run = subprocess.run([*command, "query", name], timeout=60, **them)
+    run = subprocess.run([*command, "query", name], timeout=LONG_SECONDS, **them)
     expect(run.returncode == 2 and "no session" in run.stdout, f"what root has ended: {run.stdout}")
 
 
@@ -213,11 +223,11 @@ def contended():
     """Who writes a trace keeps it."""
     targets, name = Targets(1), name_of("contended")
     xheap("start", name, "-o", "held.xht", "-p", targets.pids())
-    time.sleep(0.2)
+    wait_until_counted(name)
     for words in (["record", "-o", "held.xht", "-p", str(os.getpid())], ["record", "-o", "held.xht", "--", "true"], ["start", name + "b", "-o", "held.xht", "-p", "0"]):
         expect("written by another session" in xheap(*words, status=2), f"{words}: not refused for what it is")
     xheap("stop", name)
-    expect(info("held.xht")["complete"] and check_counting("held.xht")[1] >= 2, "the trace is not whole")
+    expect(is_whole(info("held.xht")) and check_counting("held.xht")[1] >= 2, "the trace is not whole")
     targets.end()
 
 
@@ -225,9 +235,10 @@ def unplaced():
     targets, name = Targets(2), name_of("unplaced")
     os.mkdir("away")
     xheap("start", name, "-o", "away/a.xht", "-p", targets.pids())
-    time.sleep(0.2)
+    wait_until_counted(name)
     shutil.rmtree("away")
-    time.sleep(0.5)
+    before = query(name)["events"]
+    wait_for("events after that", lambda: query(name)["events"] > before + 100)
     expect(query(name)["alive"], "the logger ended with its directory")
     xheap("flush", name, status=None)
     xheap("stop", name, status=None)
@@ -241,7 +252,7 @@ def unplaced():
                 busy = [subprocess.Popen([os.path.join(PROGRAMS, "churn"), "2", "400000"], stdout=subprocess.DEVNULL) for _ in range(2)]
                 xheap("start", name, "-o", "small/s.xht", "-p", ",".join(str(process.pid) for process in busy))
                 for process in busy:
-                    expect(process.wait(timeout=120) == 0, "a target ended badly on a full disk")
+                    expect(process.wait(timeout=LONG_SECONDS) == 0, "a target ended badly on a full disk")
                 expect("No space" in query(name).get("error", ""), f"a full disk is not told: {query(name)}")
                 xheap("stop", name, status=None)
                 seen = info("small/s.xht")
@@ -267,6 +278,8 @@ def hostile():
         except subprocess.TimeoutExpired:
             bad.kill()
             bad.wait()
+        # What has been recorded of the other one does not depend on how long that took.
+        wait_for("events of the other target", lambda: any(row["pid"] == targets.all[0].pid and row["events"] > 300 for row in query(name)["targets"]))
         expect(runs(logger), f"seed {seed}: the logger ended")
         state = query(name)
         xheap("stop", name)
@@ -286,7 +299,7 @@ def many():
         started = [subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "churn"), "2", str(calls)], stdout=subprocess.DEVNULL)
                    for _ in range(20)]
         for process in started:
-            expect(process.wait(timeout=300) == 0, "a target ended badly")
+            expect(process.wait(timeout=LONG_SECONDS) == 0, "a target ended badly")
         state = query(name)
         xheap("stop", name)
         seen = info("many.xht")
@@ -301,10 +314,10 @@ def many():
 
 
 def threads():
-    """A hundred threads that never rest, more than there are processors for."""
-    name, targets = name_of("threads"), Targets(1, "count", "100")
+    """A hundred threads, more than there are processors for."""
+    name, targets = name_of("threads"), Targets(1, "seldom", "100")
     xheap("start", name, "-o", "threads.xht", "-p", targets.pids())
-    wait_for("turn of each thread", lambda: query(name)["targets"][0]["threads"] >= 100)
+    wait_until_counted(name, 100)
     state = query(name)
     xheap("stop", name)
     targets.end()
@@ -335,7 +348,7 @@ def free_port():
 
 
 def asked(*command):
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONG_SECONDS)
     return run.returncode == 0 and run.stdout
 
 
@@ -404,7 +417,7 @@ def programs():
         for kind, server in servers.items():
             expect(runs(server.process.pid) and server.ask() is not False, f"{kind} does not go on afterwards")
         seen = info("programs.xht")
-        expect(seen["complete"] and seen["lost_events"] == 0 and seen["truncated_stacks"] == 0, f"{seen['lost_events']} lost, {seen['truncated_stacks']} truncated")
+        expect(is_whole(seen) and seen["lost_events"] == 0 and seen["truncated_stacks"] == 0, f"{seen['lost_events']} lost, {seen['truncated_stacks']} truncated")
     finally:
         for server in servers.values():
             # What a server has begun is in its group, as long as it does not leave it.

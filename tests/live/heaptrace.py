@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+from live import LONG_SECONDS
+
 XHEAP, BUILD, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"])
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-I", SOURCE / "include", "-L", BUILD / "src/api", "-lxheap"]
 
@@ -27,7 +29,7 @@ def check_denied(environment):
         environment = dict(environment, LD_LIBRARY_PATH=folder, XHEAP=f"{folder}/xheap", XDG_RUNTIME_DIR="")
         nobody = pwd.getpwnam("nobody")
         run = subprocess.run([f"{folder}/heaptrace", "denied", str(os.getpid()), folder], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True, timeout=90, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+                             text=True, timeout=LONG_SECONDS, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
     return "" if run.stdout == "0 failed\n" else run.stdout or str(run)
 
 
@@ -43,7 +45,7 @@ def main():
         return 1
     environment = dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "src/api"), XHEAP=str(pathlib.Path(XHEAP).resolve()))
     run = subprocess.run(["./heaptrace", os.getcwd(), BUILD / "tests/live/attached"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         text=True, timeout=90)
+                         text=True, timeout=LONG_SECONDS)
     print(run.stdout)
     if run.returncode or run.stdout.strip() != "0 failed":
         return 1

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from live import PROGRAMS, XHEAP, expect, info, is_whole, run_tests, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, info, is_whole, run_tests, wait_for, xheap
 
 # Small traces are to have indexes, too; a look is taken at half a million events only.
 os.environ["XHEAP_INDEX_EVENTS"] = "10000"
@@ -95,7 +95,7 @@ def attached():
     name = f"index-{os.getpid()}"
     xheap("start", name, "--index", "-o", TRACE, "-p", target.pid)
     target.stdout.readline()
-    target.communicate("go on\n", timeout=60)
+    target.communicate("go on\n", timeout=LONG_SECONDS)
     return check_same(xheap("stop", name))
 
 
@@ -146,7 +146,7 @@ class Recording:
         return process_of(PYTHON, self.mark)
 
     def end(self, text="go on\n"):
-        return self.command.communicate(text, timeout=60)[1]
+        return self.command.communicate(text, timeout=LONG_SECONDS)[1]
 
     def is_gone(self):
         until = time.monotonic() + 20
@@ -191,7 +191,7 @@ def unwanted(how):
     expect(recording.command.poll() is None, "nobody waited for the index")
     # While the trace is not whole yet, Ctrl-C is the target's affair.
     wait_for("end of who records", lambda: recording.command.send_signal(how) or recording.command.poll() is not None, pause=0.2)
-    said = recording.command.communicate(timeout=60)[1]
+    said = recording.command.communicate(timeout=LONG_SECONDS)[1]
     expect(recording.is_gone(), "an index is there that nobody waited for")
     expect(info(TRACE)["complete"], "the trace is not complete")
     return recording.command.returncode, said

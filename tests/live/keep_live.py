@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, PROGRAMS, SOAK, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 LEAKING = os.path.join(PROGRAMS, "leaking")
@@ -37,7 +37,7 @@ def query(name):
 
 def run(*command, **more):
     """What the program prints, and how."""
-    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **more)
+    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, **more)
     expect(done.returncode == 0, f"{command}: status {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout
 
@@ -459,7 +459,7 @@ def attached_record():
             said += line
         wait_for("folding", lambda: list(pathlib.Path("given.xht.pieces").glob("folded.*")), 60, 0.1)
         recorder.send_signal(signal.SIGINT)
-        said += recorder.communicate(timeout=100)[1]
+        said += recorder.communicate(timeout=LONG_SECONDS)[1]
     finally:
         for left in filter(None, (process, recorder)):
             left.kill()
@@ -524,7 +524,7 @@ def full_disk():
         return "no small disk can be mounted here"
     try:
         done = subprocess.run([XHEAP, "record", "-o", "disk/full.xht", "--keep", "live", "--max-file", "16M", "--flush-timer", "100ms", LEAKING, "1000000",
-                               str(THREADS), "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+                               str(THREADS), "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
         expect(done.returncode == 0 and leaked(done.stdout) > 1000, f"the program on a full disk: {done.returncode} {done.stdout}")
         expect("No space left" in done.stderr and "xheap recover -o FILE" in done.stderr, f"a full disk is said so: {done.stderr}")
         xheap("recover", "-o", "made.xht", "disk/full.xht.pieces")
@@ -569,13 +569,13 @@ def redis():
     end, sizes, folded = time.monotonic() + REDIS_SECONDS, [], 0
     while time.monotonic() < end:
         subprocess.run(["redis-benchmark", "-s", socket, "-q", "-n", "20000", "-c", "10", "-r", "100000", "-d", "200", "-t", "set,get,lpush,lpop,sadd,hset"],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONG_SECONDS)
         sizes.append(directory_bytes("redis.xht.pieces"))
         folded = max(folded, query(name).get("folded_bytes", 0))
     # It ends last: what is alive when its process ends has ended, and is folded later.
-    count = leaked(leaking.communicate(timeout=600)[0])
-    subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100)
-    server.wait(timeout=100)
+    count = leaked(leaking.communicate(timeout=LONG_SECONDS)[0])
+    subprocess.run(["redis-cli", "-s", socket, "shutdown", "nosave"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONG_SECONDS)
+    server.wait(timeout=LONG_SECONDS)
     xheap("stop", name)
     answer = heap("redis.xht", "-totals")
     said = (f"{answer['totals']['total_count']} blocks, {answer['totals']['outstanding_count']} outstanding, {answer['folded']['events']} events folded; "

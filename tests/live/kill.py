@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-from live import PROGRAMS, SOAK, XHEAP, Failure, wait_for
+from live import PATIENCE, PROGRAMS, SOAK, XHEAP, Failure, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Program, its words, the options of record.
@@ -39,7 +39,7 @@ SCENES = {
 }
 HEADER_BYTES, STAMP_AT, COUNT_AT, CAPACITY_AT = 4096, 24, 16, 8  # of struct call_header
 RECORD_BYTES, RETURNED_AT, ENTERED = 64, 24, 1                   # of struct call_record
-WAIT_SECONDS = 30
+WAIT_SECONDS = 30 * PATIENCE
 
 
 LOG_MAGIC = b"CALL"

@@ -41,7 +41,7 @@ class Recording:
                                          "4", CALLS], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 
     def finish(self):
-        output, _ = self.process.communicate(timeout=WAIT_SECONDS)
+        output, _ = self.process.communicate(timeout=WAIT_SECONDS * kill.PATIENCE)
         if self.process.returncode or output != "ok\n":
             raise kill.Failure(f"exit status {self.process.returncode}, output {output}")
 
@@ -88,11 +88,12 @@ def test_stopped():
         os.kill(logger, signal.SIGSTOP)
         try:
             log = next(recording.logs.glob("*.calls"))
-            begin, stamp = time.monotonic(), -1
+            since, stamp = time.monotonic(), 0
             # The target ends, or gets no further: both show in its log.
-            while time.monotonic() - begin < WAIT_SECONDS and stamp != sum(kill.stamps_read(recording.logs).values()):
-                stamp = sum(kill.stamps_read(recording.logs).values())
-                time.sleep(3)
+            while stamp < STAMPS and time.monotonic() - since < WAIT_SECONDS:
+                before, stamp = stamp, sum(kill.stamps_read(recording.logs).values())
+                since = time.monotonic() if stamp != before else since
+                time.sleep(0.2)
             if stamp < STAMPS:
                 raise kill.Failure(f"the program stands still after {stamp} of its calls' ends")
         finally:

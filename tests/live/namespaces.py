@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 
+from live import LONG_SECONDS
+
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP = os.environ["XHEAP"]
 PROGRAMS = BUILD / "tests/live"
@@ -30,7 +32,7 @@ def record(*command):
     if os.path.exists(TRACE):
         os.unlink(TRACE)
     return subprocess.run([XHEAP, "record", "-o", TRACE, "--", *map(str, command)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
 
 
 def rows(what):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+from live import LONG_SECONDS
+
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 NUMBERS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes")
 WAYS = {"plain": ["cc", "-O2"], "slow": ["cc", "-O0", "-g"], "static": ["cc", "-O2", "-static"], "lto": ["cc", "-O3", "-flto"], "clang": ["clang", "-O2"],
@@ -22,7 +24,7 @@ def expect(what, found, wanted):
 
 
 def run(*words, status=0):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90)
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONG_SECONDS)
     if done.returncode != status:
         raise SystemExit(f"{' '.join(map(str, words))}: status {done.returncode}\n{done.stdout[-3000:]}")
     return done.stdout
@@ -79,7 +81,7 @@ def check_attached():
     once()
     run(XHEAP, "stop", name)
     expect("what was recorded while it was attached to", seen("attached.xht"), counted)
-    program.communicate(timeout=60)
+    program.communicate(timeout=LONG_SECONDS)
     expect("its end", program.returncode, 0)
 
     busy = subprocess.Popen(["./plain", "4", "1000000"], stdout=subprocess.DEVNULL)
@@ -105,7 +107,7 @@ def check_valgrind():
     program.stdout.readline()
     said = run(XHEAP, "record", "-p", program.pid, "-o", "valgrind.xht", "--duration", "100ms", status=2)
     expect("who is run by Valgrind is refused", "Valgrind" in said, True)
-    program.communicate("\n", timeout=60)
+    program.communicate("\n", timeout=LONG_SECONDS)
     expect("and goes on", program.returncode, 0)
 
 

@@ -2,31 +2,42 @@
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
-import time
 
-from live import PROGRAMS, dump, expect, info, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 NAME = f"test{os.getpid()}"
 
 
 def target(*words):
+    """A program that runs. It makes few calls: a trace that grows faster than it is read would never be read."""
     process = subprocess.Popen([PROGRAM, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    time.sleep(0.2)
+    wait_for("the program", lambda: os.readlink(f"/proc/{process.pid}/exe") == os.path.realpath(PROGRAM))
     return process
 
 
 def end(process):
-    out, _ = process.communicate("", timeout=60)
+    out, _ = process.communicate("", timeout=LONG_SECONDS)
     expect(process.returncode == 0, f"{process.args}: status {process.returncode}: {out}")
 
 
 def query(name):
     return told("query", name)
+
+
+def events(name):
+    return {row["pid"]: row["events"] for row in query(name)["targets"]}
+
+
+def wait_until_recorded(name, count=1):
+    """Until each target has so many events more."""
+    before = events(name)
+    wait_for(f"{count} events of each of {before.keys()}", lambda: all(now >= before.get(pid, 0) + count for pid, now in events(name).items()))
 
 
 def check_threads(name, trace):
@@ -54,7 +65,7 @@ def pids(name):
 
 
 def check_sessions():
-    one, two, three = target("count"), target("count", 2), target("idle")
+    one, two, three = target("seldom"), target("seldom", 2), target("idle")
     name = NAME
     # A session without a process waits for some.
     xheap("start", name, "-o", "s.xht", "-p", "0")
@@ -73,7 +84,7 @@ def check_sessions():
     xheap("update", name, "--remove-pid", three.pid)
     expect(pids(name) == {one.pid, two.pid}, f"{pids(name)}")
     # One that cannot be let go of: who was before it comes back, who was added goes.
-    stiff, four = target("vfork"), target("count")
+    stiff, four = target("vfork"), target("seldom")
     xheap("update", name, "--add-pid", stiff.pid)
     everybody = {one.pid, two.pid, stiff.pid}
     said = xheap("update", name, "--remove-pid", f"{one.pid},{os.getpid()}", "--add-pid", four.pid, status=2)
@@ -82,14 +93,11 @@ def check_sessions():
     expect(pids(name) == everybody, f"who was there before went with who did not come: {said}{pids(name)}")
     stiff.stdin.write("x")
     stiff.stdin.flush()
-    time.sleep(0.2)
+    wait_for("the child that is waited for", lambda: pathlib.Path(f"/proc/{stiff.pid}/task/{stiff.pid}/children").read_text())
     said = xheap("update", name, "--remove-pid", f"{one.pid},{stiff.pid}", "--add-pid", four.pid, "--on-full", "drop", status=2)
     expect("did not stop" in said, f"why not is not told: {said}")
     expect(pids(name) == everybody and query(name)["on_full"] == "wait", f"not all or nothing: {pids(name)}")
-    before = {row["pid"]: row["events"] for row in query(name)["targets"]}
-    time.sleep(0.3)
-    after = {row["pid"]: row["events"] for row in query(name)["targets"]}
-    expect(all(after[pid] > before[pid] for pid in everybody), f"not all go on: {before} {after}")
+    wait_until_recorded(name)
     end(stiff)
     end(four)
     # A process is in one session at most.
@@ -97,14 +105,15 @@ def check_sessions():
     expect(name in said, f"the other session is not named: {said}")
     expect(f"{name}b" not in xheap("sessions"), "a session that failed is there")
     # Options while it runs.
-    time.sleep(0.3)
+    wait_until_recorded(name)
     xheap("update", name, "--stackwalk", "none", "--on-full", "drop")
     expect(query(name)["on_full"] == "drop", "an option was not changed")
-    time.sleep(0.3)
+    wait_until_recorded(name)
     xheap("update", name, "--stackwalk", "all", "--on-full", "wait")
     # Launched into it.
     xheap("launch", name, "--", "sh", "-c", "exit 7", status=7)
     xheap("launch", name, "/nowhere", status=2)
+    wait_until_recorded(name, 100)
     state = query(name)
     expect(state["events"] > 100 and state["lost_events"] == 0, f"{state}")
     expect(all(row["events"] > 0 for row in state["targets"]), f"no events of a target: {state['targets']}")
@@ -118,26 +127,22 @@ def check_sessions():
     expect("live" in xheap("top", name, "-s", "st") and name in xheap("report", "-session", name), "no view of a running session")
     # The target's end is no end of the session.
     end(two)
-    for _ in range(50):
-        if pids(name) == {one.pid}:
-            break
-        time.sleep(0.05)
-    expect(pids(name) == {one.pid}, "a process that ended is still there")
+    wait_for("end of a process that ended", lambda: pids(name) == {one.pid})
     xheap("stop", name)
     expect("no session" in xheap("query", name, status=2), "a stopped session is found")
     done = info("s.xht")
-    expect(done["complete"], "the trace is not complete")
+    expect(is_whole(done), "the trace is cut")
     expect({one.pid, two.pid, three.pid} <= {process["pid"] for process in done["processes"]}, "processes are missing")
     # A logger that dies leaves its targets running, and its name free.
     xheap("start", name, "-o", "d.xht", "-p", one.pid)
-    time.sleep(0.2)
+    wait_until_recorded(name)
     os.kill(query(name)["logger_pid"], signal.SIGKILL)
-    time.sleep(0.3)
-    expect("gone" in xheap("query", name, status=2), "a dead logger is not told")
+    wait_for("word that the logger is dead", lambda: "gone" in xheap("query", name, status=None))
+    xheap("query", name, status=2)
     expect("gone" in xheap("sessions"), "a dead logger is not told in the list")
     xheap("recover", "d.xht")
     end(one)
-    four = target("count")
+    four = target("seldom")
     xheap("start", name, "-o", "e.xht", "-p", four.pid)
     xheap("stop", name)
     end(four)

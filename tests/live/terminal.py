@@ -25,7 +25,7 @@ print("ready", flush=True)
 while True:
     time.sleep(0.05)
 """
-WAIT_SECONDS = 15
+WAIT_SECONDS = 150
 
 
 class Terminal:
@@ -42,7 +42,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def waits_for(self, pattern):
-        end = time.monotonic() + WAIT_SECONDS / 3
+        end = time.monotonic() + WAIT_SECONDS / 30
         while not re.search(pattern, self.seen) and time.monotonic() < end:
             if select.select([self.fd], [], [], 0.2)[0]:
                 self.seen += os.read(self.fd, 65536).decode(errors="replace")

@@ -2,10 +2,12 @@
 /*
  * What is attached to: attached KIND [THREADS [FILTER]].
  *   count     each thread asks for 1000, 1001, ... bytes, up to 60999 and again, and gives each back: a missing call is seen
+ *   seldom    as count, but a thread makes some hundred calls a second at most, so that a trace can be read while it grows
+ *   often     as seldom, but some thousand
  *   blocked   a thread in each of the calls that a stop may interrupt; prints what each returned and after how long
  *   children  forks, the child executes this program as "short", and again, until told to stop
  *   loads     opens and closes libraries and allocates beneath them
- *   vfork     as count, and for each byte of its standard input its first thread cannot be stopped for some seconds
+ *   vfork     as seldom, but from a byte of its standard input to the next one, or its end, its first thread cannot be stopped
  *   adjacent  as count, with stacks that nothing lies between, as newer releases of glibc have them: one mapping to the kernel
  *   anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
@@ -38,6 +40,8 @@ static volatile int is_over;
 static unsigned long bad;
 static pthread_attr_t attributes;
 
+static unsigned pause_us;
+
 static void *count_calls(void *argument)
 {
 	for (unsigned n = 0; !is_over; n = (n + 1) % 60000) {
@@ -49,6 +53,8 @@ static void *count_calls(void *argument)
 		/* So few calls that each can be looked at, and so much work that a thread is stopped anywhere. */
 		for (volatile int i = 0; i < (n % 8 ? 20 : 60000); i++)
 			;
+		if (pause_us)
+			usleep(pause_us);
 	}
 	return argument;
 }
@@ -60,7 +66,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-enum { SECONDS = 2, UNSTOPPABLE_SECONDS = 5 };
+enum { SECONDS = 2 };
 static int epoll, ends[2], sockets[2], semaphore;
 
 static long call_epoll(void) { struct epoll_event event; return epoll_wait(epoll, &event, 1, SECONDS * 1000); }
@@ -149,12 +155,12 @@ static void seccomp_begin(int forbidden)
 }
 
 /* Who waits for a child of vfork() stops for nobody. */
-static void vfork_for_long(void)
+static void vfork_until_told(void)
 {
 	pid_t child = vfork();
 	if (child == 0) {
-		sleep(UNSTOPPABLE_SECONDS);
-		_exit(0);
+		char byte;
+		_exit(read(STDIN_FILENO, &byte, 1) < 0);
 	}
 	waitpid(child, NULL, 0);
 }
@@ -163,6 +169,18 @@ static void adjacent_begin(int forbidden)
 {
 	(void)forbidden;
 	pthread_attr_setguardsize(&attributes, 0);
+}
+
+static void seldom_begin(int forbidden)
+{
+	(void)forbidden;
+	pause_us = 5000;
+}
+
+static void often_begin(int forbidden)
+{
+	(void)forbidden;
+	pause_us = 500;
 }
 
 static void anybody_begin(int forbidden)
@@ -176,7 +194,8 @@ static const struct kind {
 	void *(*run)(void *);         /* NULL: no thread but the first */
 	void (*begin)(int);           /* NULL: nothing; gets the third argument */
 } kinds[] = {
-	{"count", count_calls, NULL}, {"vfork", count_calls, NULL}, {"adjacent", count_calls, adjacent_begin}, {"anybody", count_calls, anybody_begin},
+	{"count", count_calls, NULL}, {"vfork", count_calls, seldom_begin}, {"adjacent", count_calls, adjacent_begin}, {"anybody", count_calls, anybody_begin},
+	{"seldom", count_calls, seldom_begin}, {"often", count_calls, often_begin},
 	{"seccomp", count_calls, seccomp_begin}, {"blocked", blocked_call, blocked_begin}, {"children", children, NULL}, {"loads", loads, NULL},
 	{"idle", NULL, NULL},
 };
@@ -206,7 +225,7 @@ int main(int count, char **arguments)
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		if (!strcmp(kind->name, "vfork"))
-			vfork_for_long();
+			vfork_until_told();
 	is_over = 1;
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_join(threads[i], NULL);
