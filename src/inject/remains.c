@@ -61,6 +61,16 @@ static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
 	pieces->code_count++;
 }
 
+/* Whether this recording's region is where it was mapped. Else the process has executed another image since. */
+static bool has_region(const struct inject *inject, const struct proc_map *maps, int count)
+{
+	struct stat status;
+	for (int i = 0; i < count; i++)
+		if (maps[i].low == inject->region_address)
+			return maps[i].high == maps[i].low + inject->region->bytes && fstat(inject->region->fd, &status) == 0 && maps[i].inode == status.st_ino;
+	return false;
+}
+
 static void region_piece_add(struct pieces *pieces, uint64_t low, uint64_t high)
 {
 	if (pieces->count == PIECES_MAX || low >= high)
@@ -97,6 +107,8 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 {
 	*pieces = (struct pieces){.list_at = inject->recorder ? inject->recorder + offsetof(struct recorder, mappings) : 0,
 				  .region_at = inject->region_address};
+	if (inject->region_address && !has_region(inject, maps, count))
+		return;
 	doors_add(pieces, inject->doors.low, inject->doors.next);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		piece_add(pieces, maps, count, (struct inject_piece){.low = inject->island[i].low, .high = inject->island[i].high, .is_code = true});

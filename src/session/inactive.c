@@ -40,7 +40,15 @@ void inactive_describe(char *text, size_t size, const struct inject_rest *rest)
 		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped: %s", mib, rest->why[0] ? rest->why : "it could not be unmapped");
 }
 
-void inactive_add(struct logger *logger, const struct target *target, const struct member *member, const char *command, const struct inject_rest *rest)
+bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode)
+{
+	for (const struct inactive *inactive = logger->inactive; inactive; inactive = inactive->next)
+		if (inactive->pid == pid && inactive->inode == inode)
+			return true;
+	return false;
+}
+
+void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command, const struct inject_rest *rest)
 {
 	struct inactive *inactive = calloc(1, sizeof(*inactive));
 	struct stat status;
@@ -48,7 +56,7 @@ void inactive_add(struct logger *logger, const struct target *target, const stru
 		free(inactive);
 		return;
 	}
-	*inactive = (struct inactive){.next = logger->inactive, .pid = member->pid, .pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0),
+	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
 				      .inode = status.st_ino, .rest = *rest, .next_ns = moment_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
 	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);
 	snprintf(inactive->command, sizeof(inactive->command), "%.250s", command);

@@ -155,9 +155,50 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	info_write(logger, target, &image, result->number);
 }
 
+/* Processes that have the region mapped, and are in no list. */
+struct unlisted { const struct logger *logger; const struct target *target; uint64_t inode; pid_t pids[REGION_PROCESS_MAX]; uint32_t count; };
+
+static bool unlisted_take(void *cookie, pid_t pid)
+{
+	struct unlisted *unlisted = cookie;
+	if (pid != getpid() && proc_has_mapped(pid, unlisted->target->region_path, unlisted->inode) &&
+	    !inactive_has(unlisted->logger, pid, unlisted->inode))
+		unlisted->pids[unlisted->count++] = pid;
+	return unlisted->count == REGION_PROCESS_MAX;
+}
+
+static void serve_others(void *logger)
+{
+	logger_serve_meanwhile(logger, NULL, NULL);
+}
+
+/* Detach from forked processes that never called the heap, and so are in no list: their functions lead to us, too. */
+static void unlisted_detach(struct logger *logger, struct target *target)
+{
+	struct stat status;
+	if (!proc_is_in_use(target->region_path, target->region.fd) || fstat(target->region.fd, &status) != 0)
+		return;
+	struct unlisted unlisted = {.logger = logger, .target = target, .inode = status.st_ino};
+	proc_search(unlisted_take, &unlisted);
+	for (uint32_t i = 0; i < unlisted.count; i++) {
+		char command[512];
+		struct diag diag = {""};
+		struct inject_detaching detaching = {.pid = unlisted.pids[i], .inode = unlisted.inode, .patience = INJECT_PATIENT,
+						     .meanwhile = serve_others, .cookie = logger};
+		proc_command(detaching.pid, command, sizeof(command));
+		if (inject_detach(&detaching, &diag) != 0)
+			detaching.rest = (struct inject_rest){.bytes = target->region.bytes};
+		if (detaching.rest.bytes)
+			inactive_add(logger, target, detaching.pid, command, &detaching.rest);
+	}
+}
+
 static void target_remove(struct logger *logger, struct target *target)
 {
 	struct target **link = &logger->targets;
+	__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
+	if (target->is_let_go || target->has_inactive)
+		unlisted_detach(logger, target);
 	while (*link && *link != target)
 		link = &(*link)->next;
 	robust_remove(logger, &target->region);
@@ -169,7 +210,6 @@ static void target_remove(struct logger *logger, struct target *target)
 			member_release(&target->member[i]);
 	inject_fini(&target->inject);
 	/* Who was let go of keeps the mapping; a thief of memory that would be, after many sessions. */
-	__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	if (target->is_let_go || target->has_inactive)
 		region_forget_buffers(&target->region);
 	region_close(&target->region);
@@ -1029,7 +1069,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 		note_detached(logger, member, command, &detaching);
 	}
 	if (detaching.rest.bytes && member->pid) {
-		inactive_add(logger, target, member, command, &detaching.rest);
+		inactive_add(logger, target, member->pid, command, &detaching.rest);
 		target->has_inactive = true;
 	}
 	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());

@@ -164,8 +164,11 @@ void flight_end(struct logger *logger);
 /** Say what stays in a process that was detached from. */
 void inactive_describe(char *text, size_t size, const struct inject_rest *rest);
 
-/** Keep in mind that code of ours stays mapped in the member's process. */
-void inactive_add(struct logger *logger, const struct target *target, const struct member *member, const char *command, const struct inject_rest *rest);
+/** Keep in mind that code of ours stays mapped in a process of the target. */
+void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command, const struct inject_rest *rest);
+
+/** Whether that is known of the process and the region with this inode. */
+bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode);
 
 /** Remove what can be removed by now, from time to time. */
 void inactive_check(struct logger *logger, uint64_t now);

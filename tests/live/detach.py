@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 from live import PROGRAMS, SOAK, XHEAP, expect, info, run_tests, stop_session, told, wait_for, xheap
 
@@ -123,11 +122,11 @@ def rounds(count, target, control=None):
 
 
 def program_rounds(count, *words, program=PROGRAM):
-    target, control = Target(*words, program=program), Target(*words, program=program)
+    more = {"program": program, "env": dict(os.environ, MALLOC_ARENA_MAX="2")}
+    target, control = Target(*words, **more), Target(*words, **more)
     try:
-        # The untraced one has what it needs, and leaves the processors to the other.
-        wait_for("threads of the control", lambda: len(os.listdir(f"/proc/{control.pid}/task")) == len(os.listdir(f"/proc/{target.pid}/task")))
-        time.sleep(0.2)
+        # The untraced one leaves the processors to the other when both have all that they will have.
+        wait_for("threads and arenas of both", lambda: target.space_kib() == control.space_kib(), 60)
         os.kill(control.pid, signal.SIGSTOP)
         said = rounds(1000 if SOAK else count, target, control)
         target.end()
@@ -166,6 +165,24 @@ def words():
     expect(target.has_nothing(), target.describe())
     target.say("leave", "outside")
     target.end()
+
+
+def forks():
+    """A forked child that never calls the heap is in no list, and has all that its parent has."""
+    target, session = Target("forks"), f"{SESSION}-forks"
+    try:
+        xheap("start", session, "-o", "forks.xht", "-p", target.pid)
+        target.say("enter", "inside")
+        child = int(pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
+        expect("/region." in pathlib.Path(f"/proc/{child}/maps").read_text(), "the child has nothing")
+        xheap("stop", session)
+        expect(target.has_nothing(), f"parent: {target.describe()}")
+        expect("/region." not in pathlib.Path(f"/proc/{child}/maps").read_text(), "the child has a region")
+        target.say("leave", "outside")
+        target.end()
+    finally:
+        stop_session(session)
+        target.kill()
 
 
 def entries():
@@ -274,4 +291,4 @@ def wait_listening(port):
     return wait_for("server", is_listening, 60)
 
 
-sys.exit(run_tests(loops, crowd, naps, deep, words, entries, staying, orphaned, java))
+sys.exit(run_tests(loops, crowd, naps, deep, words, forks, entries, staying, orphaned, java))

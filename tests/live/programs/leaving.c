@@ -6,11 +6,12 @@
  *     leaving naps              allocates, gives back, sleeps for 100 microseconds
  *     leaving deep              naps at the end of a recursion of 100,000 calls
  *     leaving entries           what stands behind the first bytes of functions that are hooked lies in a variable
+ *     leaving forks             forks a child that does nothing
  *     leaving stays             a thread stays in the allocator, below the function that is hooked
  *     leaving handler|alternate a signal interrupts the recorder's code, and its handler stays; on the stack that it interrupts, or on another one
  *     leaving words             every address of the recorder's code, and what stands behind each of its calls, lies in a variable
  *
- * The last four do so between the lines "enter" and "leave" on standard input, and answer with "inside" and "outside". All end with standard input.
+ * The last five do so between the lines "enter" and "leave" on standard input, and answer with "inside" and "outside". All end with standard input.
  */
 #include <alloca.h>
 #include <pthread.h>
@@ -19,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -222,7 +225,18 @@ static void serve(const char *what)
 		pthread_create(&thread, NULL, loop_with_stack, NULL);
 	}
 	while (line_is("enter")) {
-		if (!strcmp(what, "words")) {
+		if (!strcmp(what, "forks")) {
+			pid_t child = fork();
+			if (!child) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				for (;;)
+					pause();
+			}
+			say("inside");
+			line_is("leave");
+			kill(child, SIGKILL);
+			waitpid(child, NULL, 0);
+		} else if (!strcmp(what, "words")) {
 			enter_by_words();
 		} else {
 			if (by_signal)
