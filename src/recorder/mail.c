@@ -4,28 +4,49 @@
  * mapped or unmapped images, and this process is about to execute another.
  */
 #include "recorder/capture.h"
+#include "recorder/stream.h"
 #include "recorder/sys.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
-enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, MAIL_WAIT_MOST_MS = 60000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
        X_OK = 1, MADVISE_DONTDUMP = 16, SIGNALS_SET = 2 };
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
+/* A wait for the logger's answer: a logger that is alive may have much to do. */
+struct patience { uint64_t since, heard; uint32_t heartbeat, rounds; };
+
+static struct patience patience_begin(const struct recorder *recorder)
+{
+	uint64_t now = clock_now(recorder);
+	return (struct patience){now, now, LOAD(&recorder->region->heartbeat), 0};
+}
+
+/* rounds: a count that nobody raises is no clock. */
+static int is_patient(struct patience *patience, const struct recorder *recorder)
+{
+	const struct region_header *region = recorder->region;
+	uint64_t now = clock_now(recorder);
+	uint32_t heartbeat = LOAD(&region->heartbeat);
+	if (heartbeat != patience->heartbeat)
+		patience->heard = now;
+	patience->heartbeat = heartbeat;
+	return region_has_logger(region) && patience->rounds++ < ROUNDS_MAX && now - patience->heard < MAIL_WAIT_MS * recorder->ticks_per_ms &&
+	       now - patience->since < MAIL_WAIT_MOST_MS * recorder->ticks_per_ms;
+}
+
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
-	uint32_t rounds = 0; /* a count that nobody raises is no clock */
-	uint64_t limit = clock_now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	struct patience patience = patience_begin(recorder);
 	do {
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &recorder->region->mail[i];
 			if (swap_if(&mail->state, MAIL_FREE, MAIL_CLAIMED))
 				return mail;
 		}
-		int64_t time[2] = {0, SLICE_NS / 100};
-		sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
-	} while (clock_now(recorder) < limit && rounds++ < ROUNDS_MAX && region_has_logger(recorder->region));
+		pause_for(recorder, patience.rounds);
+	} while (is_patient(&patience, recorder));
 	return 0;
 }
 
@@ -38,10 +59,9 @@ static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_POSTED);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
-	uint32_t rounds = 0;
-	uint64_t limit = clock_now(recorder) + MAIL_WAIT_MS * recorder->ticks_per_ms;
+	struct patience patience = patience_begin(recorder);
 	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
-		if (clock_now(recorder) > limit || rounds++ > ROUNDS_MAX || !region_has_logger(region))
+		if (!is_patient(&patience, recorder))
 			return 0;
 		int64_t time[2] = {0, SLICE_NS};
 		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
@@ -140,8 +160,8 @@ static int text_copy(char *to, uint64_t size, const char *from)
 	return from[i] == 0;
 }
 
-/* Tell the logger of an exec of path (relative to dirfd). It may take hold of this process until the exec is done. */
-static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
+/* Tell the logger of an exec of path (relative to dirfd). It may take hold of this process until the exec is done. *is_unheard: it did not answer. */
+static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard)
 {
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
@@ -152,6 +172,7 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
 		return 0;
 	struct region_mail *mail = mail_claim(recorder);
+	*is_unheard = !mail;
 	if (!mail)
 		return 0;
 	mail->kind = MAIL_EXEC;
@@ -168,7 +189,17 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
 	int is_answered = mail_ask(recorder, mail);
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
+	*is_unheard = !is_answered;
 	return is_answered ? mail : 0;
+}
+
+static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
+{
+	int is_unheard = 0;
+	struct region_mail *mail = exec_ask(recorder, dirfd, path, &is_unheard);
+	if (is_unheard)
+		COUNT(&recorder->region->untraced_execs, 1);
+	return mail;
 }
 
 /* The exec has returned, so it has failed. */

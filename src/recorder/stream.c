@@ -31,7 +31,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 }
 
 /* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait for. */
-static void pause_for(const struct recorder *recorder, uint32_t round)
+void pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->region->no_syscalls) {
 		__asm__ volatile("pause");

@@ -15,6 +15,9 @@ int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, e
 /** Count an event that could not be recorded. */
 void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks);
 
+/** Pause before looking again for the `round`th time: longer the longer it takes. */
+void pause_for(const struct recorder *recorder, uint32_t round);
+
 /** A wait for the logger to make room; zeroed. In ticks. */
 struct waiting { uint64_t begin, since, progress; uint32_t round; };
 

@@ -134,9 +134,12 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
 	uint32_t pid = recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	while (!process_begin(recorder, pid))
-		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
+	while (!process_begin(recorder, pid)) {
+		uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
+		if (ready < recorder->limits.process_max ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)
+							 : clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
 			return 0;
+	}
 	return 1;
 }
 

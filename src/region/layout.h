@@ -197,6 +197,8 @@ struct region_header {
 	uint32_t reserved;
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
 	uint32_t doorbell;            /**< futex: rung after a mail is posted, and once by who begins to wait; never by ordinary hooks */
+	uint32_t heartbeat;           /**< the logger adds one each time it has looked at the region: who waits for an answer waits on while it does */
+	uint32_t untraced_execs;      /**< execs that went on without an answer */
 	uint32_t slot_room;           /**< the logger adds one when a slot becomes free, or more of them are there */
 
 	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;

@@ -345,16 +345,26 @@ bool session_of_process(pid_t pid, char *name, size_t size)
 	return is_found;
 }
 
+void session_file_remove(const char *directory, const char *name)
+{
+	char own[600], path[600];
+	snprintf(own, sizeof(own), "%s/%s", directory, name);
+	if (strncmp(name, "region.", strlen("region.")) == 0 && link_read(own, path, sizeof(path)) == 0 && path[0] == '/') {
+		unlink(path);
+		*strrchr(path, '/') = 0;
+		rmdir(path);
+	}
+	unlink(own);
+}
+
 void session_directory_remove(const char *path)
 {
-	char name[600];
 	DIR *directory = opendir(path);
 	struct dirent *entry;
 	while (directory && (entry = readdir(directory))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-		unlink(name);
+		session_file_remove(path, entry->d_name);
 	}
 	if (directory)
 		closedir(directory);

@@ -46,6 +46,9 @@ bool session_of_process(pid_t pid, char *name, size_t size);
 /** Where a session takes connections: its directory's socket. A descriptor, or a negative errno. */
 int session_listen(const char *directory, struct diag *diag);
 
+/** Remove a file of the session's directory. Where it is the link to a region elsewhere, that file and its directory are removed, too. */
+void session_file_remove(const char *directory, const char *name);
+
 /** Remove the directory and everything in it. */
 void session_directory_remove(const char *path);
 

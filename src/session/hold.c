@@ -221,8 +221,8 @@ static int make_region(struct hold *hold, struct hold_result *result)
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
-	snprintf(result->region_path, sizeof(result->region_path), "%s/region.%u", hold->holder->directory, result->number);
-	int error = region_create(&result->region, result->region_path, &config, &result->diag);
+	int error = region_file_make(&result->region, result->region_path, hold->holder->directory, result->number, options->trace_path, &config,
+				     &result->diag);
 	if (error) {
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
@@ -242,10 +242,12 @@ static int make_command_region(struct hold *hold, struct hold_result *result)
 	return error;
 }
 
-static void drop_region(struct hold_result *result)
+static void drop_region(const struct hold *hold, struct hold_result *result)
 {
+	char name[32];
+	snprintf(name, sizeof(name), "region.%u", result->number);
 	region_close(&result->region);
-	unlink(result->region_path);
+	session_file_remove(hold->holder->directory, name);
 }
 
 /* The command stands at its exec and cannot be traced: it does not run at all. */
@@ -268,7 +270,7 @@ static void inject_held(struct hold *hold, struct hold_result *result)
 	int error = inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
-		drop_region(result);
+		drop_region(hold, result);
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
@@ -319,7 +321,7 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk, &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
-		drop_region(result);
+		drop_region(hold, result);
 	}
 	return error;
 }
@@ -372,7 +374,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	}
 	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
 		if (has_region)
-			drop_region(result);
+			drop_region(hold, result);
 		result->kind = is_held_only || request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
 		error = inject_cannot_trace(request->pid, errno, &result->diag);
 		result->has_executed = !request->is_launch;
@@ -389,7 +391,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	if (!is_at_exec) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
-			drop_region(result);
+			drop_region(hold, result);
 		return;
 	}
 	result->has_executed = true;

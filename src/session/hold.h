@@ -14,6 +14,7 @@
 #include "session/clock.h"
 #include "session/hook_cache.h"
 #include "session/options.h"
+#include "session/region_files.h"
 #include "session/watch.h"
 
 struct holder;
@@ -42,7 +43,7 @@ struct hold_result {
 	struct inject inject;
 	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
 	struct walk walk;             /**< the taker's to free */
-	char region_path[512], path[1024];
+	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;
 };
 

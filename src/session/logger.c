@@ -153,6 +153,13 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	robust_add(logger, &target->region);
 	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
+	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
+		return;
+	logger->is_elsewhere_noted = true;
+	char text[sizeof(target->region_path) + sizeof(logger->directory) + 160];
+	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory, (int)result->pid,
+		 target->region_path);
+	logger_note(logger, text);
 }
 
 /* Processes that have the region mapped, and are in no list. */
@@ -193,6 +200,19 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
+/* Programs that were executed before an answer came: nothing is known of them but their number. */
+static void note_untraced_execs(struct logger *logger, const struct target *target)
+{
+	char text[200];
+	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
+	if (!count)
+		return;
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs were not waited for and may run untraced: too much was to be done at once",
+		 region_process(&target->region, 0)->pid, count);
+	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	logger_note(logger, text);
+}
+
 static void target_remove(struct logger *logger, struct target *target)
 {
 	struct target **link = &logger->targets;
@@ -204,6 +224,7 @@ static void target_remove(struct logger *logger, struct target *target)
 	robust_remove(logger, &target->region);
 	*link = target->next;
 	logger_settle_clock(logger, true);
+	note_untraced_execs(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state)
@@ -213,10 +234,11 @@ static void target_remove(struct logger *logger, struct target *target)
 	if (target->is_let_go || target->has_inactive)
 		region_forget_buffers(&target->region);
 	region_close(&target->region);
-	unlink(target->region_path);
-	char info[600];
-	snprintf(info, sizeof(info), "%s.info", target->region_path);
-	unlink(info);
+	char name[64];
+	snprintf(name, sizeof(name), "region.%u", target->number);
+	session_file_remove(logger->directory, name);
+	snprintf(name, sizeof(name), "region.%u.info", target->number);
+	session_file_remove(logger->directory, name);
 	free(target);
 }
 
@@ -692,8 +714,21 @@ static bool has_full_buffer(const struct region *region)
 	return false;
 }
 
+/* Targets that wait for an answer wait on: we are alive, though others may come first for long. */
+static void beat(struct logger *logger)
+{
+	enum { BEAT_NS = 100000000 };
+	uint64_t now = moment_now_ns();
+	if (now - logger->beat_ns < BEAT_NS)
+		return;
+	logger->beat_ns = now;
+	for (struct target *target = logger->targets; target; target = target->next)
+		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
+	beat(logger);
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target, NULL);
 	logger_find_members(logger, target);

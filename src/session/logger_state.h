@@ -41,7 +41,7 @@ struct target {
 	struct region region;
 	struct inject inject;
 	struct drain_region *drain;
-	char region_path[512];
+	char region_path[REGION_FILE_PATH_BYTES];
 	uint32_t number;              /* of the region */
 	uint32_t parent, exec_generation;
 	uint32_t alive;
@@ -94,7 +94,8 @@ struct logger {
 	struct holder *holder;
 	pid_t command_pid;
 	uint32_t untraced;
-	uint64_t flushed_ns, trimmed_ns;
+	uint64_t flushed_ns, trimmed_ns, beat_ns;
+	bool is_elsewhere_noted;      /* that a region found no room in the session's directory */
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
 	int error;
 	struct diag diag;

@@ -18,6 +18,7 @@
 #include "session/directory.h"
 #include "session/drain.h"
 #include "session/options.h"
+#include "session/region_files.h"
 #include "session/store.h"
 
 enum { TEXT_MAX = 64 * 1024 };
@@ -389,7 +390,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	struct drain_image image;
 	char path[4096], command[8192];
 	struct diag diag = {""};
-	snprintf(added->path, sizeof(added->path), "%s/region.%u", recovery->session->directory, number);
+	region_file_find(added->path, recovery->session->directory, number);
 	if (region_open(&added->region, added->path, &diag) != 0) {
 		if (!is_unfinished(added->path))
 			bad_region(recovery, diag.text);
