@@ -14,7 +14,7 @@
 
 #include "expect.h"
 
-static void *volatile kept;
+static _Thread_local void *volatile kept;
 
 __attribute__((noinline)) static void pairs(int count)
 {
