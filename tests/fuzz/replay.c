@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FLIPS = 8 };
+enum { FLIPS = 8, SOAK_FACTOR = 4 };
+
+static unsigned factor(void)
+{
+	return getenv("SOAK") ? SOAK_FACTOR : 1;
+}
 
 static void try_cut(const uint8_t *data, size_t size)
 {
-	size_t step = replay.cut_bytes ? replay.cut_bytes : 1 + size / replay.cuts;
+	size_t step = replay.cut_bytes ? replay.cut_bytes : 1 + size / (replay.cuts * factor());
 	for (size_t cut = 0; cut < size; cut += step)
 		LLVMFuzzerTestOneInput(data, cut);
 }
@@ -16,7 +21,7 @@ static void try_cut(const uint8_t *data, size_t size)
 static void try_flipped(uint8_t *data, size_t size)
 {
 	uint32_t random = (uint32_t)size; /* the same bits each time */
-	for (unsigned round = 0; round < replay.flip_rounds && size; round++) {
+	for (unsigned round = 0; round < replay.flip_rounds * factor() && size; round++) {
 		uint8_t old[FLIPS];
 		size_t at[FLIPS];
 		for (int i = 0; i < FLIPS; i++) {

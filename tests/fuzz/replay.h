@@ -11,6 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/** How much is tried in make check; SOAK=1: four times as much. */
 struct replay {
 	size_t bytes_max;                        /* of a file, what is read of it */
 	size_t cut_bytes;                        /* from one cut to the next; 0: by cuts */

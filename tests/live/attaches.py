@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from live import PROGRAMS, SOAK, Failure, dump, expect, info, run_tests, told, wait_for, xheap
+from live import PROGRAMS, SOAK, Failure, attach, dump, expect, info, run_tests, told, wait_for
 
 LEAKING = os.path.join(PROGRAMS, "leaking")
 LEAK_FIRST, LEAK_STEP = 100000, 16
@@ -60,7 +60,7 @@ def check_leaks(trace, threads):
 
 def record(pid, trace, duration="500ms"):
     """How long the reading took, in ms."""
-    said = xheap("record", "-o", trace, "-p", pid, "--duration", duration)
+    said = attach("record", "-o", trace, "-p", pid, "--duration", duration)
     expect("not all blocks" not in said and info(trace)["complete"], said)
     return float(said.split("read within ")[1].split()[0])
 
@@ -86,6 +86,8 @@ def leak_rounds(count, threads):
     found, took = [], []
     with Loops():
         for number in range(count):
+            if SOAK and number:
+                print(f"{number} of {count} attaches, {sum(found)} blocks, 0 missing", flush=True)
             try:
                 blocks, took_ms = leak_round(threads)
             except Failure as failure:

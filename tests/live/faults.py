@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
 
 
 
@@ -78,7 +78,7 @@ def killed():
     for number in range(rounds):
         targets = Targets(3)
         trace = f"killed{number}.xht"
-        xheap("start", name, "-o", trace, "-p", targets.pids())
+        attach("start", name, "-o", trace, "-p", targets.pids())
         wait_until_counted(name)
         time.sleep(choose.uniform(0, 0.3))
         victim = ("target", "controller", "logger")[number % 3]
@@ -222,7 +222,7 @@ def seen_by_root(name, command, them):
 def contended():
     """Who writes a trace keeps it."""
     targets, name = Targets(1), name_of("contended")
-    xheap("start", name, "-o", "held.xht", "-p", targets.pids())
+    attach("start", name, "-o", "held.xht", "-p", targets.pids())
     wait_until_counted(name)
     for words in (["record", "-o", "held.xht", "-p", str(os.getpid())], ["record", "-o", "held.xht", "--", "true"], ["start", name + "b", "-o", "held.xht", "-p", "0"]):
         expect("written by another session" in xheap(*words, status=2), f"{words}: not refused for what it is")
@@ -234,7 +234,7 @@ def contended():
 def unplaced():
     targets, name = Targets(2), name_of("unplaced")
     os.mkdir("away")
-    xheap("start", name, "-o", "away/a.xht", "-p", targets.pids())
+    attach("start", name, "-o", "away/a.xht", "-p", targets.pids())
     wait_until_counted(name)
     shutil.rmtree("away")
     before = query(name)["events"]
@@ -249,8 +249,9 @@ def unplaced():
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", "small"], stderr=subprocess.PIPE)
         if mounted.returncode == 0:
             try:
-                busy = [subprocess.Popen([os.path.join(PROGRAMS, "churn"), "2", "400000"], stdout=subprocess.DEVNULL) for _ in range(2)]
-                xheap("start", name, "-o", "small/s.xht", "-p", ",".join(str(process.pid) for process in busy))
+                xheap("start", name, "-o", "small/s.xht", "-p", "0")
+                busy = [subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "churn"), "2", "400000"], stdout=subprocess.DEVNULL)
+                        for _ in range(2)]
                 for process in busy:
                     expect(process.wait(timeout=LONG_SECONDS) == 0, "a target ended badly on a full disk")
                 expect("No space" in query(name).get("error", ""), f"a full disk is not told: {query(name)}")
@@ -269,7 +270,7 @@ def hostile():
     name = name_of("hostile")
     for seed in range(100 if SOAK else 6):
         targets = Targets(1)
-        xheap("start", name, "-o", "hostile.xht", "-p", targets.pids())
+        attach("start", name, "-o", "hostile.xht", "-p", targets.pids())
         logger = query(name)["logger_pid"]
         bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         xheap("update", name, "--add-pid", bad.pid)
@@ -316,7 +317,7 @@ def many():
 def threads():
     """A hundred threads, more than there are processors for."""
     name, targets = name_of("threads"), Targets(1, "seldom", "100")
-    xheap("start", name, "-o", "threads.xht", "-p", targets.pids())
+    attach("start", name, "-o", "threads.xht", "-p", targets.pids())
     wait_until_counted(name, 100)
     state = query(name)
     xheap("stop", name)
@@ -374,7 +375,7 @@ def nginx():
     return Server(["nginx", "-p", folder, "-c", folder + "/nginx.conf"], ask, children_of)
 
 
-BUSY = "import time\nwhile True:\n    x = [bytearray(1000 + i) for i in range(200)]\n    time.sleep(0.001)\n"
+BUSY = "import time\nwhile True:\n    x = [bytearray(1000 + i) for i in range(200)]\n    time.sleep(0.02)\n"
 
 
 def busy_python(before="", *around):
@@ -397,9 +398,8 @@ def programs():
         left_out.append("not root: privileges cannot be dropped, nor namespaces made")
     servers, name = {kind: make() for kind, make in kinds.items()}, name_of("programs")
     try:
-        time.sleep(1)
         for kind, server in servers.items():
-            expect(runs(server.process.pid) and server.ask() is not False, f"{kind} does not even run untraced")
+            wait_for(f"{kind} untraced", lambda: runs(server.process.pid) and server.ask() is not False)
         xheap("start", name, "-o", "programs.xht", "-p", "0")
         joined = {}
         for kind, server in servers.items():
@@ -407,7 +407,7 @@ def programs():
             xheap("update", name, "--add-pid", ",".join(map(str, joined[kind])))
         for kind, server in servers.items():
             expect(server.ask() is not False, f"{kind} does not answer while it is recorded")
-        time.sleep(0.5)
+        wait_for("events of each", lambda: all(row["events"] > 100 for row in query(name)["targets"]))
         state = query(name)
         events = {row["pid"]: row["events"] for row in state["targets"]}
         for kind, pids in joined.items():

@@ -43,6 +43,16 @@ def xheap(*words, status=0, **more):
     return run.stdout + run.stderr
 
 
+def attach(*words):
+    """As xheap(). Where a thread gets no processor for a second, it does not stop in time: that is tried again."""
+    for _ in range(PATIENCE):
+        said = xheap(*words, status=None)
+        if "did not stop within" not in said:
+            break
+    expect("did not stop within" not in said, f"{words}: {said}")
+    return said
+
+
 def told(*words):
     """Its answer in JSON."""
     run = subprocess.run([XHEAP, *map(str, words), "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
