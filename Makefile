@@ -14,8 +14,12 @@ $(BUILD)/build.ninja:
 setup-check:
 	@scripts/setup check
 
+# Warnings of gcc are errors from here on in this build directory. Other compilers, whose warnings nobody has seen, may warn of what they like.
+strict: $(BUILD)/build.ninja
+	@scripts/strict $(BUILD)
+
 # Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
-check: setup-check all
+check: setup-check strict all
 	@ninja -C $(BUILD) --quiet live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
@@ -57,4 +61,4 @@ distcheck: setup-check
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check check check-yama golden-update demo install fuzz soak bench distcheck clean
+.PHONY: all setup-check strict check check-yama golden-update demo install fuzz soak bench distcheck clean

@@ -329,11 +329,11 @@ void report_text_missing_calls(FILE *out, const struct trace_dictionary *diction
 		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
 }
 
-static void text_missing(FILE *out, const struct trace_dictionary *dictionary)
+void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, const char *lead)
 {
 	uint32_t at = 0;
 	for (const char *text; (text = missing_next(dictionary, &at));)
-		fprintf(out, "  %s\n", text);
+		fprintf(out, "%s%s\n", lead, text);
 }
 
 void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary)
@@ -765,6 +765,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+	report_text_missing(out, dictionary, "  ");
 	if (is_sample(report))
 		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
@@ -794,7 +795,6 @@ static void text_doubts(const struct report *report, FILE *out)
 	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
 	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
 	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
-	text_missing(out, dictionary);
 	text_without_symbols(report, out);
 }
 

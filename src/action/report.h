@@ -105,4 +105,7 @@ void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
 /** The gaps, and what did not fit the file, as lines of text. */
 void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
 
+/** A line, which begins with lead, for each process of which not all blocks from before an attach are known, with the reason. */
+void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, const char *lead);
+
 #endif

@@ -677,6 +677,8 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+	if (options->subject == SUBJECT_ALLOCATIONS)
+		report_text_missing(stderr, dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
 		fprintf(stderr, "xheap: %s: %s events are folded: what had ended by then is not listed; xheap info tells up to when\n", path,
 			text_count(dump.row.dictionary->folded_count).data);

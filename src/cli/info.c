@@ -247,8 +247,13 @@ static void text_facts(const struct info *info, FILE *out)
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
 	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);
-	for (uint32_t i = 0; i < dictionary->option_count; i++)
-		text_line(&grid, i ? "" : "options", arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+	const char *title = "options";
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) == 0)
+			continue;
+		text_line(&grid, title, arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+		title = "";
+	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
@@ -308,6 +313,7 @@ static void info_text(const struct info *info, FILE *out)
 		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
+	report_text_missing(out, dictionary, "  ");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
 	report_text_gaps(out, dictionary);
 	report_text_missing_calls(out, dictionary);

@@ -26,6 +26,7 @@
 #include "base/text.h"
 #include "hook/hook.h"
 #include "os/fd.h"
+#include "os/limits.h"
 #include "os/moment.h"
 #include "recorder/recorder.h"
 #include "session/clocks.h"
@@ -418,6 +419,8 @@ void record_take(struct record *record, const struct control_message *message)
 {
 	if (message->kind == CONTROL_NOTE && message->text[0] && !record->is_quiet)
 		fprintf(stderr, "xheap: %s\n", message->text);
+	if (message->kind == CONTROL_REFUSED)
+		snprintf(record->refusal, sizeof(record->refusal), "%s", message->text);
 	if (message->kind == CONTROL_SUMMARY) {
 		record->summary = message->summary;
 		record->has_summary = true;
@@ -598,6 +601,7 @@ static void give_up(struct record *record)
 
 /* What ties the command, its logger and us together while it is started; -1: closed. */
 struct launch {
+	struct limits limits;        /* of the command */
 	int sockets[2];              /* ours and the logger's; of a session that runs: none */
 	int ids[2];                  /* tells the command its logger's pid */
 	int failure[2];              /* of the command: that it is there, then why it could not be executed */
@@ -606,11 +610,16 @@ struct launch {
 
 static int launch_open(struct launch *launch, const struct record *record)
 {
-	*launch = (struct launch){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	*launch = (struct launch){.sockets = {-1, -1}, .ids = {-1, -1}, .failure = {-1, -1}, .go = {-1, -1}};
+	limits_raise(&launch->limits);
 	if (pipe2(launch->ids, O_CLOEXEC) == 0 && pipe2(launch->failure, O_CLOEXEC) == 0 && pipe2(launch->go, O_CLOEXEC) == 0 &&
 	    (record->is_in_session || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch->sockets) == 0))
 		return 0;
-	fprintf(stderr, "xheap: cannot make a pipe: %s\n", strerror(errno));
+	char why[256];
+	int error = errno;
+	snprintf(why, sizeof(why), "%s", strerror(error));
+	limits_explain(0, error, why, sizeof(why));
+	fprintf(stderr, "xheap: cannot make a pipe: %s\n", why);
 	return EXIT_USAGE;
 }
 
@@ -623,6 +632,7 @@ static _Noreturn void command_run(struct record *record, struct launch *launch)
 	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
 		_exit(EXIT_USAGE);
 	fd_close(&launch->go[1]);
+	limits_restore(&launch->limits);
 	/* Where Yama is in force the logger, which is no ancestor, may trace us only if we say so. */
 	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
 	if (write(launch->failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
@@ -709,6 +719,23 @@ static int not_executed(struct launch *launch, struct record *record, int reason
 	return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
 }
 
+/* The reason was sent before the command was killed. */
+static bool is_refused(struct record *record, int status)
+{
+	struct control_message message;
+	while (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !record->refusal[0] && control_receive(record->control, &message, 0) > 0)
+		record_take(record, &message);
+	return record->refusal[0] != 0;
+}
+
+static int command_refused(struct record *record)
+{
+	if (!record->is_in_session)
+		record_wait_for_summary(record);
+	give_up(record);
+	return cli_fail("%s", record->refusal);
+}
+
 static int run(struct record *record)
 {
 	struct launch launch;
@@ -728,6 +755,8 @@ static int run(struct record *record)
 	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
 	tell(record, CONTROL_STATUS, status);
+	if (is_refused(record, status))
+		return command_refused(record);
 	if (record->is_in_session)
 		return exit_status(status);
 	record_wait_for_summary(record);

@@ -25,6 +25,7 @@ struct record {
 	uint64_t index_wait_ns;       /**< since when only the index is waited for; 0: not yet */
 	struct control_summary summary;
 	bool has_summary;
+	char refusal[1024];           /**< why the command was killed at its exec; empty: it was not */
 	bool is_appended;             /**< to what the file has already */
 	pid_t pids[RECORD_PIDS_MAX];  /**< that run already */
 	unsigned pid_count;

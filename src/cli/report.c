@@ -284,11 +284,11 @@ static void outstanding_print(const struct view *view, const struct action_row *
 }
 
 static const struct part parts[] = {
-	{"Live at the peak", &action_stacks, "sp", {NULL}, true, peak_print},
-	{"Most allocated", &action_stacks, "st", {NULL}, false, total_print},
-	{"Temporary", &action_stacks, "stt", {NULL}, true, temporary_print},
+	{"Live at the peak", &action_stacks, "sp", {.number = NULL}, true, peak_print},
+	{"Most allocated", &action_stacks, "st", {.number = NULL}, false, total_print},
+	{"Temporary", &action_stacks, "stt", {.number = NULL}, true, temporary_print},
 	{"Grown by realloc", &action_chains, NULL, {.number = growth_number}, true, chain_print},
-	{"Outstanding at the end", &action_stacks, "so", {NULL}, true, outstanding_print},
+	{"Outstanding at the end", &action_stacks, "so", {.number = NULL}, true, outstanding_print},
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
@@ -389,7 +389,7 @@ static int set_session(void *context, struct words *words, int number)
 static int report_run(int argc, char **argv)
 {
 	static const struct option table[] = {{"session", set_session, 0}};
-	struct report_options options = {.input = {NULL}};
+	struct report_options options = {.input = {.path = NULL}};
 	struct analysis analysis;
 	struct cli_output output;
 	struct heap_filter filter;

@@ -288,6 +288,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events", target->target.events);
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
+	json_count(json, "untraced_calls", target->target.untraced_calls);
 	json_count(json, "truncated_stacks", target->target.truncated);
 	json_count(json, "unwindless_stacks", target->target.unwindless);
 	json_count(json, "waits", target->target.waits);
@@ -343,6 +344,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
+		json_count(json, "untraced_calls", session->untraced_calls);
 		json_count(json, "truncated_stacks", session->truncated);
 		json_count(json, "unwindless_stacks", session->unwindless);
 		json_count(json, "waits", session->waits);
@@ -413,6 +415,13 @@ static void text_threads(const struct controller_state *state)
 	grid_fini(&grid);
 }
 
+/* Calls without room, which are no events. */
+static void text_untraced(const struct control_state *session)
+{
+	if (session->untraced_calls)
+		printf("  %s calls of threads and processes that found no room are missing\n", text_count(session->untraced_calls).data);
+}
+
 static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
@@ -420,6 +429,7 @@ static void text_state(const char *name, const struct controller_state *state)
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
 	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
 	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	text_untraced(session);
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,

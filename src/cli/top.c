@@ -135,6 +135,9 @@ static void show(struct screen *screen, const struct top_options *options, struc
 		fputs("\033[H", stdout);
 	line(screen, "%s: %s, %s events; by %s; q ends", options->session, text_duration(source->table->duration_ns).data,
 	     text_count(trace_dictionary(source->trace)->event_count).data, options->sort->title);
+	for (uint32_t i = 0; i < trace_dictionary(source->trace)->option_count; i++)
+		if (!strcmp(trace_dictionary(source->trace)->options[i].name, TRACE_OPTION_EARLIER_MISSING))
+			line(screen, "  %s", trace_dictionary(source->trace)->options[i].value);
 	line(screen, "  outstanding %s in %s blocks; peak %s; allocated %s in %s blocks", report_bytes(source, totals->outstanding_bytes).data,
 	     report_count(source, totals->outstanding_count).data, report_bytes(source, totals->peak_bytes).data, report_bytes(source, totals->total_bytes).data,
 	     report_count(source, totals->total_count).data);

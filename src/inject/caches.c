@@ -131,12 +131,13 @@ static bool is_cache_chunk(const struct chunks *state, uint64_t cache)
 	       is_cache_size(state, word & ~(uint64_t)GLIBC_BITS);
 }
 
-static bool is_cache(const struct chunks *state, uint64_t address)
+/* Whether it has the bins of a cache, at one reading. */
+static bool has_bins(const struct chunks *state, uint64_t address)
 {
 	const struct glibc *glibc = &state->glibc;
 	struct glibc_cache cache;
 	unsigned odd = 0;
-	if (!is_cache_chunk(state, address) || !glibc_read_cache(glibc, state->walk->pid, address, &cache))
+	if (!glibc_read_cache(glibc, state->walk->pid, address, &cache))
 		return false;
 	for (uint32_t bin = 0; bin < glibc->layout->bin_count; bin++) {
 		if (cache.number[bin] > glibc->cached_count || (cache.first[bin] & 15))
@@ -144,6 +145,16 @@ static bool is_cache(const struct chunks *state, uint64_t address)
 		odd += (cache.number[bin] == (glibc->layout->counts_room ? glibc->cached_count : 0)) != !cache.first[bin];
 	}
 	return odd <= 1;
+}
+
+/* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each is tried by itself. */
+static bool is_cache(const struct chunks *state, uint64_t address)
+{
+	enum { TRIES = 20 };
+	for (int i = 0; i < TRIES && is_cache_chunk(state, address); i++)
+		if (has_bins(state, address))
+			return true;
+	return false;
 }
 
 /* Whether this is one of nothing, which the library has among its constants for who has none. */
@@ -259,7 +270,7 @@ void caches_renew(struct chunks *state)
 		caches_read_again(state, &state->caches);
 }
 
-bool caches_list(const struct chunks *state, struct map *cached)
+bool caches_list(struct chunks *state, const struct bins *bins, struct map *cached)
 {
 	struct map caches = {0}, later = {0};
 	bool are_read = true;
@@ -267,7 +278,7 @@ bool caches_list(const struct chunks *state, struct map *cached)
 		return false;
 	caches_read_again(state, &caches);
 	for (uint32_t i = 0; caches.cells && i < 1u << caches.bits && are_read; i++) {
-		if (!caches.cells[i].used || cached_read(state, caches.cells[i].key, cached))
+		if (!caches.cells[i].used || cached_read(state, caches.cells[i].key, bins, cached))
 			continue;
 		/* It may have gone with its thread meanwhile. */
 		caches_read_again(state, &later);
@@ -332,8 +343,11 @@ bool caches_find(struct chunks *state)
 	/* Where no chunk is so small that it may be cached, none is made, where they are made when they are needed. */
 	if (glibc->layout->counts_room && glibc->cached_bytes <= GLIBC_CHUNK_MIN)
 		return true;
-	if (!cache_offset_find(state) || (state->cache_offset && !caches_read(state, &state->caches)))
+	if (!cache_offset_find(state))
 		return false;
+	for (int i = 0; state->cache_offset && !caches_read(state, &state->caches); i++)
+		if (i == CHUNKS_READ_TRIES || !walk_goes_on(state))
+			return false;
 	if (!glibc->layout->has_random_key)
 		return true;
 	for (int i = 0; i < CHUNKS_READ_TRIES && !is_certain; i++) {

@@ -7,10 +7,13 @@
 #include "inject/glibc.h"
 #include "inject/walk.h"
 
-enum { CHUNKS_PAGE = 4096, CHUNKS_WINDOW_BYTES = 64 << 10, CHUNKS_READ_TRIES = 200, CHUNKS_WALK_TRIES = 5 };
+enum { CHUNKS_PAGE = 4096, CHUNKS_WINDOW_BYTES = 64 << 10, CHUNKS_READ_TRIES = 5000 };
 
 /** Why nothing is known where threads' caches are not. */
 #define CACHES_MISSING "the caches of its threads were not found"
+
+/** Of blocks that may be cached. */
+#define DOUBTS_LEFT "blocks that may be free in a cache are left out"
 
 /** A walk under way. */
 struct chunks {
@@ -27,16 +30,36 @@ struct chunks {
 	uint64_t until_ns;            /* later it is given up */
 	uint8_t *first, *second;      /* a window, read twice */
 	uint32_t *offsets;            /* of its chunks */
+	uint32_t window_chunks;       /* so many */
 };
 
 /** Blocks whose second word is that of a cached one: that may be one that was cached, and is in use. */
 struct doubt { struct walk_block block; uint64_t words[3]; };
 struct doubts { struct doubt *items; size_t count; };
 
+/** Of a cache. */
+struct bins { bool is_wanted[GLIBC_BINS_MAX]; };
+
 enum { WALK_DOUBTFUL = INT32_MIN /* in a block's heap: it seems to be cached */ };
+
+/** A chain of chunks: the main arena's, or that of one heap of another. */
+struct chain {
+	uint64_t arena, base;         /* base: of the heap; 0: of the main arena */
+	uint64_t start, end;          /* of the chunks that are wanted */
+	uint32_t heap;                /* in the walk's heaps */
+};
+
+/** Add the blocks of a chain. False: it could not be followed to its end; what was added is not to be believed. */
+bool chain_walk(struct chunks *state, const struct chain *chain);
 
 /** Whether it has taken so long that it is given up. */
 bool walk_is_late(const struct chunks *state);
+
+/** Something was read: the reading does not stand still. */
+void walk_has_advanced(struct chunks *state);
+
+/** Whether a thread is in a heap call that it began before these ticks. */
+bool walk_has_call(const struct region *region, uint64_t before_ticks);
 
 /** Whether to try again, after a pause: not for ever, and not a process that is gone. */
 bool walk_goes_on(const struct chunks *state);
@@ -61,11 +84,11 @@ void caches_drop(struct chunks *state);
 /** Note the caches of threads that have come since. */
 void caches_renew(struct chunks *state);
 
-/** List the chunks in all caches that there are now. False: some change too fast. */
-bool caches_list(const struct chunks *state, struct map *cached);
+/** List the chunks in these bins of all caches that there are now. False: some change too fast. */
+bool caches_list(struct chunks *state, const struct bins *bins, struct map *cached);
 
 /** List those in one. False: they cannot be read while nothing changes. */
-bool cached_read(const struct chunks *state, uint64_t cache, struct map *cached);
+bool cached_read(struct chunks *state, uint64_t cache, const struct bins *bins, struct map *cached);
 
 /** List the chunks in the fast bins of an arena. False: they make no sense. */
 bool lists_read(struct chunks *state, uint64_t arena);
@@ -85,7 +108,7 @@ void doubts_confirm(struct doubts *doubts, const struct walk *other);
 /** Give back to the walk those that are left. */
 void doubts_give_back(struct doubts *doubts, struct walk *walk);
 
-/** Find the blocks that are mapped alone. Nobody has a list of them, but malloc knows how many there are: all are found, or none is believed. */
-void mapped_walk(struct chunks *state);
+/** Add the blocks that are mapped alone. Nobody has a list of them, but malloc knows how many there are: false, unless all are found. */
+bool mapped_walk(struct chunks *state, uint32_t heap);
 
 #endif

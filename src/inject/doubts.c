@@ -15,7 +15,7 @@
 
 #include "os/moment.h"
 
-enum { SOME = 64, LISTINGS = 3, LOOKS = 8, LIMIT_MS = 300 };
+enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
 
 void doubts_take(struct chunks *state, struct doubts *doubts)
 {
@@ -75,11 +75,27 @@ void doubts_look(const struct chunks *state, struct doubts *doubts)
 	words_look(state, doubts, false);
 }
 
+/* Where they would lie in a cache: a bin for each size, and behind these some for many sizes. */
+static void bins_want(const struct doubts *doubts, struct bins *bins)
+{
+	enum { SMALL_BINS = 64 };
+	*bins = (struct bins){.is_wanted = {false}};
+	for (size_t i = 0; i < doubts->count; i++) {
+		uint64_t bin = (doubts->items[i].block.usable_bytes + sizeof(uint64_t) - GLIBC_CHUNK_MIN) / 16;
+		if (bin < SMALL_BINS)
+			bins->is_wanted[bin] = true;
+		for (uint32_t j = SMALL_BINS; bin >= SMALL_BINS && j < GLIBC_BINS_MAX; j++)
+			bins->is_wanted[j] = true;
+	}
+}
+
 /* Drop those in a list of free chunks. False: not all of the lists could be read. */
 static bool lists_look(struct chunks *state, struct doubts *doubts)
 {
 	struct map cached = {0};
-	bool are_read = caches_list(state, &cached);
+	struct bins bins;
+	bins_want(doubts, &bins);
+	bool are_read = caches_list(state, &bins, &cached);
 	uint64_t arena = state->glibc.main_arena;
 	do {
 		are_read = lists_read(state, arena) && are_read;
@@ -98,21 +114,20 @@ static bool lists_look(struct chunks *state, struct doubts *doubts)
 
 void doubts_watch(struct chunks *state, struct doubts *doubts)
 {
-	/* Lists that are long and change take too long; what is in doubt is then taken for cached. */
-	const uint64_t walk_until_ns = state->until_ns, until_ns = moment_now_ns() + LIMIT_MS * UINT64_C(1000000);
-	state->until_ns = until_ns < walk_until_ns ? until_ns : walk_until_ns;
 	/* As a rule all of them are in a list at the first look. */
 	lists_look(state, doubts);
 	words_look(state, doubts, true);
 	for (int listings = 0; doubts->count && listings < LISTINGS;) {
 		listings += lists_look(state, doubts);
 		for (int i = 0; i < LOOKS && doubts->count; i++) {
-			if (!walk_goes_on(state))
+			/* Lists that are long and change can take too long: what is in doubt is then taken for cached. */
+			if (!walk_goes_on(state)) {
+				walk_missing_add(state->walk, DOUBTS_LEFT);
 				doubts->count = 0;
+			}
 			doubts_look(state, doubts);
 		}
 	}
-	state->until_ns = walk_until_ns;
 }
 
 void doubts_confirm(struct doubts *doubts, const struct walk *other)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_TRIES = 50, BIN_TRIES = 10, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
+enum { LIST_TRIES = 50, BIN_TRIES = 200, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
 
 struct list { uint64_t *chunks, *links; size_t count, capacity; };
 
@@ -165,12 +165,15 @@ static bool bin_read(const struct chunks *state, uint64_t cache, uint32_t bin, s
 	return readings >= LIST_READINGS;
 }
 
-bool cached_read(const struct chunks *state, uint64_t cache, struct map *cached)
+bool cached_read(struct chunks *state, uint64_t cache, const struct bins *bins, struct map *cached)
 {
 	struct list list = {0};
 	bool is_read = true;
 	for (uint32_t bin = 0; bin < state->glibc.layout->bin_count && is_read; bin++)
-		is_read = bin_read(state, cache, bin, &list, cached);
+		if (bins->is_wanted[bin]) {
+			is_read = bin_read(state, cache, bin, &list, cached);
+			walk_has_advanced(state);
+		}
 	list_fini(&list);
 	return is_read;
 }

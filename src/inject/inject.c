@@ -960,6 +960,16 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
+/* Dynamic programs have no more than their loader yet. */
+static int check_patches(const struct inject *inject, struct diag *diag)
+{
+	if (inject->has_allocator || (inject->jump_count && !inject->is_static))
+		return 0;
+	for (uint32_t i = 0; i < inject->jump_count; i++)
+		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original, sizeof(inject->jump[i].original));
+	return diag_fail(diag, ENOEXEC, "it has no allocator that can be hooked%s%s", inject->refused ? ": " : "", inject->refusal);
+}
+
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
 {
 	struct remote remote;
@@ -970,8 +980,13 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, diag);
 	if (!error) {
 		inject_fill(inject);
+		error = check_patches(inject, diag);
+	}
+	if (!error) {
 		inject_settle(inject, &remote);
 		inject_begin(inject);
+	} else {
+		inject_fini(inject);
 	}
 	remote_end(&remote);
 	return error;
@@ -981,6 +996,7 @@ void inject_fini(struct inject *inject)
 {
 	if (inject->memory >= 0)
 		close(inject->memory);
+	inject->memory = -1;
 	free(inject->image);
 	free(inject->jump);
 	inject->image = NULL;

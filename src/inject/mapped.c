@@ -60,6 +60,22 @@ static bool mapped_find(const struct chunks *state, uint64_t at, uint64_t left, 
 	return is_mapped_chunk(state, &first, 0, left);
 }
 
+/* Whether an arena lies there, also one that has come since the reading began. */
+static bool is_arena(const struct chunks *state, uint64_t address)
+{
+	enum { RING_MAX = 1 << 16 };
+	for (uint32_t i = 0; i < state->walk->heap_count; i++)
+		if (state->walk->heaps[i].handle == address)
+			return true;
+	if ((address & (GLIBC_ARENA_ALIGNMENT - 1)) != state->glibc.layout->heap_bytes)
+		return false;
+	uint64_t at = state->glibc.main_arena;
+	for (unsigned i = 0; i < RING_MAX && at && at != address; i++)
+		if ((at = glibc_next_arena(&state->glibc, state->walk->pid, at)) == state->glibc.main_arena)
+			return false;
+	return at == address;
+}
+
 /* Whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an arena. */
 static bool is_mapped_alone(const struct chunks *state, const struct proc_map *map)
 {
@@ -69,10 +85,7 @@ static bool is_mapped_alone(const struct chunks *state, const struct proc_map *m
 		return false;
 	if (!glibc_read(state->walk->pid, map->low & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1), &info, sizeof(info)))
 		return true;
-	for (uint32_t i = 0; i < state->walk->heap_count; i++)
-		if (state->walk->heaps[i].handle == info.arena)
-			return false;
-	return true;
+	return !is_arena(state, info.arena);
 }
 
 /* Take the chunk whose mapping begins here; the mapping's bytes, 0: there is none. */
@@ -127,7 +140,7 @@ static void mapped_scan(struct chunks *state, int pages, const struct proc_map *
 	}
 }
 
-static bool mapped_walk_once(struct chunks *state, uint32_t heap)
+bool mapped_walk(struct chunks *state, uint32_t heap)
 {
 	struct proc_map *maps = NULL;
 	struct mapped before, after, found = {0, 0};
@@ -143,19 +156,4 @@ static bool mapped_walk_once(struct chunks *state, uint32_t heap)
 	if (pages >= 0)
 		close(pages);
 	return mapped_read(state, &after) && !memcmp(&before, &after, sizeof(before)) && is_all(state, &found, &before);
-}
-
-void mapped_walk(struct chunks *state)
-{
-	struct walk *walk = state->walk;
-	size_t count = walk->count;
-	uint32_t heap = walk_heap_add(walk, walk->base, HEAP_GLIBC_MMAP);
-	for (int i = 0; i < CHUNKS_WALK_TRIES && heap != UINT32_MAX; i++) {
-		if (mapped_walk_once(state, heap))
-			return;
-		walk_blocks_drop(walk, count);
-		if (!walk_goes_on(state))
-			break;
-	}
-	walk_missing_add(walk, "blocks that are mapped alone were not found");
 }

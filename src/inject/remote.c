@@ -497,7 +497,7 @@ static int send_over(const struct remote *remote, int socket, int fd)
 struct inbox {
 	struct msghdr message;
 	struct iovec data;
-	union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control;
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
 	char byte;
 };
 _Static_assert(sizeof(struct inbox) <= REMOTE_PLACE_BYTES, "it fits");
@@ -506,17 +506,17 @@ static int64_t receive(struct remote *remote, uint64_t place, int socket)
 {
 	struct inbox inbox = {.message = {.msg_iov = (struct iovec *)(place + offsetof(struct inbox, data)), .msg_iovlen = 1,
 					  .msg_control = (void *)(place + offsetof(struct inbox, control)),
-					  .msg_controllen = sizeof(inbox.control.bytes)},
+					  .msg_controllen = sizeof(inbox.control)},
 			      .data = {(void *)(place + offsetof(struct inbox, byte)), 1}};
 	if (!remote_write(remote->memory, place, &inbox, sizeof(inbox)))
 		return -EFAULT;
 	int64_t got = remote_call(remote, SYS_recvmsg, (uint64_t)socket, place, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0, 0, 0);
 	if (got < 0)
 		return got;
+	const struct cmsghdr *header = (const struct cmsghdr *)inbox.control;
 	int fd = -EBADF;
-	if (remote_read(remote->memory, place, &inbox, sizeof(inbox)) && inbox.control.header.cmsg_len == CMSG_LEN(sizeof(int)) &&
-	    inbox.control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(&inbox.control.header), sizeof(fd));
+	if (remote_read(remote->memory, place, &inbox, sizeof(inbox)) && header->cmsg_len == CMSG_LEN(sizeof(int)) && header->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
 	return fd;
 }
 

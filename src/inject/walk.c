@@ -6,10 +6,16 @@
  *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: doubts.c
  *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
  *
- * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between. Whatever was given out
- * or back since the attach has an event, which settles it. What is neither, since a call has begun with it and is not through, or frees what it
- * never gave out (the rest of a block that shrinks), has none: so all is walked again when the calls of the first time are over, and a block is
+ * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between (chains.c). Whatever was
+ * given out or back since the attach has an event, which settles it. What is neither, since a call has begun with it and is not through, or frees what
+ * it never gave out (the rest of a block that shrinks), has none: so all is walked again when the calls of the first time are over, and a block is
  * one that was there both times.
+ *
+ * Each arena is walked for itself, up to where it reached when the reading began: what is behind that has events, so an arena that grows all the time
+ * is not chased. Arenas that could not be walked are tried again after the others, in rounds, as long as any of them gets on:
+ *
+ *     round 1    arena 0, arena 1, ..., blocks that are mapped alone        then wait for the calls that are under way
+ *     round 2    those that were not walked twice yet                       ...
  */
 #include "inject/walk.h"
 
@@ -26,27 +32,52 @@
 #include "os/proc.h"
 
 enum {
-	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, CALM_TRIES = 8, PASSES = 4, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000,
-	WALK_LIMIT_MS = 20000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20, BLOCK_MAX = 1 << 26
+	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, WALKS = 2, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000,
+	ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20, BLOCK_MAX = 1 << 26
 };
-
-/* A chain of chunks. */
-struct chain {
-	uint64_t arena, start, limit; /* limit: nothing of it lies from here on */
-	bool has_top;                 /* it ends with the arena's top chunk; else with a fence */
-	uint32_t heap;                /* in the walk's heaps */
-};
-
-struct found { uint64_t chunk, word, key; };
+/* Reading ends at the latest so long after it began, or when it has not got on for so long. */
+#define WALK_LIMIT_NS (120 * NS_PER_S)
+#define STUCK_LIMIT_NS (5 * NS_PER_S)
+/* It ends with the recording, but has a second of a processor's time, for which it waits so long at most on a machine that is busy. */
+#define WALK_LEAST_NS NS_PER_S
+#define WALK_LEAST_MOST_NS (10 * NS_PER_S)
+/* So much of it without getting on is enough. */
+#define STUCK_CPU_NS (200 * NS_PER_MS)
+#define SETTLE_LIMIT_NS (5 * NS_PER_S)
 
 static bool is_gone(pid_t pid)
 {
 	return proc_has_ended(pid) || !proc_state(pid);
 }
 
+/* What this thread has had of a processor's time. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* Whether the reading has to end with the recording. */
+static bool is_over(const struct walk *walk)
+{
+	if (!walk->is_ending || !__atomic_load_n(walk->is_ending, __ATOMIC_ACQUIRE))
+		return false;
+	uint64_t took_ns = moment_now_ns() - walk->began_ns, now_cpu_ns = cpu_ns();
+	bool has_had_all = now_cpu_ns - walk->began_cpu_ns >= WALK_LEAST_NS, is_stuck = now_cpu_ns - walk->advanced_cpu_ns >= STUCK_CPU_NS;
+	return took_ns >= WALK_LEAST_MOST_NS || (took_ns >= WALK_LEAST_NS && (has_had_all || is_stuck));
+}
+
 bool walk_is_late(const struct chunks *state)
 {
-	return moment_now_ns() >= state->until_ns;
+	uint64_t now_ns = moment_now_ns();
+	return now_ns >= state->until_ns || now_ns - state->walk->advanced_ns >= STUCK_LIMIT_NS || is_over(state->walk);
+}
+
+void walk_has_advanced(struct chunks *state)
+{
+	state->walk->advanced_ns = moment_now_ns();
+	state->walk->advanced_cpu_ns = cpu_ns();
 }
 
 bool walk_goes_on(const struct chunks *state)
@@ -96,8 +127,7 @@ void walk_blocks_drop(struct walk *walk, size_t count)
 
 /* ---- whether anybody is at work ---- */
 
-/* A thread is in a heap call that it began before these ticks. */
-static bool has_call(const struct region *region, uint64_t before_ticks)
+bool walk_has_call(const struct region *region, uint64_t before_ticks)
 {
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++) {
@@ -113,213 +143,249 @@ static bool has_call(const struct region *region, uint64_t before_ticks)
 static void calls_await(const struct region *region)
 {
 	uint64_t ticks = inject_ticks();
-	for (int i = 0; i < CALLS_LIMIT_MS && has_call(region, ticks); i++)
+	for (int i = 0; i < CALLS_LIMIT_MS && walk_has_call(region, ticks); i++)
 		moment_pause(1000000);
 }
 
-/* A single thread takes no lock: it says itself whether it is in a call. */
-static bool is_calm(const struct chunks *state, const struct glibc_arena *arena)
+/* ---- arenas, as they are when the reading begins ---- */
+
+/* A part of an arena that lies in one piece. */
+struct part { uint64_t base, start, end; };
+
+/* Blocks that were found at once, sorted. */
+struct found_blocks { struct walk_block *items; size_t count; };
+
+/* address 0: no arena, but the blocks that are mapped alone. */
+struct arena {
+	uint64_t address;
+	uint32_t heap;                /* in the walk's heaps; UINT32_MAX: no memory */
+	struct part *parts;           /* NULL: they could not be read, or it has none yet */
+	uint32_t part_count;
+	struct found_blocks found[WALKS];
+	unsigned walk_count;
+};
+
+struct arenas { struct arena *items; uint32_t count; };
+
+static struct arena *arena_add(struct arenas *arenas, const struct arena *arena)
 {
-	return arena->mutex == 0 && !(state->is_alone && has_call(state->region, UINT64_MAX));
+	struct arena *larger = realloc(arenas->items, (arenas->count + 1) * sizeof(*larger));
+	if (!larger)
+		return NULL;
+	arenas->items = larger;
+	larger[arenas->count] = *arena;
+	return &larger[arenas->count++];
 }
 
-/* ---- chains ---- */
-
-/* Where a window begins, and the chunk before it, of which is not known yet whether it is in use. */
-struct place { uint64_t at; struct found before; };
-
-enum outcome { GOES_ON, AT_END, BROKEN };
-
-static bool found_add(struct chunks *state, const struct chain *chain, const struct found *found)
+static bool part_add(struct arena *arena, const struct part *part)
 {
-	uint32_t doubtful = caches_have(state, found->key) ? WALK_DOUBTFUL : 0;
-	if (map_find(&state->listed, found->chunk))
-		return true;
-	return walk_block_add(state->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap | doubtful);
-}
-
-static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint64_t size)
-{
-	struct glibc_chunk chunk = {0};
-	memcpy(&chunk, window + offset, size - offset < sizeof(chunk) ? size - offset : sizeof(chunk));
-	return chunk;
-}
-
-/* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no arena's mark. */
-static bool is_fence(const struct chain *chain, uint64_t at, const struct glibc_chunk *chunk)
-{
-	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
-	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) && at + bytes == chain->limit - GLIBC_FENCE);
-}
-
-/* Follow the chain through the window of `size` bytes, noting where chunks are. *next: where it leads. */
-static enum outcome window_follow(struct chunks *state, const struct chain *chain, const struct place *place, uint64_t limit, uint64_t size,
-				  uint32_t *count, uint64_t *next)
-{
-	uint64_t at = place->at, before = place->before.word & ~(uint64_t)GLIBC_BITS;
-	bool is_before_mine = !place->before.chunk || !(place->before.word & GLIBC_NON_MAIN) == (chain->arena == state->glibc.main_arena);
-	for (*count = 0;; (*count)++) {
-		uint64_t offset = at - place->at;
-		*next = at;
-		if (offset + GLIBC_FENCE > size)
-			return at < limit ? GOES_ON : BROKEN;
-		struct glibc_chunk chunk = chunk_at(state->first, offset, size);
-		uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
-		bool is_end = chain->has_top ? at == limit - GLIBC_FENCE : is_fence(chain, at, &chunk);
-		/* What is free has its size behind it; what is in use, the arena's mark. */
-		if (before && !(chunk.word & GLIBC_BEFORE_IN_USE ? is_before_mine : chunk.size_before == before))
-			return BROKEN;
-		if (!is_end && offset + sizeof(chunk) > size && at + sizeof(chunk) <= limit)
-			return GOES_ON;
-		if (!is_end && (bytes < GLIBC_CHUNK_MIN || (bytes & 15) || (chunk.word & GLIBC_MAPPED) || bytes > limit - at))
-			return BROKEN;
-		state->offsets[*count] = (uint32_t)offset;
-		if (is_end) {
-			(*count)++;
-			return AT_END;
-		}
-		is_before_mine = !(chunk.word & GLIBC_NON_MAIN) == (chain->arena == state->glibc.main_arena);
-		before = bytes;
-		at += bytes;
-	}
-}
-
-/* Whether the chunks of the window had the same sizes both times. */
-static bool window_holds(const struct chunks *state, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (memcmp(state->first + state->offsets[i] + 8, state->second + state->offsets[i] + 8, 8) != 0)
-			return false;
-	return true;
-}
-
-/* Take the chunks that are in use. False: no memory. */
-static bool window_take(struct chunks *state, const struct chain *chain, struct place *place, uint64_t size, uint32_t count, uint64_t next)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		struct glibc_chunk chunk = chunk_at(state->second, state->offsets[i], size);
-		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) && !found_add(state, chain, &place->before))
-			return false;
-		place->before = (struct found){place->at + state->offsets[i], chunk.word, chunk.user[1]};
-	}
-	place->at = next;
-	return true;
-}
-
-/* One window: read twice, with the arena before and after; at best while nobody is at work on that. */
-static enum outcome window_walk(struct chunks *state, const struct chain *chain, struct place *place, bool has_to_be_calm)
-{
-	struct glibc_arena arena[2];
-	pid_t pid = state->walk->pid;
-	if (!glibc_read(pid, chain->arena, &arena[0], sizeof(arena[0])) || (has_to_be_calm && !is_calm(state, &arena[0])))
-		return BROKEN;
-	uint64_t top = glibc_top(&state->glibc, &arena[0]), next;
-	uint64_t limit = chain->has_top ? top + GLIBC_FENCE : chain->limit, left = limit - place->at;
-	if (place->at > limit - GLIBC_FENCE || limit > chain->limit)
-		return BROKEN;
-	uint64_t size = left < CHUNKS_WINDOW_BYTES ? left : CHUNKS_WINDOW_BYTES;
-	const struct glibc_piece pieces[] = {{place->at, state->first, size}, {place->at, state->second, size},
-					     {chain->arena, &arena[1], sizeof(arena[1])}};
-	uint32_t count;
-	if (!glibc_read_pieces(pid, pieces, 3) || (has_to_be_calm && !is_calm(state, &arena[1])) || top != glibc_top(&state->glibc, &arena[1]))
-		return BROKEN;
-	enum outcome outcome = window_follow(state, chain, place, limit, size, &count, &next);
-	if (outcome == BROKEN || !window_holds(state, count) || !window_take(state, chain, place, size, count, next))
-		return BROKEN;
-	return outcome;
-}
-
-static bool chain_walk_once(struct chunks *state, const struct chain *chain)
-{
-	struct place place = {.at = chain->start};
-	enum outcome outcome = GOES_ON;
-	int tries = 0;
-	while (outcome != AT_END && tries < CHUNKS_READ_TRIES && !walk_is_late(state)) {
-		outcome = window_walk(state, chain, &place, tries < CALM_TRIES);
-		tries = outcome == BROKEN ? tries + 1 : 0;
-		if (outcome == BROKEN && !walk_goes_on(state))
-			break;
-	}
-	return outcome == AT_END;
-}
-
-static bool chain_walk(struct chunks *state, const struct chain *chain)
-{
-	size_t count = state->walk->count;
-	for (int i = 0; i < CHUNKS_WALK_TRIES; i++) {
-		if (chain_walk_once(state, chain))
-			return true;
-		walk_blocks_drop(state->walk, count);
-		if (!walk_goes_on(state))
-			break;
-	}
-	return false;
-}
-
-/* ---- arenas ---- */
-
-/* The main arena lies in one piece as a rule: else its chain ends before its top. What it has that had nothing at the attach has events. */
-static bool main_walk(struct chunks *state, uint32_t heap)
-{
-	const struct chain chain = {.arena = state->glibc.main_arena, .start = state->glibc.main_start, .limit = UINT64_MAX >> 1, .has_top = true,
-				    .heap = heap};
-	return !chain.start || chain_walk(state, &chain);
-}
-
-/* From the heap with the top back to the first one. */
-static bool heaps_walk(struct chunks *state, uint64_t arena, uint32_t heap)
-{
-	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1, head = state->glibc.layout->heap_bytes;
-	const uint64_t first = (arena + glibc_arena_bytes(&state->glibc) + 15) / 16 * 16;
-	struct glibc_arena now;
-	struct glibc_heap info;
-	if ((arena & mask) != head || !glibc_read(state->walk->pid, arena, &now, sizeof(now)))
+	struct part *larger = realloc(arena->parts, (arena->part_count + 1) * sizeof(*larger));
+	if (!larger)
 		return false;
-	bool has_top = true;
-	unsigned count = 0;
-	for (uint64_t at = glibc_top(&state->glibc, &now) & ~mask; at; at = info.before, has_top = false) {
-		if (count++ == HEAP_MAX || !glibc_read(state->walk->pid, at, &info, sizeof(info)) || info.arena != arena || (info.before & mask) ||
-		    info.size > mask + 1)
+	arena->parts = larger;
+	larger[arena->part_count++] = *part;
+	return true;
+}
+
+static void arenas_fini(struct arenas *arenas)
+{
+	for (uint32_t i = 0; i < arenas->count; i++) {
+		free(arenas->items[i].parts);
+		for (int j = 0; j < WALKS; j++)
+			free(arenas->items[i].found[j].items);
+	}
+	free(arenas->items);
+}
+
+/* Where the first chunk of a heap of an arena is. */
+static uint64_t heap_start(const struct chunks *state, uint64_t arena, uint64_t base)
+{
+	bool is_first = base == (arena & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1));
+	return is_first ? (arena + glibc_arena_bytes(&state->glibc) + 15) / 16 * 16 : base + state->glibc.layout->heap_bytes;
+}
+
+/* A heap of an arena. False: it is none. */
+static bool heap_read(const struct chunks *state, uint64_t arena, uint64_t base, struct glibc_heap *heap)
+{
+	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
+	return glibc_read(state->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena && !(heap->before & mask) && heap->size <= mask + 1;
+}
+
+/* Note what there is of an arena, from the heap with the top back to the first one. */
+static bool parts_read_once(const struct chunks *state, struct arena *arena)
+{
+	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
+	struct glibc_arena now;
+	struct glibc_heap heap;
+	arena->part_count = 0;
+	if (!glibc_read(state->walk->pid, arena->address, &now, sizeof(now)))
+		return false;
+	uint64_t top = glibc_top(&state->glibc, &now);
+	if (arena->address == state->glibc.main_arena)
+		return !state->glibc.main_start || part_add(arena, &(struct part){0, state->glibc.main_start, top});
+	if ((arena->address & mask) != state->glibc.layout->heap_bytes)
+		return false;
+	for (uint64_t base = top & ~mask; base; base = heap.before) {
+		if (arena->part_count == HEAP_MAX || !heap_read(state, arena->address, base, &heap))
 			return false;
-		const struct chain chain = {.arena = arena, .start = at == (arena & ~mask) ? first : at + head, .limit = at + info.size, .has_top = has_top,
-					    .heap = heap};
-		if (!chain_walk(state, &chain))
+		const struct part part = {base, heap_start(state, arena->address, base), arena->part_count ? base + heap.size : top};
+		if (!part_add(arena, &part))
 			return false;
 	}
 	return true;
 }
 
-/* An arena that gets another heap meanwhile is walked again. */
-static bool arena_walk(struct chunks *state, uint64_t arena)
+static bool parts_read(const struct chunks *state, struct arena *arena)
 {
-	bool is_main = arena == state->glibc.main_arena;
-	struct walk *walk = state->walk;
-	uint32_t heap = is_main ? walk_heap_add(walk, walk->base, HEAP_GLIBC_MAIN) : walk_heap_add(walk, arena, HEAP_GLIBC_ARENA);
-	size_t count = walk->count;
-	for (int i = 0; i < CHUNKS_WALK_TRIES && heap != UINT32_MAX; i++) {
-		if (is_main ? main_walk(state, heap) : heaps_walk(state, arena, heap))
+	for (int i = 0; i < CHUNKS_READ_TRIES; i++) {
+		if (parts_read_once(state, arena))
 			return true;
-		walk_blocks_drop(walk, count);
 		if (!walk_goes_on(state))
 			break;
 	}
+	arena->part_count = 0;
 	return false;
 }
 
-static void arenas_walk(struct chunks *state)
+/* All arenas that there are now. False: not all of them could be noted. */
+static bool arenas_find(struct chunks *state, struct arenas *arenas)
 {
-	uint64_t arena = state->glibc.main_arena;
-	unsigned count = 0, skipped = 0;
+	uint64_t address = state->glibc.main_arena;
 	do {
-		if (!lists_read(state, arena) || !arena_walk(state, arena))
-			skipped++;
-		arena = glibc_next_arena(&state->glibc, state->walk->pid, arena);
-	} while (++count < ARENA_MAX && arena && arena != state->glibc.main_arena);
-	if (skipped) {
-		char text[100];
-		snprintf(text, sizeof(text), "%u of %u arenas could not be walked", skipped, count);
-		walk_missing_add(state->walk, text);
+		bool is_main = address == state->glibc.main_arena;
+		const struct arena arena = {.address = address, .heap = walk_heap_add(state->walk, is_main ? state->walk->base : address,
+											 is_main ? HEAP_GLIBC_MAIN : HEAP_GLIBC_ARENA)};
+		struct arena *added = arena_add(arenas, &arena);
+		if (!added)
+			return false;
+		if (!parts_read(state, added))
+			added->heap = UINT32_MAX;
+		address = glibc_next_arena(&state->glibc, state->walk->pid, address);
+	} while (arenas->count < ARENA_MAX && address && address != state->glibc.main_arena);
+	const struct arena mapped = {.heap = walk_heap_add(state->walk, state->walk->base, HEAP_GLIBC_MMAP)};
+	return arena_add(arenas, &mapped) && address == state->glibc.main_arena;
+}
+
+/* ---- walking them ---- */
+
+static const struct part *part_of(const struct arena *arena, uint64_t base)
+{
+	for (uint32_t i = 0; i < arena->part_count; i++)
+		if (arena->parts[i].base == base)
+			return &arena->parts[i];
+	return NULL;
+}
+
+/* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since has none either. */
+static bool heaps_walk(struct chunks *state, const struct arena *arena)
+{
+	struct glibc_arena now;
+	struct glibc_heap heap;
+	unsigned count = 0;
+	if (!glibc_read(state->walk->pid, arena->address, &now, sizeof(now)))
+		return false;
+	for (uint64_t base = glibc_top(&state->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base; base = heap.before) {
+		const struct part *part = part_of(arena, base);
+		if (count++ == HEAP_MAX || !heap_read(state, arena->address, base, &heap))
+			return false;
+		if (part && !chain_walk(state, &(struct chain){arena->address, base, part->start, part->end, arena->heap}))
+			return false;
 	}
+	return true;
+}
+
+/* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before its top. */
+static bool main_walk(struct chunks *state, const struct arena *arena)
+{
+	return !arena->part_count || chain_walk(state, &(struct chain){arena->address, 0, arena->parts[0].start, arena->parts[0].end, arena->heap});
+}
+
+static int block_compare(const void *a, const void *b)
+{
+	const struct walk_block *left = a, *right = b;
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+/* Walk an arena; what is found is its own then. */
+static bool arena_walk(struct chunks *state, struct arena *arena)
+{
+	struct walk *walk = state->walk;
+	walk->count = walk->bytes = 0;
+	if (arena->heap == UINT32_MAX)
+		return false;
+	bool is_walked = !arena->address ? mapped_walk(state, arena->heap) :
+			 lists_read(state, arena->address) && (arena->address == state->glibc.main_arena ? main_walk(state, arena) : heaps_walk(state, arena));
+	if (!is_walked)
+		return false;
+	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
+	arena->found[arena->walk_count++] = (struct found_blocks){walk->blocks, walk->count};
+	walk->blocks = NULL;
+	walk->count = walk->capacity = walk->bytes = 0;
+	walk_has_advanced(state);
+	return true;
+}
+
+static bool can_be_walked(const struct arena *arena, unsigned walks)
+{
+	return arena->heap != UINT32_MAX && arena->walk_count < walks;
+}
+
+/* Walk each arena so many times, with the calls of one time over before the next. Whether all were. */
+static bool arenas_walk(struct chunks *state, struct arenas *arenas, unsigned walks)
+{
+	uint32_t left;
+	walk_has_advanced(state);
+	for (;;) {
+		left = 0;
+		caches_renew(state);
+		for (uint32_t i = 0; i < arenas->count; i++)
+			if (can_be_walked(&arenas->items[i], walks)) {
+				arena_walk(state, &arenas->items[i]);
+				left += can_be_walked(&arenas->items[i], walks);
+			}
+		if (!left || !walk_goes_on(state))
+			break;
+		calls_await(state->region);
+	}
+	return !left;
+}
+
+/* Add to the blocks of a walk those that were found in an arena each time. False: no memory. */
+static bool found_give(const struct arena *arena, unsigned walks, struct walk *walk)
+{
+	const struct found_blocks *first = &arena->found[0], *last = &arena->found[walks - 1];
+	for (size_t i = 0, at = 0; i < last->count; i++) {
+		const struct walk_block *block = &last->items[i];
+		while (at < first->count && first->items[at].address < block->address)
+			at++;
+		bool is_in_both = at < first->count && first->items[at].address == block->address && first->items[at].usable_bytes == block->usable_bytes;
+		if (is_in_both && !walk_block_add(walk, block->address, block->usable_bytes, block->heap))
+			return false;
+	}
+	return true;
+}
+
+/* What was found, and what was not. */
+static void arenas_give(const struct arenas *arenas, unsigned walks, struct walk *walk)
+{
+	uint32_t missing = 0, count = arenas->count - 1;
+	bool has_mapped = false, has_memory = true;
+	walk->count = walk->bytes = 0;
+	for (uint32_t i = 0; i < arenas->count; i++) {
+		const struct arena *arena = &arenas->items[i];
+		bool is_whole = arena->walk_count == walks;
+		has_memory &= !is_whole || found_give(arena, walks, walk);
+		missing += arena->address && !is_whole;
+		has_mapped |= !arena->address && is_whole;
+	}
+	char text[100];
+	snprintf(text, sizeof(text), "%u of %u arenas could not be walked", missing, count);
+	if (missing)
+		walk_missing_add(walk, text);
+	if (!has_mapped)
+		walk_missing_add(walk, "blocks that are mapped alone were not found");
+	if (!has_memory)
+		walk_missing_add(walk, "no memory for all of them");
 }
 
 /* ---- all of it ---- */
@@ -334,87 +400,52 @@ static void state_fini(struct chunks *state)
 	free(state->offsets);
 }
 
-static int block_compare(const void *a, const void *b)
-{
-	const struct walk_block *left = a, *right = b;
-	return (left->address > right->address) - (left->address < right->address);
-}
-
-static void walk_once(struct chunks *state)
-{
-	struct walk *walk = state->walk;
-	caches_renew(state);
-	arenas_walk(state);
-	mapped_walk(state);
-	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
-}
-
-/* Those that are in `other`, too; both are sorted. */
-static void blocks_intersect(struct walk *walk, const struct walk_block *other, size_t other_count)
-{
-	size_t kept = 0, at = 0;
-	for (size_t i = 0; i < walk->count; i++) {
-		const struct walk_block block = walk->blocks[i];
-		while (at < other_count && other[at].address < block.address)
-			at++;
-		if (at < other_count && other[at].address == block.address && other[at].usable_bytes == block.usable_bytes)
-			walk->blocks[kept++] = block;
-		else
-			walk->bytes -= block.usable_bytes;
-	}
-	walk->count = kept;
-}
-
 /* What is found once more of those that seem to be cached but are not. */
-static void doubts_settle(struct chunks *state)
+static void doubts_settle(struct chunks *state, struct arenas *arenas)
 {
 	struct walk *walk = state->walk, other = *walk;
 	struct doubts doubts;
 	doubts_take(state, &doubts);
 	doubts_watch(state, &doubts);
 	if (doubts.count) {
+		for (uint32_t i = 0; i < arenas->count; i++) {
+			/* Those that were walked, once more. */
+			struct arena *arena = &arenas->items[i];
+			arena->heap = arena->walk_count == WALKS ? arena->heap : UINT32_MAX;
+			arena->walk_count = 0;
+			free(arena->found[0].items);
+			arena->found[0] = (struct found_blocks){NULL, 0};
+		}
 		other.blocks = NULL;
-		other.heaps = NULL;
-		other.count = other.capacity = other.bytes = other.heap_count = 0;
+		other.count = other.capacity = other.bytes = 0;
 		state->walk = &other;
-		walk_once(state);
+		if (!arenas_walk(state, arenas, 1))
+			walk_missing_add(walk, DOUBTS_LEFT);
+		arenas_give(arenas, 1, &other);
+		qsort(other.blocks, other.count, sizeof(*other.blocks), block_compare);
 		state->walk = walk;
+		walk_has_advanced(state);
 		doubts_confirm(&doubts, &other);
 		doubts_look(state, &doubts);
 		free(other.blocks);
-		free(other.heaps);
 	}
 	doubts_give_back(&doubts, walk);
 }
 
-/* Until nothing is missing two times in a row, or not for ever. */
 static void walk_twice(struct chunks *state)
 {
 	struct walk *walk = state->walk;
-	bool was_whole = false;
-	for (int i = 0; i < PASSES; i++) {
-		struct walk_block *blocks = walk->blocks;
-		size_t count = walk->count;
-		char missing[sizeof(walk->missing)];
-		memcpy(missing, walk->missing, sizeof(missing));
-		walk->blocks = NULL;
-		walk->count = walk->capacity = walk->bytes = walk->heap_count = 0;
-		walk->missing[0] = 0;
-		walk_once(state);
-		bool is_whole = !walk->missing[0], is_last = i && ((is_whole && was_whole) || i == PASSES - 1 || !walk_goes_on(state));
-		if (is_last)
-			blocks_intersect(walk, blocks, count);
-		if (is_last && is_whole)
-			memcpy(walk->missing, missing, sizeof(missing));
-		free(blocks);
-		if (is_last)
-			break;
-		was_whole = is_whole;
-		calls_await(state->region);
+	struct arenas arenas = {NULL, 0};
+	if (!arenas_find(state, &arenas)) {
+		walk_missing_add(walk, "malloc's arenas could not be listed");
+	} else {
+		arenas_walk(state, &arenas, WALKS);
+		arenas_give(&arenas, WALKS, walk);
+		caches_drop(state);
+		doubts_settle(state, &arenas);
+		qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	}
-	caches_drop(state);
-	doubts_settle(state);
-	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
+	arenas_fini(&arenas);
 }
 
 /* Why the heaps cannot be walked; NULL: they can. */
@@ -439,7 +470,8 @@ static void glibc_walk(struct walk *walk, const struct region *region)
 {
 	struct chunks state = {.walk = walk, .region = region, .first = malloc(CHUNKS_WINDOW_BYTES), .second = malloc(CHUNKS_WINDOW_BYTES),
 			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
-			      .until_ns = moment_now_ns() + WALK_LIMIT_MS * UINT64_C(1000000)};
+			      .until_ns = walk->began_ns + WALK_LIMIT_NS};
+	walk_has_advanced(&state);
 	struct diag diag = {""};
 	const char *why = cannot_walk(&state, &diag);
 	if (why)
@@ -495,12 +527,19 @@ static bool is_settled(const struct walk *walk, const struct region *region, str
 	return cpu_ns - thread->cpu_ns > CALL_CPU_NS;
 }
 
+/* A process that is stopped is not waited for as long as one whose threads wait for a processor. */
+static uint64_t settle_limit_ns(pid_t pid)
+{
+	char state = proc_state(pid);
+	return state == 'T' || state == 't' ? WALK_LEAST_NS : SETTLE_LIMIT_NS;
+}
+
 /* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use.
  * The threads of which that is not known. */
 static uint32_t threads_settle(struct walk *walk, const struct region *region)
 {
 	uint32_t settled = 0;
-	for (int i = 0; i < CALLS_LIMIT_MS && settled < walk->thread_count; i++) {
+	for (int i = 0; settled < walk->thread_count && moment_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !is_over(walk); i++) {
 		if (i)
 			moment_pause(1000000);
 		settled = 0;
@@ -515,8 +554,9 @@ static uint32_t threads_settle(struct walk *walk, const struct region *region)
 
 void walk_run(struct walk *walk, const struct region *region)
 {
-	uint64_t began_ns = moment_now_ns();
 	char text[200];
+	walk->began_ns = moment_now_ns();
+	walk->began_cpu_ns = walk->advanced_cpu_ns = cpu_ns();
 	uint32_t unsettled = threads_settle(walk, region);
 	walk->begin_ticks = inject_ticks();
 	if (walk->base)
@@ -531,7 +571,7 @@ void walk_run(struct walk *walk, const struct region *region)
 	}
 	calls_await(region);
 	walk->ticks = inject_ticks();
-	walk->took_ns = moment_now_ns() - began_ns;
+	walk->took_ns = moment_now_ns() - walk->began_ns;
 	if (walk->missing[0] && is_gone(walk->pid))
 		snprintf(walk->missing, sizeof(walk->missing), "it ended before its heaps were read");
 }

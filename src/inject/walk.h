@@ -40,7 +40,10 @@ struct walk {
 	struct walk_block *blocks;    /**< that were in use some time between the attach and `ticks` */
 	size_t count, capacity;
 	uint64_t bytes;               /**< of these */
-	uint64_t took_ns;
+	const bool *is_ending;        /**< set by others when the recording ends: the reading then does, too; NULL: it is not told */
+	uint64_t began_ns, took_ns;
+	uint64_t advanced_ns;         /**< when it got on last */
+	uint64_t began_cpu_ns, advanced_cpu_ns; /**< what its thread had had of a processor's time then */
 	uint64_t begin_ticks;         /**< reading began; calls that were under way at the attach were over */
 	uint64_t ticks;               /**< calls that had begun before all blocks were read have returned by then */
 	char missing[256];            /**< which blocks are not known, and why; "": all are */

@@ -229,11 +229,37 @@ static uint32_t mark_of(const struct walk *walk)
 	return walk->is_unwindless ? PC_UNWINDLESS : PC_TRUNCATED;
 }
 
+static int is_ours(const struct recorder *recorder, uint64_t pc)
+{
+	return pc - recorder->text_low < recorder->text_high - recorder->text_low ||
+	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
+}
+
+/* From a frame of ours, which a signal interrupted before or after the hooked function, to its caller's. Our code has a table of its own, which is in no
+ * list of images; a stub has changed nothing of the stack yet. */
+static int step_ours(struct walk *walk)
+{
+	struct frame_state *at = &walk->at;
+	struct unwind_tables tables = frames_tables();
+	uint64_t row = unwind_row(&tables, at->pc - 1);
+	if (row_kind(row) == ROW_POINTERS)
+		row = row_make(ROW_SP, ROW_BP_SAME, 8, 0);
+	uint64_t cfa = (row_kind(row) == ROW_BP ? at->bp : at->sp) + (uint64_t)row_cfa_offset(row), slot = cfa + (uint64_t)row_bp_offset(row);
+	if ((row_kind(row) != ROW_SP && row_kind(row) != ROW_BP) || cfa <= at->sp || !bounds_allow(&walk->bounds, cfa - 8) ||
+	    (row_bp_rule(row) != ROW_BP_SAME && !bounds_allow(&walk->bounds, slot)))
+		return 0;
+	*at = (struct frame_state){load(cfa - 8), cfa, row_bp_rule(row) == ROW_BP_SAME ? at->bp : load(slot)};
+	walk->bp_slot = row_bp_rule(row) == ROW_BP_SAME ? 0 : slot;
+	return 1;
+}
+
 /* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that is its address, as of main. */
 static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
 	struct unwind_tables tables;
-	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
+	/* A word that nobody uses may still name an image whose memory is gone, of which the recorder has not heard yet. */
+	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || !tables.header || !page_is_readable(tables.header) ||
+	    row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
 		return 0;
 	uint64_t row = unwind_row(&tables, pc);
 	return row_kind(row) != ROW_SP || row_cfa_offset(row) != 8;
@@ -258,11 +284,9 @@ static int is_start(struct thread *thread, struct walk *walk)
 	enum { THREAD_FRAMES_BYTES = 128 };
 	struct recorder *recorder = thread->recorder;
 	uint64_t sp = walk->at.sp, above = recorder->stack_start - sp;
-	/* The loader's first function. */
-	if (above < START_BYTES)
-		return 1;
 	int is_first = above < START_FRAMES_BYTES;
-	if ((sp & 7) || (!is_first && (recorder->region->no_syscalls || thread->fs_base - sp >= HOME_SLACK)))
+	/* Places that a word names are probed, by a system call. */
+	if ((sp & 7) || recorder->region->no_syscalls || (!is_first && thread->fs_base - sp >= HOME_SLACK))
 		return 0;
 	uint64_t bytes = is_first ? above : THREAD_FRAMES_BYTES;
 	for (uint64_t word = sp; word - sp < bytes && bounds_allow(&walk->bounds, word); word += 8) {
@@ -274,27 +298,37 @@ static int is_start(struct thread *thread, struct walk *walk)
 	return is_first;
 }
 
+/* Whether the frame pointer leads from a frame of code without tables to a place that can be its caller's. */
+static int is_chained(struct recorder *recorder, struct walk *walk)
+{
+	const struct frame_state *at = &walk->at;
+	struct unwind_tables tables;
+	if (at->bp == 0 || (at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+		return 0;
+	uint64_t pc = load(at->bp + 8);
+	return image_of(recorder, pc - 1, &tables) != UINT32_MAX ||
+	       (image_of(recorder, at->pc - 1, &tables) == UINT32_MAX && pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
+}
+
 /* From a frame of code without tables to its caller's, by its frame pointer. False: the walk is over. */
 static int step_chain(struct thread *thread, struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
-	struct unwind_tables tables;
-	/* A bp of 0 ends a chain, if this frame was found by it; else code without tables uses the register as it likes. */
-	walk->is_complete = is_start(thread, walk) || (at->bp == 0 && walk->chained_sp == at->sp);
-	if (walk->is_complete)
+	/* The loader's first function: nothing lies above it but the program's arguments. A bp of 0 ends a chain, if this frame was found by it; else code
+	 * without tables uses the register as it likes. */
+	if (thread->recorder->stack_start - at->sp < START_BYTES || (at->bp == 0 && walk->chained_sp == at->sp)) {
+		walk->is_complete = 1;
 		return 0;
-	walk->is_unwindless = 1;
-	if ((at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+	}
+	if (!is_chained(thread->recorder, walk)) {
+		walk->is_complete = (uint32_t)is_start(thread, walk);
+		walk->is_unwindless = !walk->is_complete;
 		return 0;
-	uint64_t pc = load(at->bp + 8);
-	if (image_of(thread->recorder, pc - 1, &tables) == UINT32_MAX &&
-	    (image_of(thread->recorder, at->pc - 1, &tables) != UINT32_MAX || pc - at->pc + NEAR_CODE > 2 * (uint64_t)NEAR_CODE))
-		return 0;
+	}
 	uint64_t bp = at->bp;
-	*at = (struct frame_state){pc, bp + 16, load(bp)};
+	*at = (struct frame_state){load(bp + 8), bp + 16, load(bp)};
 	walk->chained_sp = at->sp;
 	walk->bp_slot = bp;
-	walk->is_unwindless = 0;
 	return 1;
 }
 
@@ -363,10 +397,13 @@ int step(struct thread *thread, struct walk *walk, uint64_t row, struct extra *e
 	walk->bp_slot = 0;
 	if (row_bp_rule(row) != ROW_BP_SAME) {
 		uint64_t slot = (row_bp_rule(row) == ROW_BP_FROM_CFA ? cfa : at->bp) + (uint64_t)row_bp_offset(row);
-		if (UNLIKELY(!bounds_allow(&walk->bounds, slot)))
+		if (LIKELY(bounds_allow(&walk->bounds, slot))) {
+			at->bp = load(slot);
+			walk->bp_slot = slot;
+		} else if (slot >= at->sp || !walk->crossed_signal) {
+			/* Else a signal came behind the instruction that took it off the stack: the register has it. */
 			return 0;
-		at->bp = load(slot);
-		walk->bp_slot = slot;
+		}
 	}
 	at->pc = load(cfa - 8);
 	at->sp = cfa;
@@ -554,6 +591,12 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 		walk.is_over |= count >= depth;
 		if (is_base(&walk) || walk.is_over)
 			break;
+		if (walk.crossed_signal && is_ours(recorder, walk.at.pc - 1)) {
+			walk.is_over = !step_ours(&walk);
+			if (walk.is_over)
+				break;
+			continue;
+		}
 		uint64_t row = row_of(recorder, walk.at.pc);
 		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
 							row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
@@ -666,6 +709,8 @@ void capture_check(struct thread *thread, struct frame_state start)
 			is_equal = left == 0;
 			break;
 		}
+		if (walk.crossed_signal && is_ours(thread->recorder, walk.at.pc - 1) && step_ours(&walk))
+			continue;
 		if (left == 0 || !memo_is_met(thread, &memo[left - 1], walk.at.pc, walk.at.sp, walk.at.bp)) {
 			/* Where the remembered walk was cut, only what it has can be compared. */
 			is_equal = left > 0 && thread->id[left - 1] < PC_FIRST;
@@ -689,12 +734,6 @@ static int is_hook_calling(const struct recorder *recorder, struct bounds *bound
 		if (load(at) - recorder->text_low < recorder->text_high - recorder->text_low)
 			return 1;
 	return 0;
-}
-
-static int is_ours(const struct recorder *recorder, uint64_t pc)
-{
-	return pc - recorder->text_low < recorder->text_high - recorder->text_low ||
-	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
 }
 
 uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,

@@ -26,4 +26,7 @@ uint32_t capture_whole(struct thread *thread, struct frame_state at, struct fres
 /** Forget every row and remembered stack that may name code in [low, high). */
 void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high);
 
+/** The table of the recorder's own code. */
+struct unwind_tables frames_tables(void);
+
 #endif

@@ -35,6 +35,12 @@ static int is_ours(uint64_t pc)
 	return pc - (uint64_t)recorder_begin < (uint64_t)(recorder_end - recorder_begin);
 }
 
+struct unwind_tables frames_tables(void)
+{
+	return (struct unwind_tables){(uint64_t)recorder_begin, (uint64_t)recorder_end, (uint64_t)recorder_frames,
+				      (uint64_t)(recorder_frames_end - recorder_frames)};
+}
+
 /* _dl_find_object(pc, result): 0 when found. */
 HOOK hook_find_object(uint64_t pc, uint64_t result, uint64_t c, uint64_t d, const struct hook_context *context)
 {

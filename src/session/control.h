@@ -10,6 +10,7 @@ enum control_kind {
 	CONTROL_LAUNCH,       /**< to the logger: pid is about to execute text */
 	CONTROL_LAUNCHED,     /**< from it: held; let it execute. value: negative errno with text when it cannot be traced */
 	CONTROL_EXEC_FAILED,  /**< to it: it did not */
+	CONTROL_REFUSED,      /**< from it: pid, launched, cannot be traced after all and is killed at its exec; text says why */
 	CONTROL_STATUS,       /**< to it: pid ended with wait status value */
 	CONTROL_ATTACH,       /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
 	CONTROL_READY,        /**< to it: that were all; it ends when they have */
@@ -38,7 +39,7 @@ struct control_summary {
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
+	uint64_t events, lost, untraced_calls, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
@@ -52,7 +53,7 @@ struct control_state {
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t events, lost, untraced_calls, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;

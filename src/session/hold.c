@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/control.h"
@@ -57,6 +58,7 @@ struct holder {
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
+	bool is_ending;               /* nothing more is read of what was there before an attach */
 };
 
 /* Its coming is all: it ends a wait. */
@@ -88,7 +90,8 @@ static void answer(struct hold *hold, int error, const char *text)
 		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = request->pid, .value = error};
 		snprintf(message.text, sizeof(message.text), "%s", text);
 		control_send(request->control, &message);
-		close(request->control);
+		if (request->is_attach)
+			close(request->control);
 	} else {
 		__atomic_store_n(&request->mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
 		syscall(SYS_futex, &request->mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -220,12 +223,23 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
 	snprintf(result->region_path, sizeof(result->region_path), "%s/region.%u", hold->holder->directory, result->number);
 	int error = region_create(&result->region, result->region_path, &config, &result->diag);
-	if (error)
+	if (error) {
+		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
+	}
 	result->region.header->session_pid = (uint32_t)getpid();
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
+}
+
+/* Before the command is executed: it could not be traced without. */
+static int make_command_region(struct hold *hold, struct hold_result *result)
+{
+	int error = make_region(hold, result);
+	if (error)
+		diag_prefix(&result->diag, "cannot trace %.250s", hold->request.path);
+	return error;
 }
 
 static void drop_region(struct hold_result *result)
@@ -234,14 +248,26 @@ static void drop_region(struct hold_result *result)
 	unlink(result->region_path);
 }
 
+/* The command stands at its exec and cannot be traced: it does not run at all. */
+static void refuse_held(struct hold *hold, struct hold_result *result)
+{
+	struct control_message message = {.kind = CONTROL_REFUSED, .pid = result->pid};
+	diag_prefix(&result->diag, "cannot trace %.250s", hold->request.path);
+	snprintf(message.text, sizeof(message.text), "%s", result->diag.text);
+	control_send(hold->request.control, &message);
+	kill(result->pid, SIGKILL);
+	result->kind = HOLD_FAILED;
+}
+
 /* pid stands at its exec: give it a region and the recorder. */
 static void inject_held(struct hold *hold, struct hold_result *result)
 {
-	result->kind = HOLD_UNTRACED;
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
 	/* Other threads of the machine should not make the process stand longer than it must. */
-	if (inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag) != 0) {
+	int error = inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag);
+	if (error) {
+		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
 		drop_region(result);
 		return;
 	}
@@ -291,8 +317,10 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
 	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk, &result->diag);
-	if (error)
+	if (error) {
+		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
 		drop_region(result);
+	}
 	return error;
 }
 
@@ -316,6 +344,7 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 static void walk_one(struct hold *hold)
 {
 	const struct region region = hold->result.region;
+	hold->walk.is_ending = &hold->holder->is_ending;
 	if (hold->holder->options->sample_bytes)
 		walk_skip(&hold->walk, "the session samples");
 	else
@@ -334,14 +363,17 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
 	 * What we may not read, or runs as somebody else, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !request->is_launch;
+	bool has_region = !error && request->is_launch && (error = make_command_region(hold, result)) == 0;
 	if (error && !is_held_only) {
-		result->kind = HOLD_UNTRACED;
+		result->kind = request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
 		return;
 	}
 	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
-		result->kind = is_held_only ? HOLD_FAILED : HOLD_UNTRACED;
+		if (has_region)
+			drop_region(result);
+		result->kind = is_held_only || request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
 		error = inject_cannot_trace(request->pid, errno, &result->diag);
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
@@ -349,7 +381,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	}
 	answer(hold, 0, "");
 	/* While the process is busy with its exec. */
-	bool has_region = !is_held_only && make_region(hold, result) == 0;
+	has_region = has_region || (!is_held_only && make_region(hold, result) == 0);
 	bool is_at_exec = wait_for_exec(hold);
 	/* From here on it is kept with the others that come before the process goes on. */
 	if (hold->postponed)
@@ -365,6 +397,8 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	result->kind = HOLD_UNTRACED;
 	if (has_region)
 		inject_held(hold, result);
+	if (request->is_launch && result->kind == HOLD_UNTRACED)
+		refuse_held(hold, result);
 }
 
 static void *hold_thread(void *argument)
@@ -390,6 +424,8 @@ static void *hold_thread(void *argument)
 		walk_one(hold);
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
+	if (hold->request.is_launch)
+		close(hold->request.control);
 	free(hold);
 	return NULL;
 }
@@ -464,6 +500,11 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
+}
+
+void holder_end_walks(struct holder *holder)
+{
+	__atomic_store_n(&holder->is_ending, true, __ATOMIC_RELEASE);
 }
 
 bool holder_is_attaching(struct holder *holder)

@@ -25,12 +25,12 @@ struct hold_request {
 	uint32_t parent, exec_generation; /**< for the trace */
 	struct region_mail *mail;     /**< to answer when it is held; NULL for the command itself */
 	const char *region_inode_path;
-	int control;                  /**< a socket for the answer about the command itself; closed then */
+	int control;                  /**< a socket for what there is to say about the command itself; closed then */
 	bool is_launch;
 	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
 };
 
-enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec */, HOLD_WALKED /**< of one that was injected: walk is set */ };
+enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec, or the command is killed */, HOLD_WALKED /**< of one that was injected: walk is set */ };
 
 struct hold_result {
 	enum hold_kind kind;
@@ -61,6 +61,9 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
+
+/** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
+void holder_end_walks(struct holder *holder);
 
 /** Whether a process is being attached to: until what it had before is known, and was taken. */
 bool holder_is_attaching(struct holder *holder);

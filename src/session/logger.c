@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/directory.h"
@@ -818,6 +819,8 @@ static void loop(struct logger *logger)
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))
 			session_write(logger);
+		if (logger->is_stopping)
+			holder_end_walks(logger->holder);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;
@@ -1150,6 +1153,7 @@ static void logger_end(struct logger *logger)
 static void logger_isolate(int control)
 {
 	setsid();
+	limits_raise(NULL);
 	prctl(PR_SET_NAME, "xheap-logger");
 	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ, SIGIO, SIGUSR2};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
@@ -1181,6 +1185,7 @@ int logger_run(const struct session_options *options, int control)
 	int error = logger_begin(logger);
 	if (error) {
 		message.value = error;
+		limits_explain(0, error, logger->diag.text, sizeof(logger->diag.text));
 		snprintf(message.text, sizeof(message.text), "%s", logger->diag.text);
 		control_send(control, &message);
 		return 2;

@@ -125,7 +125,7 @@ class Trace:
         offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
         assert is_circular or magic == b"\x89XHT_END"
         self.data, self.processes, self.threads, self.events = data, {}, {}, []
-        self.fold, self.sums = None, []
+        self.fold, self.sums, self.unwindless = None, [], 0
         self.segment = self.before = self.dropped = 0
         if is_circular:
             self.circular()
@@ -167,7 +167,7 @@ class Trace:
             before, _ = struct.unpack_from("<QQ", head, 48)
             self.dropped += before - self.before
             self.before = before
-            self.entries, self.heaps, self.nodes, self.frames, self.next_frame = [], [], [None], 0, 0
+            self.entries, self.heaps, self.nodes, self.frames, self.next_frame = [], [], [None], [], 0
         assert place == at - self.segment
         self.rows(kind, Reading(payload), count) if kind != 11 else self.take(head, payload, count)
         return (at + 48 + head_bytes + payload_bytes + 7) // 8 * 8
@@ -191,14 +191,13 @@ class Trace:
                 self.heaps.append(reading.number())
                 reading.text()
             elif kind == 9:
-                reading.optional(), reading.number()
-                self.frames += 1
+                self.frames.append((reading.optional(), reading.number()))
             elif kind == 18:
                 self.folded(reading)
             elif kind == 10:
                 parent, back = len(self.nodes) - reading.number(), reading.number()
                 self.nodes.append((parent, self.next_frame - back))
-                assert parent >= 0 and 0 <= self.next_frame - back < self.frames
+                assert parent >= 0 and 0 <= self.next_frame - back < len(self.frames)
                 self.next_frame += back == 0
         if kind in (3, 4, 7, 8, 9, 10, 18):
             assert reading.is_over()
@@ -213,6 +212,7 @@ class Trace:
             for _ in range(5):
                 reading.number()
             self.fold["kinds"] = [reading.number() for _ in range(reading.number())]
+            self.unwindless += (self.fold["kinds"] + 32 * [0])[31]
             self.before += self.fold["events"]
         elif kind == 1:
             thread, _, node, _, flags = (reading.number() for _ in range(5))
@@ -234,6 +234,12 @@ class Trace:
 
     def ns(self, ticks):
         return (ticks - self.start) * self.mult >> self.shift
+
+    def is_unwindless(self, node):
+        """Whether the outermost frame is the mark of code without unwind data."""
+        while node and self.nodes[node][0]:
+            node = self.nodes[node][0]
+        return node and self.frames[self.nodes[node][1]] == (-1, 2)
 
     def take(self, head, payload, count):
         self.before += count
@@ -293,6 +299,9 @@ class Trace:
             self.events.append((self.ns(time), lasted, self.processes[process], self.threads[thread][1], KINDS[kind],
                                 self.entries[entry], address, row["previous"], size, row["usable"], row["result"], (flags, heap, row["argument"])))
         assert all(stream.is_over() for stream in streams.values())
+        kinds, unwindless = struct.unpack_from("<I", head, 68)[0], sum(map(self.is_unwindless, nodes))
+        assert unwindless == (struct.unpack_from("<I", head, 72 + 4 * kinds)[0] if len(head) > 72 + 4 * kinds else 0)
+        self.unwindless += unwindless
 
 
 def dumped(path):
@@ -320,7 +329,27 @@ def main():
             return 1
     if not len(mine) == len(theirs) > 10000:
         return 1
-    return folded()
+    return folded() or unwindless()
+
+
+def unwindless():
+    """How many stacks end at code without unwind data, in events and in what is folded."""
+    program = os.path.join(os.environ["BUILD"], "tests/live/unwindless")
+    if not os.path.exists(program):
+        return 0
+    subprocess.run([XHEAP, "record", "-q", "-o", "u.xht", "--", program, "1000"], check=True)
+    middle = sorted(int(row["time_ns"]) for row in csv.DictReader(io.StringIO(
+        subprocess.run([XHEAP, "dump", "u.xht", "--format", "csv"], stdout=subprocess.PIPE, check=True, text=True).stdout)))[4000]
+    subprocess.run([XHEAP, "--fold", "v.xht", str(middle), "1", "u.xht"], check=True)
+    for path, are_folded in (("u.xht", False), ("v.xht", True)):
+        with open(path, "rb") as file:
+            trace = Trace(file.read())
+        facts = json.loads(subprocess.run([XHEAP, "info", path, "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+        print(f"{path}: {trace.unwindless} stacks without unwind data by the document, {facts['unwindless_stacks']} by xheap info, "
+              f"{len(trace.events)} of {facts['event_count']} events there")
+        if trace.unwindless != 2000 or facts["unwindless_stacks"] != 2000 or (len(trace.events) < facts["event_count"]) != are_folded:
+            return 1
+    return 0
 
 
 def folded():

@@ -177,6 +177,34 @@ def tuned():
     return f"{len(TUNABLES)} tunables, {min(told)} to {max(told)} blocks"
 
 
+def growing():
+    """Arenas grow all the time: they are read up to where they reached, and long before they stop."""
+    target = Target(PROGRAM, "grows", 2, 1)
+    return f"{compare(target, 'growing.xht', record(target, 'growing.xht'))} blocks"
+
+
+def said_first(*words):
+    """The first lines of an answer."""
+    return xheap(*words).splitlines()[:8]
+
+
+def damaged():
+    """Two of three arenas cannot be read: what was found of the rest is there, and everybody is told what is not. Recording ends all the same."""
+    target = subprocess.Popen([PROGRAM, "broken", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    expect(target.stdout.readline() == "filled\n", "it did not begin")
+    said = xheap("record", "-o", "damaged.xht", "-p", target.pid, "--duration", "100ms")
+    target.communicate("\n", timeout=60)
+    expect(target.returncode == 0, f"status {target.returncode}")
+    text = "2 of 3 arenas could not be walked"
+    expect(text in said, said)
+    facts, answer = info("damaged.xht"), told("heap", "damaged.xht")
+    expect(not facts["complete"] and text in facts["earlier_missing"][0], f"info: {facts}")
+    expect(not answer["complete"] and text in answer["earlier"]["missing"][0], f"heap: {answer}")
+    for words in (["info", "damaged.xht"], ["report", "damaged.xht"], ["heap", "damaged.xht"], ["dump", "damaged.xht", "-allocations"]):
+        expect(any(text in line for line in said_first(*words)), f"{words}: {said_first(*words)}")
+    expect("not complete" in said_first("info", "damaged.xht")[0], f"{said_first('info', 'damaged.xht')}")
+
+
 def usable():
     """What each block has is what malloc says, of earlier ones and of those that are recorded from their beginning."""
     def told(process):
@@ -344,4 +372,4 @@ def sampled():
     expect(doubts["earlier"]["count"] == 0 and doubts["unknown_frees"] == 0, f"{doubts['earlier']}, {doubts['unknown_frees']} unknown frees")
 
 
-sys.exit(run_tests(still, usable, stale, unusual, tuned, busy, stuttering, brief, forks, kept, let_go, real, skipped, sampled))
+sys.exit(run_tests(still, growing, damaged, usable, stale, unusual, tuned, busy, stuttering, brief, forks, kept, let_go, real, skipped, sampled))

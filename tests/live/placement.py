@@ -223,6 +223,27 @@ def test_detached():
             shown.end(kind)
 
 
+def test_detached_child():
+    """One that was forked from a process that was attached to."""
+    for kind in KINDS:
+        shown = Shown(program(kind, "fork"))
+        try:
+            shown.stdout.readline()
+            before = {line for _, _, line in mappings(shown.pid) if "[heap]" not in line}
+            recording = attach(shown, "--duration", "300ms")
+            os.write(shown.process.stdin.fileno(), b"x")
+            for _ in range(2):
+                shown.stdout.readline()
+            expect_recorded(kind, recording)
+            pids = shown.pid, child_of(shown.process)
+            for pid in pids:
+                left = {line for _, _, line in mappings(pid) if "[heap]" not in line} - before
+                expect(not list(changed_code(pid)) and not left, f"{kind}: {list(changed_code(pid))}, {left} left in {pid} of {pids}")
+        finally:
+            os.write(shown.process.stdin.fileno(), b"x")
+            shown.end(kind)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(test_null, test_low_memory_is_free, test_fixed_maps, test_all_low_memory_mapped, test_heap_has_room, test_attached, test_attached_without_other_room,
-                       test_detached))
+                       test_detached, test_detached_child))

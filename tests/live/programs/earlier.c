@@ -9,6 +9,8 @@
  *   stale   as still, but each block is what another thread's cache had at its end, and not written to
  *   large   as still, but no block is small
  *   mapped  as still, but each block is mapped alone
+ *   grows   as still, but each thread takes one block after the other from the end of its arena, GROWN_MOST at most: then its status is 3
+ *   broken  as still, but each thread has destroyed the head of a chunk
  * Without threads, the main one fills it.
  * When a line comes from its standard input, the threads give back what they still have, but for each seventh block, and it ends. Blocks are
  * small, large, aligned, mapped alone, and given back by other threads than those that asked for them.
@@ -21,11 +23,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360, STALE_SIZES = 9, STALE_EACH = 7, MAPPED_FROM = 128 << 10 };
+enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, KEPT = 7, UNEVEN_BYTES = 12360, GROWN_BYTES = 60000, GROWN_MOST = 12000,
+       GROWN_PAUSE_US = 800, BROKEN_BYTES = 5000, STALE_SIZES = 9, STALE_EACH = 7, MAPPED_FROM = 128 << 10 };
 
 static void *slots[SLOTS];
 static volatile int is_over;
-static int is_busy, is_brief, is_uneven, is_stale;
+static int is_busy, is_brief, is_uneven, is_stale, is_growing, is_broken;
+static int status;
 static size_t least;                  /* bytes of a block, half of which may be asked for first */
 static pthread_barrier_t filled;
 
@@ -108,11 +112,38 @@ static void *burst(void *state)
 	return NULL;
 }
 
+/* The blocks stay. */
+static void grow(void)
+{
+	unsigned count = 0;
+	for (; !is_over && count < GROWN_MOST; count++) {
+		void *volatile block = malloc(GROWN_BYTES);
+		(void)block;
+		usleep(GROWN_PAUSE_US);
+	}
+	if (count == GROWN_MOST)
+		status = 3;
+}
+
+/* Nothing of the kind is a size. */
+static void break_head(size_t *block)
+{
+	block[-1] ^= 0x5a5a00;
+}
+
 static void *worker(void *argument)
 {
 	uint64_t state = (uintptr_t)argument;
 	fill(&state);
+	size_t *broken = is_broken ? malloc(BROKEN_BYTES) : NULL;
 	pthread_barrier_wait(&filled);
+	/* Nobody else gives back what lies beside it now. */
+	if (broken)
+		break_head(broken);
+	if (is_broken)
+		pthread_barrier_wait(&filled);
+	if (is_growing)
+		grow();
 	while (!is_over) {
 		pthread_t brief;
 		if (is_brief && pthread_create(&brief, NULL, burst, &state) == 0)
@@ -121,6 +152,9 @@ static void *worker(void *argument)
 			burst(&state);
 		usleep(is_busy && !is_brief ? 300 : 1000);
 	}
+	if (broken)
+		break_head(broken);
+	free(broken);
 	return NULL;
 }
 
@@ -141,6 +175,11 @@ int main(int argc, char **argv)
 	is_brief = !strcmp(argv[1], "brief");
 	is_busy = is_brief || !strcmp(argv[1], "busy");
 	is_uneven = !strcmp(argv[1], "heaps");
+	is_growing = !strcmp(argv[1], "grows");
+	is_broken = !strcmp(argv[1], "broken");
+	/* Else each would be mapped alone. */
+	if (is_growing)
+		mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	least = !strcmp(argv[1], "large") ? 2400 : !strcmp(argv[1], "mapped") ? 2 * MAPPED_FROM : 0;
 	/* Else giving one back would make it more. */
 	if (!strcmp(argv[1], "mapped"))
@@ -154,6 +193,8 @@ int main(int argc, char **argv)
 	if (!count)
 		fill(&seed);
 	pthread_barrier_wait(&filled);
+	if (is_broken)
+		pthread_barrier_wait(&filled);
 	char line[8];
 	if (write(1, "filled\n", 7) != 7 || read(0, line, sizeof(line)) < 0)
 		return 1;
@@ -169,5 +210,5 @@ int main(int argc, char **argv)
 		waitpid(child, NULL, 0);
 	}
 	give_back();
-	return 0;
+	return status;
 }

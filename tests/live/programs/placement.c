@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "expect.h"
 
@@ -105,7 +106,22 @@ static void wait_for_input(void)
 		;
 }
 
-/* placement map LOW HIGH | free LOW HIGH | null LOW HIGH | show | cover */
+/* Two processes that wait once more. */
+static void fork_when_told(void)
+{
+	int status = 0;
+
+	wait_for_input();
+	pid_t pid = fork();
+	EXPECT(pid >= 0);
+	call();
+	wait_for_input();
+	if (pid == 0)
+		_exit(0);
+	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* placement map LOW HIGH | free LOW HIGH | null LOW HIGH | show | cover | fork */
 int main(int argc, char **argv)
 {
 	uintptr_t low = argc > 3 ? strtoul(argv[2], NULL, 0) : 0, high = argc > 3 ? strtoul(argv[3], NULL, 0) : 0;
@@ -119,6 +135,8 @@ int main(int argc, char **argv)
 		dprintf(1, "%d\n", readable_pages(low, high));
 	else if (!strcmp(argv[1], "cover"))
 		cover();
+	else if (!strcmp(argv[1], "fork"))
+		fork_when_told();
 	call();
 	if (!strcmp(argv[1], "show") || !strcmp(argv[1], "cover"))
 		wait_for_input();

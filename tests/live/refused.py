@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A command that cannot be traced does not run, whenever that is found: status 2, the reason, no trace. As a child it runs, and is named. Limits of
+the shell do not keep a recording from being made, unless they are hard ones: then the limit is named."""
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+
+from live import PROGRAMS, XHEAP, expect, info, run_tests, stop_session, xheap
+
+TRACE = "refused.xht"
+NAME = f"refused{os.getpid()}"
+BASE, PAGE = 0x400000, 4096
+# write(1, "ran\n", 4); exit_group(0)
+CODE = (bytes.fromhex("bf01000000 488d351c000000 ba04000000 b801000000 0f05 31ff b8e7000000 0f05") + b"\x90" * 7 + b"ran\n")
+
+
+def elf(path, kind, base, interpreter=None):
+    """A file of one page; the code is at its byte 0x200."""
+    segments = [struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, PAGE, PAGE, PAGE)]
+    if interpreter:
+        name = interpreter.encode() + b"\0"
+        segments.insert(0, struct.pack("<IIQQQQQQ", 3, 4, 0x300, base + 0x300, base + 0x300, len(name), len(name), 1))
+    head = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack("<HHIQQQIHHHHHH", kind, 62, 1, base + 0x200, 64, 0, 0, 64, 56, len(segments), 64, 0, 0)
+    image = bytearray(PAGE)
+    image[:len(head)] = head
+    image[64:64 + 56 * len(segments)] = b"".join(segments)
+    image[0x200:0x200 + len(CODE)] = CODE
+    if interpreter:
+        image[0x300:0x300 + len(name)] = name
+    pathlib.Path(path).write_bytes(image)
+    os.chmod(path, 0o755)
+
+
+def odd_program():
+    """Its loader is none that tells what it loads: that is known only when it has been executed."""
+    loader = os.path.abspath("odd_loader")
+    elf(loader, 3, 0)
+    elf("odd", 2, BASE, loader)
+    run = subprocess.run(["./odd"], stdout=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and run.stdout == "ran\n", f"untraced: {run}")
+    return "./odd"
+
+
+def run(*command, shell=""):
+    """By a shell that first sets limits."""
+    command = ["sh", "-c", f"{shell}; exec \"$@\"", "sh", *command] if shell else command
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def record(*command, shell=""):
+    pathlib.Path(TRACE).unlink(missing_ok=True)
+    return run(XHEAP, "record", "-o", TRACE, "--", *command, shell=shell)
+
+
+def expect_refusal(what, got, *words):
+    status, output, errors = got
+    expect(status == 2 and not output, f"{what}: {got}")
+    expect(errors.startswith("xheap: ") and errors.count("\n") == 1 and all(word in errors for word in words), f"{what}: the reason is {errors}")
+    expect(not os.path.exists(TRACE), f"{what}: there is a trace")
+
+
+def test_found_at_the_exec():
+    expect_refusal("odd", record(odd_program()), "cannot trace ./odd: ", "no allocator")
+
+
+def test_as_a_child():
+    status, output, errors = record("sh", "-c", f"{odd_program()}; echo after")
+    expect(status == 0 and output == "ran\nafter\n", f"{status}: {output}, {errors}")
+    expect("odd" in errors and "runs untraced" in errors, f"it is not named: {errors}")
+    expect(info(TRACE)["processes"], "no processes")
+
+
+def test_in_a_session():
+    """The session goes on, and knows nothing of it."""
+    odd = odd_program()
+    xheap("start", NAME, "-o", "session.xht")
+    try:
+        status, output, errors = run(XHEAP, "launch", NAME, "--", odd)
+        expect(status == 2 and not output, f"{status}: {output}, {errors}")
+        expect("cannot trace ./odd: " in errors and "no allocator" in errors, f"the reason is {errors}")
+        expect(run(XHEAP, "launch", NAME, "--", "true")[0] == 0, "the session does not go on")
+    finally:
+        stop_session(NAME)
+    said = info("session.xht")
+    expect([process["image"].rsplit("/", 1)[-1] for process in said["processes"]] == ["true"], f"processes: {said['processes']}")
+
+
+def test_hard_limits():
+    for limit, name in (("ulimit -f 100", "RLIMIT_FSIZE"), ("ulimit -n 6", "RLIMIT_NOFILE")):
+        expect_refusal(limit, record("echo", "ran", shell=limit), name)
+
+
+def test_soft_limits():
+    """The recording goes beyond them, and the program has them as they were."""
+    for option, words in (("f", "100"), ("n", "9"), ("d", "400000"), ("c", "0")):
+        limit = f"ulimit -S{option} {words}"
+        show = ("sh", "-c", f"ulimit -S{option}; ulimit -H{option}")
+        status, expected, _ = run(*show, shell=limit)
+        expect(status == 0 and expected.split()[0] == words, f"{limit}: untraced: {expected}")
+        got = record(*show, shell=limit)
+        expect(got[:2] == (0, expected), f"{limit}: {got}, untraced {expected}")
+        expect(info(TRACE)["complete"], f"{limit}: not complete")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_in_a_session, test_hard_limits, test_soft_limits))
