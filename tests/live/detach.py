@@ -60,6 +60,9 @@ class Target:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
     def space_kib(self):
         return int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{self.pid}/status").read_text())[1])
 
@@ -124,9 +127,11 @@ def rounds(count, target, control=None):
 def program_rounds(count, *words, program=PROGRAM):
     more = {"program": program, "env": dict(os.environ, MALLOC_ARENA_MAX="2")}
     target, control = Target(*words, **more), Target(*words, **more)
+    threads = 1 + (words[1] if len(words) > 1 else 1)
     try:
-        # The untraced one leaves the processors to the other when both have all that they will have.
-        wait_for("threads and arenas of both", lambda: target.space_kib() == control.space_kib(), 60)
+        # The untraced one leaves the processors to the other when both have all that they will have: an arena takes 64 MiB.
+        wait_for("threads and arenas of both", lambda: target.threads() == control.threads() == threads and
+                 abs(target.space_kib() - control.space_kib()) < SPACE_KIB // 2, 60, pause=0.3)
         os.kill(control.pid, signal.SIGSTOP)
         said = rounds(1000 if SOAK else count, target, control)
         target.end()
