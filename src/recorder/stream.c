@@ -4,7 +4,7 @@
 #include "recorder/sys.h"
 #include "region/record.h"
 
-enum { ROOM_WAIT_MS = 2000, FUTEX_WAKE = 1, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
+enum { ROOM_WAIT_MS = 2000, ROOM_WAIT_MOST_MS = 20000, SHORT_WAIT_MS = 200, FUTEX_WAKE = 1, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
 
 /* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
  * ones are kept: a sixteenth for frees. */
@@ -72,16 +72,25 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 
 int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen)
 {
+	const struct region_header *region = recorder->region;
 	struct waiting waiting = {.round = 0};
-	uint64_t since = clock_now(recorder), most = ROOM_WAIT_MS * recorder->ticks_per_ms;
-	while (LOAD_ACQUIRE(count) == seen) {
+	const uint64_t since = clock_now(recorder), ticks_per_ms = recorder->ticks_per_ms;
+	uint32_t heartbeat = LOAD(&region->heartbeat);
+	for (uint64_t heard = since, now = since; LOAD_ACQUIRE(count) == seen; now = clock_now(recorder)) {
 		if (LOAD(&recorder->room_refused[kind]) == seen + 1)
 			return 0;
-		/* Others may be served all the time: their progress is none for us. */
-		if (clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting)) {
+		if (LOAD(&region->heartbeat) != heartbeat)
+			heard = now;
+		heartbeat = LOAD(&region->heartbeat);
+		/* Others may be served all the time: their progress is none for us. A logger that is alive may have much to do before. */
+		uint64_t most = LOAD(&region->is_short) ? SHORT_WAIT_MS : ROOM_WAIT_MOST_MS;
+		if (now - heard >= ROOM_WAIT_MS * ticks_per_ms || now - since >= most * ticks_per_ms || !logger_wait(recorder, &waiting)) {
 			STORE(&recorder->room_refused[kind], seen + 1);
 			return 0;
 		}
+		/* Thousands may wait for the same. */
+		if (waiting.round < SPIN_COUNT)
+			waiting.round = SPIN_COUNT + 2 * SLEEPS_ALIKE;
 	}
 	return 1;
 }

@@ -194,7 +194,7 @@ struct region_header {
 	uint32_t options;             /**< enum region_option; changed live */
 	uint32_t wait_limit_ms;       /**< changed live: how long a target waits while the logger makes no progress */
 	uint32_t state;               /**< enum region_state */
-	uint32_t reserved;
+	uint32_t is_short;            /**< the logger found no memory for more of what is asked for, or there are as many slots as there can be */
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
 	uint32_t doorbell;            /**< futex: rung after a mail is posted, and once by who begins to wait; never by ordinary hooks */
 	uint32_t heartbeat;           /**< the logger adds one each time it has looked at the region: who waits for an answer waits on while it does */

@@ -20,7 +20,7 @@ enum {
 	BUFFER_SIZE_LIMIT = 1 << 20,
 	/* What is there at first. An idle process needs little; one that may wait for more gets it when it does. */
 	PROCESS_FIRST = 64, ENTRY_FIRST = 32, IMAGE_FIRST = 8, HEAP_FIRST = 256, NAME_FIRST = 64,
-	SLOT_FIRST = 16, SLOT_FIRST_DROPPING = 64, PC_FIRST_READY = 1024, PC_FIRST_DROPPING = 16 * 1024,
+	SLOT_FIRST = 32, SLOT_FIRST_DROPPING = 64, PC_FIRST_READY = 1024, PC_FIRST_DROPPING = 16 * 1024,
 	PC_AHEAD = 1024,
 	/* Beyond what is asked for, so that a few are left to go round when each of as many threads keeps one. */
 	BUFFER_SPARE = 8
@@ -405,8 +405,9 @@ void region_grow(struct region *region)
 	if (region->process_ready < region->limits.process_max && free_processes(region) < region->process_ready / 2)
 		raise_process(region, 2 * (uint64_t)region->process_ready);
 	if (region->slot_ready < region->limits.slot_max && free_slots(region) < region->slot_ready / 2 &&
-	    raise_slot(region, 2 * (uint64_t)region->slot_ready) == 0)
+	    raise_slot(region, 4 * (uint64_t)region->slot_ready) == 0)
 		region_note_slots(region);
+	STORE(&header->is_short, region->is_short || region->slot_ready == region->limits.slot_max);
 }
 
 /* ---- giving back ---- */

@@ -130,9 +130,9 @@ static void *count_resized(void *old, void *block, size_t size)
 #define COUNTED(call)                                                                                                                                \
 	({                                                                                                                                           \
 		depth++;                                                                                                                             \
-		__typeof__(call) result = call;                                                                                                      \
+		__typeof__(call) counted_result = call;                                                                                                      \
 		depth--;                                                                                                                             \
-		result;                                                                                                                              \
+		counted_result;                                                                                                                              \
 	})
 
 __attribute__((used)) static void *counter_malloc(size_t size)
