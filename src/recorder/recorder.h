@@ -260,7 +260,6 @@ struct recorder {
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
 	struct thread *free_threads;
 	struct recorder_pool *pool;   /**< the newest */
-	uint64_t calls_untraced;
 	struct recorder_mappings mappings;
 
 	struct row_slot row[RECORDER_ROW_COUNT];

@@ -206,7 +206,6 @@ struct region_header {
 	uint32_t pc_count;            /**< ids handed out, from PC_FIRST; may pass pc_ready (those were refused) */
 	uint32_t heap_count;
 	uint32_t thread_serial;       /**< next serial */
-	uint32_t untraced_threads;    /**< threads that found no slot */
 	uint64_t untraced_calls;
 	uint32_t no_syscalls;         /**< set when a target is under seccomp: hooks must make no system call */
 	uint32_t check_failures;      /**< OPTION_CHECK found a difference */
