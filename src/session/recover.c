@@ -419,7 +419,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 {
 	struct region *region = &recovered->region;
 	uint32_t live = 0;
-	for (uint32_t i = 0; i < region->limits.process_max; i++) {
+	for (uint32_t i = 0; i < region->process_ready; i++) {
 		const struct region_process *process = region_process(region, i);
 		if (i > 0 && process->state == PROCESS_FREE)
 			continue;

@@ -63,7 +63,7 @@ static uint32_t forked_process_add(struct translate *translate, uint32_t index, 
 
 uint32_t translate_process_id(struct translate *translate, uint32_t index)
 {
-	if (index >= translate->region->limits.process_max)
+	if (index >= translate->region->process_ready)
 		return TRACE_NONE;
 	struct translate_process *process = &translate->process[index];
 	const struct region_process *shared = region_process(translate->region, index);
@@ -176,7 +176,7 @@ void translate_refresh(struct translate *translate)
 	while (translate->image_count < ready && image_add(translate, region_image(translate->region, translate->image_count)))
 		;
 	/* Forked processes take the lowest free places. */
-	for (uint32_t i = 1; i < translate->region->limits.process_max; i++) {
+	for (uint32_t i = 1; i < translate->region->process_ready; i++) {
 		uint32_t state = LOAD(&region_process(translate->region, i)->state);
 		if (state == PROCESS_LIVE || state == PROCESS_ENDED)
 			translate_process_id(translate, i);
@@ -283,7 +283,7 @@ static bool heap_room(struct translate *translate, uint32_t index)
 static void heap_given_name(const struct translate *translate, const struct region_heap *row, char name[REGION_NAME_BYTES])
 {
 	name[0] = 0;
-	if (row->kind != HEAP_ANNOTATED || !row->name || row->name >= translate->region->limits.name_max)
+	if (row->kind != HEAP_ANNOTATED || !row->name || row->name >= translate->region->name_ready)
 		return;
 	memcpy(name, region_heap_name(translate->region, row->name)->text, REGION_NAME_BYTES);
 	name[REGION_NAME_BYTES - 1] = 0;
