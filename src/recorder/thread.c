@@ -173,16 +173,26 @@ static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index
 	return slot;
 }
 
-/* The place for fs_base in the table: its own, a free one, or one whose thread is gone. NULL when there is none near. */
-static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base)
+/* Mark a place as one whose thread is being made. False: it is so already, by this very thread, whom a signal handler's call has interrupted there;
+ * or by one that was killed. What that one works on is not to be touched. */
+static int place_take(struct thread_place *place, uint64_t fs_base)
+{
+	return __atomic_compare_exchange_n(&place->fs_base, &fs_base, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* The place for fs_base in the table, marked as taken: its own, a free one, or one whose thread is gone. NULL when there is none near. *is_interrupted:
+ * its thread is being made already. */
+static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base, int *is_interrupted)
 {
 	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still lives. */
 	struct thread_place *places = recorder->wiped->threads;
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
-		if ((place->fs_base | PLACE_IS_TAKEN) == (fs_base | PLACE_IS_TAKEN))
+		if ((LOAD(&place->fs_base) | PLACE_IS_TAKEN) == (fs_base | PLACE_IS_TAKEN)) {
+			*is_interrupted = !place_take(place, fs_base);
 			return place;
+		}
 	}
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
@@ -197,7 +207,7 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 		struct thread *thread = place->thread;
 		if (thread && thread->fs_base == old &&
 		    (LOAD(&thread->slot->state) != SLOT_LIVE || thread->slot->serial != thread->serial) &&
-		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			thread->fs_base = fs_base;
 			return place;
 		}
@@ -280,10 +290,11 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	uint32_t tid = own_tid(recorder, fs_base);
 	if (UNLIKELY(!LOAD_ACQUIRE(&wiped->is_alive)) && !process_register(recorder, tid))
 		goto untraced;
-	struct thread_place *place = place_find(recorder, fs_base);
+	int is_interrupted = 0;
+	struct thread_place *place = place_find(recorder, fs_base, &is_interrupted);
 	if (!place)
 		goto untraced;
-	thread = place->thread;
+	thread = is_interrupted ? 0 : place->thread;
 	if (!recorder->main_fs_base && tid == recorder->process_zero_tid)
 		recorder->main_fs_base = fs_base;
 	if (!thread) {
