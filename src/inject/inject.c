@@ -27,6 +27,7 @@
 
 extern const unsigned char recorder_elf[], recorder_elf_end[];
 
+enum { JUMP_NEAR = 0xe9 }; /* jmp rel32 */
 enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 
 /* Below, an instruction can name an address whatever lies between. */
@@ -270,7 +271,7 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 
 static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
-	struct inject_jump jump = {.address = stub->address, .jump = {0xe9}, .moved = stub->context.original};
+	struct inject_jump jump = {.address = stub->address, .jump = {JUMP_NEAR}, .moved = stub->context.original};
 	int32_t relative = (int32_t)(to - (stub->address + HOOK_PATCH_BYTES));
 	memcpy(jump.original, now, sizeof(jump.original));
 	memcpy(jump.jump + 1, &relative, sizeof(relative));
@@ -353,6 +354,18 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 	return at;
 }
 
+/* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
+static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
+{
+	int32_t relative;
+	memcpy(&relative, now + 1, sizeof(relative));
+	uint64_t to = address + HOOK_PATCH_BYTES + (uint64_t)(int64_t)relative;
+	bool is_ours = inject->doors.low <= to && to < inject->doors.high;
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		is_ours = is_ours || (inject->island[i].low <= to && to < inject->island[i].high);
+	return now[0] == JUMP_NEAR && is_ours;
+}
+
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
  * target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
@@ -361,7 +374,6 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	uint64_t address = target->address + image->bias;
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
 	struct diag diag = {""};
-	struct inject_island *island = island_for(inject, address);
 	/* Without it, sizes that only the allocator knows stay unknown; no call is missed. */
 	if (target->displaced == 0 && target->function == HOOK_START)
 		return;
@@ -369,11 +381,15 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
 		return;
 	}
+	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
+	if (is_read && is_patched(inject, address, now))
+		return;
+	struct inject_island *island = island_for(inject, address);
 	if (!island) {
 		refuse(inject, target->name, path, "no free memory within reach");
 		return;
 	}
-	if (!remote_read(inject->memory, address, now, sizeof(now)) || memcmp(now, target->original, sizeof(now)) != 0) {
+	if (!is_read || memcmp(now, target->original, sizeof(now)) != 0) {
 		refuse(inject, target->name, path, "its first bytes are not those of the file");
 		return;
 	}

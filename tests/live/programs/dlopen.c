@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* dlopen DIR loop: shared objects come and go at the same addresses, other code each time; dlopen DIR space: with a libc of its own. */
+/* dlopen DIR loop: shared objects come and go at the same addresses, other code each time; dlopen DIR space: with a libc of its own;
+ * dlopen DIR forked: a forked child opens one, and its child another. */
 #include <dlfcn.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "expect.h"
 
@@ -45,11 +49,41 @@ static void test_space(const char *directory)
 	}
 }
 
+static void run_plugin(const char *directory, const char *name)
+{
+	void *handle = load(directory, name, 0);
+	void *(*run)(int) = (void *(*)(int))dlsym(handle, "plugin_run");
+
+	EXPECT(run);
+	free(run(20));
+}
+
+static void test_forked(const char *directory)
+{
+	int status = 1;
+	pid_t child = fork();
+
+	EXPECT(child >= 0);
+	if (child == 0) {
+		run_plugin(directory, "plugin_one.so");
+		child = fork();
+		if (child == 0) {
+			run_plugin(directory, "plugin_two.so");
+			_exit(0);
+		}
+		EXPECT(waitpid(child, &status, 0) == child && status == 0);
+		_exit(0);
+	}
+	EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(int argc, char **argv)
 {
 	EXPECT(argc == 3);
 	if (!strcmp(argv[2], "loop"))
 		test_loop(argv[1]);
+	else if (!strcmp(argv[2], "forked"))
+		test_forked(argv[1]);
 	else
 		test_space(argv[1]);
 	puts("ok");
