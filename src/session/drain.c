@@ -1111,7 +1111,11 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		if (!region->known)
 			open_take_all(region);
 	}
-	if (flush || region->held_count > buffers_that_go_round(region) / 2)
+	bool is_short = region->held_count > buffers_that_go_round(region) / 2;
+	/* Larger blocks are smaller in the file: with more buffers they can be waited for. */
+	if (is_short)
+		region->region->buffers_used = region->region->buffer_ready - region->region->buffers_away;
+	if (flush || is_short)
 		write_all(region);
 	settle(region);
 	error_tell(region, error, diag);
