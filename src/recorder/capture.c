@@ -744,7 +744,7 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 	uint32_t count = 0;
 	int has_passed = 0, is_cut = 0;
 	*is_live = *is_nested_signal = 0;
-	/* What is deeper than there is room for is walked all the same: whether the outer call is live is seen at its end. */
+	/* The walk goes deeper than there is room for: its end shows whether the outer call is live. */
 	for (uint32_t frames = 0; frames < 2 * RECORDER_DEPTH_MAX; frames++) {
 		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead past the hook itself. */
 		if (walk.at.sp < guard && (*is_live || walk.at.bp == guard)) {

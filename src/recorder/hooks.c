@@ -80,7 +80,7 @@ static void guard_discard(struct thread *thread)
 	}
 	slot->pending = 0;
 	slot->call_entry = 0;
-	/* Whoever was killed or left by a jump may have remembered a stack whose record nobody will read: reader and thread begin anew. */
+	/* The lost call may have remembered a stack that the buffer does not have: reader and thread begin anew. */
 	thread->memo_count = thread->extra_count = thread->bp_end = 0;
 	thread->memo_is_home = 0;
 	if (thread->stream.head)
@@ -413,7 +413,7 @@ static inline void event_set_usable(struct event *event, uint64_t usable)
 		event->flags |= RECORD_BIG;
 }
 
-/* What the allocator itself says of its block. An allocator that still sets itself up, for an initialiser, is not asked: 0, not known. */
+/* Ask the allocator for the usable size of its block; 0: not known, as before main, when an allocator may still set itself up. */
 static inline uint64_t ask_usable(const struct hook_context *context, uint64_t address)
 {
 	if (!context->usable_size || !LOAD(&context->recorder->mappings.start.has_begun))

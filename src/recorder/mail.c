@@ -74,7 +74,7 @@ static void mail_release(struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_FREE);
 }
 
-/* Readers take no part of a list that is being changed. A child that is forked meanwhile changes nothing: it reads what there is. */
+/* Readers take no part of a list that is being changed. In a child that is forked during a change, the mark is gone: it reads the list as it is. */
 static void list_begin(struct recorder *recorder)
 {
 	STORE(&recorder->wiped->is_listing, 1);
@@ -160,7 +160,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 	return from[i] == 0;
 }
 
-/* Tell the logger of an exec of path (relative to dirfd). It may take hold of this process until the exec is done. *is_unheard: it did not answer. */
+/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. *is_unheard: no answer came. */
 static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard)
 {
 	struct region_header *region = recorder->region;

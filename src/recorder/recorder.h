@@ -177,7 +177,7 @@ struct thread_place {
 	struct thread *thread;
 };
 
-/** What the logger makes more of when it is used up. */
+/** Rows and slots that the logger adds to when they are used up. */
 enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_KINDS };
 
 /** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */

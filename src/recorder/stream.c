@@ -42,7 +42,7 @@ void pause_for(const struct recorder *recorder, uint32_t round)
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
 }
 
-/* Whoever waits says so once: the logger may be asleep for some milliseconds more. */
+/* Wake the logger, which may sleep for some milliseconds more. */
 static void doorbell_ring(struct region_header *region)
 {
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);

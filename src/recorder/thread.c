@@ -9,7 +9,7 @@ enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROB
 
 /*
  * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was killed or cancelled in the
- * middle. What two threads do at once is decided by one compare-and-swap, and whoever comes second undoes what it had begun.
+ * middle. What two threads do at once is decided by one compare-and-swap, and the second one undoes what it had begun.
  */
 
 /* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
