@@ -44,10 +44,17 @@ install: all
 fuzz: setup-check
 	@scripts/fuzz $(SECONDS_EACH)
 
-# Hours of what check does in minutes: hundreds of kill rounds, whole test suites, every stack compared.
+# Hours of what check does in minutes: hundreds of kill rounds, whole test suites, every stack compared; then a thousand attaches to each of some foreign
+# programs, which go on where they ended (tests/soak).
 soak: setup-check all
 	@ninja -C $(BUILD) --quiet live-programs
 	@SOAK=1 tests/run --build $(BUILD) --jobs $(JOBS) live
+	@tests/soak --build $(BUILD)
+
+# Foreign programs beside an independent counter; writes docs/tested-with.md.
+tested-with: setup-check all
+	@ninja -C $(BUILD) --quiet live-programs
+	@tests/tested-with --build $(BUILD)
 
 bench: all
 	@scripts/setup bench
@@ -61,4 +68,4 @@ distcheck: setup-check
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check strict check check-yama golden-update demo install fuzz soak bench distcheck clean
+.PHONY: all setup-check strict check check-yama golden-update demo install fuzz soak tested-with bench distcheck clean

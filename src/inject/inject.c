@@ -543,6 +543,18 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 	free(maps);
 }
 
+uint32_t inject_process_index(const struct inject *inject, pid_t pid)
+{
+	char path[64];
+	uint32_t noted = 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = open(path, O_RDONLY | O_CLOEXEC);
+	bool is_read = memory >= 0 && remote_read(memory, inject->wiped + offsetof(struct wiped, process), &noted, sizeof(noted));
+	if (memory >= 0)
+		close(memory);
+	return is_read && noted ? noted - 1 : UINT32_MAX;
+}
+
 /*
  * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a boot, so ours tells
  * how far from its begin that lies.

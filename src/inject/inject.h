@@ -147,6 +147,9 @@ void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);
 
+/** Read the index in the region that a process has noted for itself; UINT32_MAX: none yet, or its memory is gone. */
+uint32_t inject_process_index(const struct inject *inject, pid_t pid);
+
 /** Write back what was there before the doors; memory: of the process, or of one that it forked. No thread is in one. */
 void inject_close_doors(const struct inject *inject, int memory);
 

@@ -269,18 +269,22 @@ static bool is_of_target(const struct target *target, pid_t pid)
 	       (proc_has_ended(pid) && process_has_region(target, (pid_t)proc_status_value(pid, "PPid")));
 }
 
-struct inner_process { const struct target *target; pid_t inner; };
+struct inner_process { const struct target *target; pid_t inner; uint32_t index; };
 
+/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
-	return proc_inner_id(pid, pid) == wanted->inner && is_of_target(wanted->target, pid);
+	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
+		return false;
+	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
+	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && logger_member_of_pid(wanted->target, pid) == UINT32_MAX);
 }
 
-/* Our pid of a process of the target that calls itself inner; 0: it is gone. */
-static pid_t process_outside(const struct target *target, pid_t inner)
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. */
+static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index)
 {
-	struct inner_process wanted = {target, inner};
+	struct inner_process wanted = {target, inner, index};
 	return is_inner_process(&wanted, inner) ? inner : proc_search(is_inner_process, &wanted);
 }
 
@@ -297,7 +301,7 @@ void logger_find_members(const struct logger *logger, struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner);
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i);
 		member_begin(logger, target, i, pid, inner);
 		target->member[i].start_ticks = process->start_ticks;
 		/* For the trace, and for whoever recovers it. */
@@ -502,7 +506,7 @@ static pid_t mail_sender(const struct target *target, const struct region_mail *
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
 	if (member && member->state == 1 && member->inner == (pid_t)mail->pid)
 		return process_has_region(target, member->pid) ? member->pid : 0;
-	return process_outside(target, (pid_t)mail->pid);
+	return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX);
 }
 
 static pid_t sending_thread(pid_t pid, pid_t inner)

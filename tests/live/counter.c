@@ -130,9 +130,9 @@ static void *count_resized(void *old, void *block, size_t size)
 #define COUNTED(call)                                                                                                                                \
 	({                                                                                                                                           \
 		depth++;                                                                                                                             \
-		__typeof__(call) counted_result = call;                                                                                                      \
+		__typeof__(call) answer = call;                                                                                                      \
 		depth--;                                                                                                                             \
-		counted_result;                                                                                                                              \
+		answer;                                                                                                                              \
 	})
 
 __attribute__((used)) static void *counter_malloc(size_t size)
@@ -174,11 +174,11 @@ __attribute__((used)) static void *counter_aligned_alloc(size_t alignment, size_
 	return count_new(COUNTED(REAL(aligned_alloc)(alignment, size)), size);
 }
 
-__attribute__((used)) static int counter_posix_memalign(void **result, size_t alignment, size_t size)
+__attribute__((used)) static int counter_posix_memalign(void **place, size_t alignment, size_t size)
 {
-	int error = COUNTED(REAL(posix_memalign)(result, alignment, size));
+	int error = COUNTED(REAL(posix_memalign)(place, alignment, size));
 
-	count_new(error ? NULL : *result, size);
+	count_new(error ? NULL : *place, size);
 	return error;
 }
 

@@ -116,6 +116,20 @@ def test_descriptors():
     expect(f"{done.stdout!r}, alone {alone.stdout!r}\n{done.stderr}", done.stdout == alone.stdout)
 
 
+def test_same_pids():
+    """Children that are each the first of a pid namespace have the same pid to themselves, and another one to us."""
+    done = record(*OUTER, PROGRAMS / "inner", 5)
+    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == "5 good\n")
+    children = [row for row in rows("--processes") if "forked_from" in row and "inner" in row["image"]]
+    expect(f"processes: {children}", len(children) == 5 and len({row["pid"] for row in children}) == 5)
+    expect(f"ends: {children}", all(row["end"] == "exit" and row["status"] == 0 for row in children))
+    events = {}
+    for row in rows("--events"):
+        events[row["process"]] = events.get(row["process"], 0) + 1
+    found = {events.get(row["id"] if "id" in row else row["process"]) for row in children}
+    expect(f"events: {events}", len(found) == 1 and min(found) > 2000)
+
+
 def main():
     allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if allowed.returncode:
