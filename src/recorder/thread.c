@@ -5,7 +5,7 @@
 #include "recorder/stream.h"
 
 enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
-       MADVISE_DONTDUMP = 16, POOL_ALIGNMENT = 64, POOL_ATTEMPTS = 64 };
+       MADVISE_DONTDUMP = 16, POOL_ALIGNMENT = 64, POOL_HEAD_BYTES = 64, POOL_ATTEMPTS = 64 };
 
 /*
  * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was killed or cancelled in the
@@ -15,7 +15,7 @@ enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROB
 /* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
 static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
 {
-	uint64_t needed = bytes + sizeof(struct recorder_pool), size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
+	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
 	if (recorder->region->no_syscalls)
 		return 0;
 	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
@@ -24,7 +24,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	/* Core files stay as without us. */
 	sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
 	struct recorder_pool *added = (struct recorder_pool *)result;
-	*added = (struct recorder_pool){old, size, (sizeof(*added) + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1)};
+	*added = (struct recorder_pool){old, size, POOL_HEAD_BYTES};
 	if (!__atomic_compare_exchange_n(&recorder->pool, &old, added, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		sys_call4(SYS_NUMBER_MUNMAP, result, (long)size, 0, 0);
 	return 1;

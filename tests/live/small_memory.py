@@ -43,7 +43,7 @@ def record(size, *command):
 
 def idle_and_busy_processes():
     facts, _ = record("64m", "sh", "-c", CROWD)
-    images = [os.path.basename(process["image"]) for process in facts["processes"]]
+    images = [os.path.basename(process.get("image", "")) for process in facts["processes"]]
     expect(images.count("churn") == BUSY, f"{images.count('churn')} of {BUSY} busy processes")
     # Some may have been ended before they could execute anything.
     forked = sum(process["exec_generation"] == 0 for process in facts["processes"]) - 1
