@@ -195,7 +195,7 @@ int inject_check(pid_t pid, struct diag *diag)
 /* What a walk of the heaps needs, while all stand. */
 static void walk_prepare(struct walk *walk, const struct crowd *crowd, const struct inject *inject)
 {
-	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas};
+	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
 	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
 	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
 		if (!crowd->stands[i].is_gone)

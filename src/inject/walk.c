@@ -565,7 +565,7 @@ void walk_run(struct walk *walk, const struct region *region)
 		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", unsettled);
 		walk_missing_add(walk, text);
 	}
-	if (walk->other[0] || !walk->base) {
+	if (!walk->has_no_heap && (walk->other[0] || !walk->base)) {
 		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked", walk->other[0] ? walk->other : "the program");
 		walk_missing_add(walk, text);
 	}

@@ -32,6 +32,7 @@ struct walk {
 	uint64_t base, end;           /**< of the image with glibc's malloc; 0: there is none */
 	uint32_t image;               /**< of it, in the region */
 	bool has_odd_heaps;           /**< arenas do not lie as they do by default */
+	bool has_no_heap;             /**< the process has not begun: its loader has brought no allocator yet */
 	char other[128];              /**< a library with an allocator of its own, whose blocks nobody knows; "" */
 	struct walk_thread *threads;
 	uint32_t thread_count;

@@ -1045,6 +1045,11 @@ uint64_t logger_cpu(void)
 
 void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving)
 {
+	uint64_t beat_ns = logger->beat_ns;
+	beat(logger);
+	/* Controllers wait, too, as rarely as that. */
+	if (logger->beat_ns != beat_ns)
+		logger_say_alive(logger);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		int error = 0;
 		mails_check(logger, target, target == left ? leaving : NULL);
