@@ -50,8 +50,11 @@ static struct region_mail *mail_claim(struct recorder *recorder)
 	return 0;
 }
 
-/* Post a claimed mail and wait for the answer. False: none came; the mail is then the logger's to free. */
-static int mail_ask(struct recorder *recorder, struct region_mail *mail)
+enum answer { ANSWER_NONE, ANSWER_CAME, ANSWER_FREED };
+
+/* Post a claimed mail and wait for the answer. ANSWER_NONE: none came; the mail is then the logger's to free. ANSWER_FREED: the logger has freed it
+ * already, taking it for one of an image that this process was before. */
+static enum answer mail_ask(struct recorder *recorder, struct region_mail *mail)
 {
 	struct region_header *region = recorder->region;
 	mail->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
@@ -60,13 +63,16 @@ static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	struct patience patience = patience_begin(recorder);
-	while (LOAD_ACQUIRE(&mail->state) != MAIL_ANSWERED) {
+	const uint32_t tid = mail->tid;
+	for (uint32_t state; (state = LOAD_ACQUIRE(&mail->state)) != MAIL_ANSWERED || mail->tid != tid;) {
+		if (state == MAIL_FREE || state == MAIL_CLAIMED || mail->tid != tid)
+			return ANSWER_FREED;
 		if (!is_patient(&patience, recorder))
-			return 0;
+			return ANSWER_NONE;
 		int64_t time[2] = {0, SLICE_NS};
 		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
 	}
-	return 1;
+	return ANSWER_CAME;
 }
 
 static void mail_release(struct region_mail *mail)
@@ -145,7 +151,7 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 		return result;
 	mail->kind = MAIL_LOADED;
 	mail->value[0] = recorder->wiped->process - 1;
-	if (mail_ask(recorder, mail))
+	if (mail_ask(recorder, mail) == ANSWER_CAME)
 		mail_release(mail);
 	images_refresh(recorder);
 	return result;
@@ -161,7 +167,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 }
 
 /* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. *is_unheard: no answer came. */
-static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard)
+static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard, int *is_freed)
 {
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
@@ -187,17 +193,23 @@ static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, co
 	 * pending when the mask comes back finds the process held, and the logger sends it again after the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
-	int is_answered = mail_ask(recorder, mail);
+	enum answer answer = mail_ask(recorder, mail);
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
-	*is_unheard = !is_answered;
-	return is_answered ? mail : 0;
+	*is_unheard = answer == ANSWER_NONE;
+	*is_freed = answer == ANSWER_FREED;
+	return answer == ANSWER_CAME ? mail : 0;
 }
 
 static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
-	int is_unheard = 0;
-	struct region_mail *mail = exec_ask(recorder, dirfd, path, &is_unheard);
-	if (is_unheard)
+	enum { TRIES = 3 };
+	int is_unheard = 0, is_freed = 1;
+	struct region_mail *mail = 0;
+	for (int try = 0; try < TRIES && is_freed; try++) {
+		is_freed = 0;
+		mail = exec_ask(recorder, dirfd, path, &is_unheard, &is_freed);
+	}
+	if (is_unheard || is_freed)
 		COUNT(&recorder->region->untraced_execs, 1);
 	return mail;
 }
@@ -208,7 +220,7 @@ static void exec_failed(struct recorder *recorder, struct region_mail *mail)
 	if (!mail)
 		return;
 	mail->kind = MAIL_EXEC_FAILED;
-	if (mail_ask(recorder, mail))
+	if (mail_ask(recorder, mail) == ANSWER_CAME)
 		mail_release(mail);
 }
 

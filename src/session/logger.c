@@ -207,9 +207,9 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
 	if (!count)
 		return;
-	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs were not waited for and may run untraced: too much was to be done at once",
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
-	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	writer_add_option(logger->writer, "untraced-execs", text);
 	logger_note(logger, text);
 }
 

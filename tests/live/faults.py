@@ -120,6 +120,16 @@ def socket_of(name):
     raise Failure("the session has no socket")
 
 
+def control_kinds():
+    """The numbers of messages, by name."""
+    text = pathlib.Path(os.path.dirname(__file__), "../../src/session/control.h").read_text()
+    names = re.findall(r"^\tCONTROL_(\w+)", re.search(r"enum control_kind \{(.*?)^\};", text, re.S | re.M).group(1), re.M)
+    return {name: number for number, name in enumerate(names)}
+
+
+KINDS = control_kinds()
+
+
 def nonsense():
     choose, name, targets = random.Random(2), name_of("nonsense"), Targets(2)
     xheap("start", name, "-o", "nonsense.xht", "-p", targets.pids())
@@ -131,12 +141,12 @@ def nonsense():
             client.connect(path)
             for _ in range(choose.randrange(4)):
                 kind = choose.randrange(20) if choose.random() < 0.7 else choose.randrange(1 << 32)
-                if kind in (6,):  # to stop is no nonsense
+                if kind == KINDS["STOP"]:  # to stop is no nonsense
                     continue
                 size = choose.choice([0, 1, 3, 4, 15, 16, 100, 1144, 1143, 1145, 5000, choose.randrange(1200)])
                 text = choose.choice([bytes(size), choose.randbytes(size), b"x" * size])
                 pid = choose.choice([0, -1, 1, 2 ** 31 - 1, os.getpid()]).to_bytes(4, "little", signed=True)
-                message = kind.to_bytes(4, "little") + (pid if kind != 4 else bytes(4)) + text
+                message = kind.to_bytes(4, "little") + (pid if kind != KINDS["ATTACH"] else bytes(4)) + text
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1]))] if choose.random() < 0.2 else []
                 client.sendmsg([message], ancillary)
                 if choose.random() < 0.3:
