@@ -38,6 +38,7 @@ def record(size, *command):
     facts = info(TRACE)
     known = {key: value for key, value in facts.items() if key != "processes"}
     expect(facts["complete"] and not facts["lost_events"] and "untraced_processes" not in facts, f"{said}: {known}")
+    expect("untraced-execs" not in facts["options"], f"{said}: {known}")
     return facts, said
 
 
