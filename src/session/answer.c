@@ -149,9 +149,13 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 	options->on_full_wait = wanted->options & OPTION_WAIT;
 	options->wait_limit_ms = wanted->wait_limit_ms;
 	for (struct target *target = logger->targets; target; target = target->next) {
-		uint32_t kept = target->region.header->options & ~(stacks | OPTION_WAIT);
-		__atomic_store_n(&target->region.header->options, kept | (wanted->options & (stacks | OPTION_WAIT)), __ATOMIC_RELEASE);
-		target->region.header->wait_limit_ms = wanted->wait_limit_ms;
+		/* The target sets bits of its own meanwhile. */
+		const uint32_t changed = stacks | OPTION_WAIT;
+		__atomic_fetch_or(&target->region.header->options, wanted->options & changed, __ATOMIC_RELEASE);
+		__atomic_fetch_and(&target->region.header->options, wanted->options | ~changed, __ATOMIC_RELEASE);
+		for (uint32_t i = 0; i < target->member_count; i++)
+			if (target->member[i].state == 1)
+				inject_set_wait_limit(&target->inject, target->member[i].pid, wanted->wait_limit_ms);
 	}
 	done(socket, 0, "");
 }

@@ -655,7 +655,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
 			walk_drop(&result->walk, "it was let go of before its heaps were read");
@@ -730,7 +730,7 @@ static void file_full(struct logger *logger)
 		return;
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
@@ -1152,14 +1152,14 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
