@@ -526,9 +526,9 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (record->is_quiet)
 		return;
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated", summary->events,
-		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
-	if (summary->unwindless)
-		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->unwindless);
+		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->ends.truncated);
+	if (summary->ends.unwindless)
+		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (record->session.sample_bytes)
 		fprintf(stderr, "xheap: a sample, of one byte in %s asked for: reports estimate the rest\n", text_bytes(record->session.sample_bytes).data);

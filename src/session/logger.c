@@ -1178,7 +1178,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

@@ -314,15 +314,19 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	producer_event(&p, &event, unwindless, 2, 0);
 	producer_finish(&p);
 	bed_poll(bed, true);
-	assert_int_equal(bed_totals(bed).truncated, 2);
-	assert_int_equal(bed_totals(bed).unwindless, 1);
+	struct stack_ends ends = bed_totals(bed).ends;
+	assert_int_equal(ends.truncated, 2);
+	assert_int_equal(ends.unwindless, 1);
+	assert_int_equal(ends.whole, 1);
 	bed_finish(bed);
 
 	struct seen *e = read_events(bed, &count);
 	assert_int_equal(count, 4);
 	const struct trace_dictionary *d = bed->dictionary;
-	assert_int_equal(d->truncated_count, 2);
-	assert_int_equal(d->unwindless_count, 1);
+	assert_int_equal(d->ends.truncated, 2);
+	assert_int_equal(d->ends.unwindless, 1);
+	assert_true(d->is_whole_known);
+	assert_int_equal(d->ends.whole, 1);
 	assert_int_equal(d->stack_ends[e[0].stack], TRACE_STACK_TRUNCATED);
 	assert_int_equal(d->stack_ends[e[2].stack], TRACE_STACK_WHOLE);
 	assert_int_equal(d->stack_ends[e[3].stack], TRACE_STACK_UNWINDLESS);
