@@ -209,7 +209,6 @@ struct region_header {
 	uint64_t untraced_calls;
 	uint32_t no_syscalls;         /**< set when a target is under seccomp: hooks must make no system call */
 	uint32_t check_failures;      /**< OPTION_CHECK found a difference */
-	uint32_t loader_generation;   /**< +1 for each change of images */
 	uint32_t ticks_per_ms;
 	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
 	uint64_t sample_bytes;        /**< mean distance of chosen bytes; never changes */
