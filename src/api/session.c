@@ -272,7 +272,7 @@ static int start_work(void *context, struct diag *diag)
 {
 	struct making *making = context;
 	xheap_session_options options;
-	struct words words = {.items = {"xheap", "start", making->name, "--quiet"}, .count = 4};
+	struct words words = {.items = {"xheap", "start", making->name, "--quiet", "--quiet"}, .count = 5};
 	xheap_session_options_init(&options, sizeof(options));
 	int error = api_take(&options, sizeof(options), making->options, "xheap_session_options", diag);
 	if (error)

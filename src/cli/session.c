@@ -27,7 +27,7 @@
 static void hear(void *cookie, enum controller_word word, const char *text)
 {
 	(void)cookie;
-	if (word == CONTROLLER_NOTE)
+	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
 		fprintf(stderr, "xheap: %s\n", text);
 }
 

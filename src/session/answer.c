@@ -47,11 +47,21 @@ void logger_say_alive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-void logger_note(struct logger *logger, const char *text)
+static void tell_text(struct logger *logger, const char *text, bool is_warning)
 {
-	struct control_message message = {.kind = CONTROL_NOTE};
+	struct control_message message = {.kind = CONTROL_NOTE, .value = is_warning};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	logger_tell_all(logger, &message);
+}
+
+void logger_note(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, false);
+}
+
+void logger_warn(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, true);
 }
 
 static void done(int socket, int error, const char *text)

@@ -27,7 +27,7 @@ enum control_kind {
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_INACTIVE,     /**< from it: inactive, of a process that was detached from; text is its command line */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
-	CONTROL_NOTE,         /**< from it: text for the user; without one: it is busy, and will answer */
+	CONTROL_NOTE,         /**< from it: text for the user, value is 1 for a warning; without one: it is busy, and will answer */
 	CONTROL_INDEXING,     /**< from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };

@@ -4,9 +4,10 @@
 import collections
 import os
 import re
+import subprocess
 import sys
 
-from live import PROGRAMS, dump, expect, info, run_tests, told, xheap
+from live import PROGRAMS, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
 
 COUNT = 300
 
@@ -70,6 +71,28 @@ def not_asked_for():
     expect(told_counts(facts)["none"] >= 4 * COUNT, told_counts(facts))
 
 
+def in_a_session():
+    """The numbers of a thread, of its process and of all go with the events that are told with them; at the end they are those of the trace."""
+    name = f"ends{os.getpid()}"
+    with subprocess.Popen([os.path.join(PROGRAMS, "attached"), "count"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        try:
+            xheap("start", name, "-o", "session.xht", "-p", process.pid)
+            for _ in range(5):
+                wait_for("events", lambda: any(row["whole_stacks"] for row in told("query", name)["targets"]))
+                state = told("query", name, "--threads")
+                for row in state["targets"]:
+                    expect(all(told_counts(thread)["none"] == 0 < thread["events"] for thread in row["thread_rows"]), row)
+                    # Blocks from before have no stacks.
+                    expect(told_counts(row)["none"] == row["events"] - sum(thread["events"] for thread in row["thread_rows"]), row)
+                text = plain(xheap("query", name))
+                expect(re.search(r"\n  stacks  [0-9]+ whole, 0 truncated, 0 without unwind data\n", text), text)
+        finally:
+            stop_session(name)
+            process.kill()
+    found = counted("session.xht")
+    expect(+told_counts(info("session.xht")) == found and found["whole"] > 0, f"{info('session.xht')['whole_stacks']} by info, {found} by dump")
+
+
 def made_code():
     facts = record(os.path.join(PROGRAMS, "jit"))
     expect(facts["truncated_stacks"] == 0 and facts["unwindless_stacks"] > 0 and "[no image]" in facts["unwindless_images"],
@@ -96,4 +119,4 @@ def musl():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(without_data, not_asked_for, made_code, cut, musl))
+    sys.exit(run_tests(without_data, not_asked_for, in_a_session, made_code, cut, musl))
