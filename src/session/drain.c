@@ -506,6 +506,14 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 			       .end = drain->copy + bytes, .sequence = sequence, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
 }
 
+/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the midst of a record writes, too. */
+static uint32_t buffer_committed(const struct region_buffer *head)
+{
+	uint32_t committed = LOAD_ACQUIRE(&head->committed);
+	uint64_t handed_over = LOAD(&head->handed_over);
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over ? (uint32_t)handed_over : committed;
+}
+
 /* Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
 static void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
@@ -513,7 +521,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
 	uint32_t sequence = head->sequence & ~REGION_SIDE;
-	uint32_t committed = LOAD_ACQUIRE(&head->committed), pending = ending ? ending->pending : 0;
+	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
 	committed &= ~7u;
