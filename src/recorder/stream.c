@@ -135,6 +135,8 @@ void stream_hand_over(struct thread *thread, struct stream *stream)
 	if (!full)
 		return;
 	stream_commit(stream);
+	/* A child that a signal handler forked in the midst of a record, and that goes on with it, may still commit what was whole by then. */
+	STORE(&full->handed_over, (uint64_t)full->sequence << 32 | (uint32_t)(stream->write - stream->start));
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);
 	STORE(&stream->head, (struct region_buffer *)0);
@@ -148,6 +150,9 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
+	/* The buffer is the parent's in a child that a signal handler forked in the midst of a record. */
+	if (!LOAD(thread->is_alive))
+		return 0;
 	stream_hand_over(thread, stream);
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);

@@ -342,7 +342,8 @@ struct region_buffer {
 	uint32_t sequence;            /**< within the slot; side buffers have REGION_SIDE */
 	uint32_t process, serial;     /**< owner when it was claimed */
 	uint64_t taken;               /**< the logger's, for one after it: sequence << 32 | how many of its events are in the trace; 0: not told */
-	uint64_t reserved[4];
+	uint64_t handed_over;         /**< by its owner, before FULL: sequence << 32 | bytes that hold whole records, whatever `committed` becomes */
+	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct region_buffer) == 64, "layout");
 

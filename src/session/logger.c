@@ -211,7 +211,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
 	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -481,7 +481,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
 	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Follow a change of the images of a process. */
@@ -644,7 +644,7 @@ static void untraced_add(struct logger *logger, const struct hold_result *result
 					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
 	writer_add_process(logger->writer, &process);
 	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 	logger->untraced++;
 }
 
@@ -673,7 +673,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			logger_note(logger, text);
+			logger_warn(logger, text);
 	}
 	walk_fini(&result->walk);
 }
@@ -731,7 +731,7 @@ static void file_full(struct logger *logger)
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -844,7 +844,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	struct diag diag = {""};
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
-		logger_note(logger, diag.text);
+		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
 		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
 }
@@ -1118,7 +1118,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
 	}
-	logger_note(logger, text);
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
@@ -1138,7 +1138,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-		logger_note(logger, text);
+		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
 	} else {
@@ -1210,7 +1210,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
