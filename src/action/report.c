@@ -174,19 +174,30 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
-	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) && !has_option(dictionary, TRACE_OPTION_UNHOOKED);
+	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) && !has_option(dictionary, TRACE_OPTION_UNHOOKED) &&
+	       untraced_count(dictionary) == 0;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
-	uint64_t calls = report_missing_calls(dictionary);
+	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
 	if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
 	else if (has_option(dictionary, TRACE_OPTION_UNHOOKED))
 		snprintf(text.data, sizeof(text.data), "not every function could be hooked");
+	else if (untraced)
+		snprintf(text.data, sizeof(text.data), "%.26s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -284,14 +295,6 @@ static const char *option_next(const struct trace_dictionary *dictionary, const 
 static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
 {
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
-}
-
-static uint32_t untraced_count(const struct trace_dictionary *dictionary)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		count += trace_process_is_untraced(&dictionary->processes[i]);
-	return count;
 }
 
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
