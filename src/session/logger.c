@@ -844,7 +844,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
-		untraced_search(logger, now, false);
+		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);

@@ -183,8 +183,8 @@ void untraced_know(struct logger *logger, pid_t pid);
 void untraced_know_children(struct logger *logger, pid_t pid);
 
 /** Look for processes that descend from recorded ones and have executed an image that nobody announced; name each. Most calls find that it is not
- *  time for a look; the last one always looks. now: as moment_now_ns(). */
-void untraced_search(struct logger *logger, uint64_t now, bool is_last);
+ *  time for a look; the last one always looks. now: as moment_now_ns(). True when the next look should come soon. */
+bool untraced_search(struct logger *logger, uint64_t now, bool is_last);
 
 /* ---- inactive.c ---- */
 

@@ -8,7 +8,8 @@
  * of the processes that it records, and of those that are untraced already: one that has executed an image, and that is neither recorded nor held, is untraced.
  *
  * A look costs a read for each thread. It comes only after a process was begun somewhere on the machine, or while a child has not executed an image
- * yet; never twice within LOOK_NS, and so rarely that it takes at most a part in LOOK_PARTS of a processor. A child that lives for a shorter time may not be seen.
+ * yet; never twice within LOOK_NS, and so rarely that it takes at most a part in LOOK_PARTS of a processor. Who has started one process so starts
+ * more: from then on looks come ten times as often, as long as processes begin. A child that lives for a shorter time may not be seen.
  *
  * A recorded process may execute an image by itself, too. Its stack lies elsewhere then.
  */
@@ -19,7 +20,7 @@
 #include "os/proc.h"
 #include "session/logger_state.h"
 
-enum { LOOK_NS = 10000000, SLOW_LOOK_NS = 200000000, LOOK_PARTS = 50, KNOWN_MIN = 256 };
+enum { LOOK_NS = 10000000, EAGER_LOOK_NS = 1000000, SLOW_LOOK_NS = 200000000, LOOK_PARTS = 50, EAGER_LOOK_PARTS = 5, KNOWN_MIN = 256 };
 
 /* A process that has executed an image, and need not be asked about again. */
 struct known {
@@ -36,6 +37,7 @@ struct untraced {
 	uint64_t members_looked_ns;
 	pid_t newest;
 	bool has_undecided;           /* a child that has executed nothing yet */
+	bool has_own_calls;           /* a process was executed without an announcement */
 };
 
 /* A look at the children of one process. */
@@ -117,6 +119,7 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 	char image[4096], command[2048];
 	proc_image(pid, image, sizeof(image));
 	proc_command(pid, command, sizeof(command));
+	logger->untraced_processes->has_own_calls = true;
 	logger_settle_clock(logger, true);
 	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
 						     .start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
@@ -194,21 +197,30 @@ static bool has_news(struct untraced *untraced, uint64_t since_ns)
 	return has;
 }
 
-void untraced_search(struct logger *logger, uint64_t now, bool is_last)
+static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_eager)
+{
+	return is_eager ? since_ns >= EAGER_LOOK_NS && since_ns >= EAGER_LOOK_PARTS * untraced->took_ns
+			: since_ns >= LOOK_NS && since_ns >= LOOK_PARTS * untraced->took_ns;
+}
+
+bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 {
 	struct untraced *untraced = logger->untraced_processes;
 	if (!untraced || !logger->options->follow || !logger->targets)
-		return;
+		return false;
 	uint64_t since_ns = now - untraced->looked_ns;
+	bool is_eager = untraced->has_own_calls;
 	if (is_last || now - untraced->members_looked_ns >= SLOW_LOOK_NS) {
 		untraced->members_looked_ns = now;
 		look_at_members(logger);
 	}
-	if (!is_last && (since_ns < LOOK_NS || since_ns < LOOK_PARTS * untraced->took_ns || !has_news(untraced, since_ns)))
-		return;
+	if (!is_last && (!is_due(untraced, since_ns, is_eager) || !has_news(untraced, since_ns)))
+		return false;
+	uint64_t began_ns = moment_now_ns();
 	look_at_children(logger);
 	untraced->looked_ns = now;
-	untraced->took_ns = moment_now_ns() - now;
+	untraced->took_ns = moment_now_ns() - began_ns;
+	return is_eager;
 }
 
 void untraced_begin(struct logger *logger)
