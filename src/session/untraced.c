@@ -41,7 +41,7 @@ struct untraced {
 };
 
 /* A look at the children of one process. */
-struct look { struct logger *logger; uint32_t parent; const char *reason; };
+struct look { struct logger *logger; uint32_t parent; const char *own_reason; /* NULL: the parent is untraced */ };
 
 /* ---- what is known ---- */
 
@@ -103,27 +103,35 @@ void untraced_know_children(struct logger *logger, pid_t pid)
 
 /* ---- naming ---- */
 
-void untraced_add(struct logger *logger, const struct trace_process *process)
+static void untraced_write(struct logger *logger, const struct trace_process *process)
 {
-	char text[4096];
 	uint32_t id = writer_add_process(logger->writer, process);
 	known_add(logger, (pid_t)process->pid, proc_start_time((pid_t)process->pid), id);
-	snprintf(text, sizeof(text), "process %u (%s) runs untraced: %s", process->pid, process->image, process->note);
-	logger_note(logger, text);
 	logger->untraced++;
 }
 
-/* Name a process that nobody has announced. One that has ended has no image and no command line any more, but a name. */
-static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent, uint32_t exec_generation, const char *reason)
+void untraced_add(struct logger *logger, const struct trace_process *process)
+{
+	char text[4096];
+	untraced_write(logger, process);
+	snprintf(text, sizeof(text), "process %u (%s) runs untraced: %s", process->pid, process->image, process->note);
+	logger_note(logger, text);
+}
+
+/* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which the trace alone tells, for there
+ * may be thousands. One that has ended has no image and no command line any more, but a name. */
+static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent, uint32_t exec_generation, const char *own_reason)
 {
 	char image[4096], command[2048];
 	proc_image(pid, image, sizeof(image));
 	proc_command(pid, command, sizeof(command));
 	logger->untraced_processes->has_own_calls = true;
 	logger_settle_clock(logger, true);
-	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
-						     .start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
-						     .image = image[0] ? image : life->name, .command = command[0] ? command : life->name, .note = reason});
+	struct trace_process process = {.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
+					.start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
+					.image = image[0] ? image : life->name, .command = command[0] ? command : life->name,
+					.note = own_reason ? own_reason : "its parent runs untraced"};
+	(own_reason ? untraced_add : untraced_write)(logger, &process);
 }
 
 /* ---- looking ---- */
@@ -140,19 +148,18 @@ static void look_at_child(void *cookie, pid_t child)
 	if (!life.has_executed || holder_has(logger->holder, child))
 		untraced->has_undecided = true;
 	else
-		unannounced_add(logger, child, &life, look->parent, 1, look->reason);
+		unannounced_add(logger, child, &life, look->parent, 1, look->own_reason);
 }
 
 static void look_at_children(struct logger *logger)
 {
-	static const char own_calls[] = "it was executed by a system call of the program's own", untraced_parent[] = "its parent runs untraced";
 	struct untraced *untraced = logger->untraced_processes;
 	known_forget_gone(untraced);
 	untraced->has_undecided = false;
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			const struct member *member = &target->member[i];
-			struct look look = {logger, drain_process(target->drain, i), own_calls};
+			struct look look = {logger, drain_process(target->drain, i), "it was executed by a system call of the program's own"};
 			if (member->state == 1 && member->pid)
 				proc_children(member->pid, look_at_child, &look);
 		}
@@ -160,7 +167,7 @@ static void look_at_children(struct logger *logger)
 	/* Those that are found are looked at, too. */
 	for (size_t i = 0; i < untraced->count; i++) {
 		const struct known known = untraced->known[i];
-		struct look look = {logger, known.process, untraced_parent};
+		struct look look = {logger, known.process, NULL};
 		if (known.process != TRACE_NONE && proc_start_time(known.pid) == known.start_time)
 			proc_children(known.pid, look_at_child, &look);
 	}
