@@ -40,6 +40,8 @@ struct untraced {
 	bool has_own_calls;           /* a process was executed without an announcement */
 };
 
+static const char not_seen[] = "its exec was not seen, as when a program makes the system call itself";
+
 /* A look at the children of one process. */
 struct look { struct logger *logger; uint32_t parent; const char *own_reason; /* NULL: the parent is untraced */ };
 
@@ -159,7 +161,7 @@ static void look_at_children(struct logger *logger)
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			const struct member *member = &target->member[i];
-			struct look look = {logger, drain_process(target->drain, i), "it was executed by a system call of the program's own"};
+			struct look look = {logger, drain_process(target->drain, i), not_seen};
 			if (member->state == 1 && member->pid)
 				proc_children(member->pid, look_at_child, &look);
 		}
@@ -185,7 +187,7 @@ static void look_at_member(struct logger *logger, struct target *target, uint32_
 	struct hold_request request = {.pid = pid};
 	logger_exec_identity(target, pid, index, &request);
 	logger_image_over(logger, pid, inject_ticks());
-	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, "it executed this image by a system call of the program's own");
+	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
 }
 
 static void look_at_members(struct logger *logger)
@@ -213,7 +215,8 @@ static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_e
 bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 {
 	struct untraced *untraced = logger->untraced_processes;
-	if (!untraced || !logger->options->follow || !logger->targets)
+	/* A full file has ended the recording: then no exec is announced. */
+	if (!untraced || !logger->options->follow || !logger->targets || logger->is_file_full)
 		return false;
 	uint64_t since_ns = now - untraced->looked_ns;
 	bool is_eager = untraced->has_own_calls;

@@ -11,7 +11,7 @@ from live import PROGRAMS, XHEAP, attach, expect, info, run_tests, wait_for, xhe
 PROGRAM = f"{PROGRAMS}/unannounced"
 TRACE = "unannounced.xht"
 WAIT = "read line; exit 7"  # until the test says so
-OWN_CALL = "by a system call of the program's own"
+NOT_SEEN = "its exec was not seen"
 
 
 def named_in(trace):
@@ -21,7 +21,7 @@ def named_in(trace):
     return [row for row in rows if "note" in row]
 
 
-def record(*command, reason=OWN_CALL):
+def record(*command, reason=NOT_SEEN):
     """Records a command that ends with 7 when it has read a line, which it gets when somebody was named for that reason. The trace's facts, and what was said."""
     if os.path.exists(TRACE):
         os.unlink(TRACE)
@@ -82,11 +82,13 @@ def test_ended():
 
 
 def test_announced():
-    """Nobody is named whose exec was announced, nor when children are not wanted, nor what was there before an attach."""
+    """Nobody is named whose exec was announced, nor when children are not wanted, nor when recording has ended, nor what was there before an attach."""
     for options, script in ((), "for i in 1 2 3 4 5; do /bin/true; (/bin/sleep 0.1) & done; wait"), (("--no-follow",), f"{PROGRAM} vfork /bin/sleep 0.3"):
         said = xheap("record", "-o", TRACE, *options, "--", "sh", "-c", script)
         facts = info(TRACE)
         expect("untraced" not in said and "untraced_processes" not in facts and facts["complete"], f"{options}: {said}")
+    said = xheap("record", "-o", TRACE, "--max-file", "128K", "--", "sh", "-c", f"{PROGRAMS}/churn 2 50000 3; for i in 1 2 3; do /bin/sleep 0.1; done")
+    expect("greatest size" in said and "untraced" not in said, f"after the end of the file: {said}")
     with subprocess.Popen([PROGRAM, "vfork", "/bin/sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         expect(running.stdout.readline() == "ready\n", "it did not start")
         said = attach("record", "-o", TRACE, "-p", running.pid, "--duration", "500ms")
