@@ -281,7 +281,7 @@ typedef struct xheap_trace_info {
 	int64_t start_realtime_ns; /**< since 1970 */
 	int64_t duration_ns;
 	uint64_t sample_bytes;   /**< blocks were recorded by chance, one byte in so many that were asked for; 0: all of them */
-	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, and no heap call of a recorded process is missing */
+	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, no heap call of a recorded process is missing, and no process ran untraced */
 	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
 	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
 	uint32_t option_count;

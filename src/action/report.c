@@ -174,6 +174,14 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
 /* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
 static const struct { const char *option, *json_key, *text; } uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
@@ -193,18 +201,20 @@ static int uncounted_kind(const struct trace_dictionary *dictionary)
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
 	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
-	       uncounted_kind(dictionary) == UNCOUNTED_KINDS;
+	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
-	uint64_t calls = report_missing_calls(dictionary);
+	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
 	int kind = uncounted_kind(dictionary);
 	if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
 	else if (kind < UNCOUNTED_KINDS)
 		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
+	else if (untraced)
+		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -302,14 +312,6 @@ static const char *option_next(const struct trace_dictionary *dictionary, const 
 static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
 {
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
-}
-
-static uint32_t untraced_count(const struct trace_dictionary *dictionary)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		count += trace_process_is_untraced(&dictionary->processes[i]);
-	return count;
 }
 
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)

@@ -610,9 +610,10 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	for (uint32_t side = 0; side < 2; side++) {
 		struct stream *stream = &region->stream[side][index];
 		*stream = (struct stream){.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
+		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody knows. */
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
-		stream->has_sequence = region->known && stream->sequence != UINT32_MAX;
+		stream->has_sequence = stream->sequence != UINT32_MAX;
 	}
 	if (!region->known)
 		return;

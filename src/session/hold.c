@@ -531,6 +531,18 @@ bool holder_is_busy(struct holder *holder)
 	return is_busy;
 }
 
+bool holder_has(struct holder *holder, pid_t pid)
+{
+	bool has = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		has |= hold->request.pid == pid;
+	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+		has |= queued->result.pid == pid;
+	pthread_mutex_unlock(&holder->lock);
+	return has;
+}
+
 void holder_end_walks(struct holder *holder)
 {
 	__atomic_store_n(&holder->is_ending, true, __ATOMIC_RELEASE);

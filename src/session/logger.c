@@ -142,6 +142,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->parent = result->parent;
 	target->number = result->number;
 	target->pause_ns = result->pause_ns;
+	target->stack_start = proc_stack_start(result->pid);
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -154,6 +155,9 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	robust_add(logger, &target->region);
 	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
+	untraced_know(logger, result->pid);
+	if (result->pause_ns)
+		untraced_know_children(logger, result->pid);
 	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
 		return;
 	logger->is_elsewhere_noted = true;
@@ -539,8 +543,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
-/* Trace ids for the image that pid is about to become. */
-static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
@@ -565,7 +568,7 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)tid), .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	exec_identity(target, pid, mail->value[0], &request);
+	logger_exec_identity(target, pid, mail->value[0], &request);
 	if (request.tid && holder_start(logger->holder, &request))
 		return;
 	if (is_wanted)
@@ -624,8 +627,7 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 
 /* ---- what held processes became ---- */
 
-/* The image that pid was is over since the time at which its successor begins. */
-static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
@@ -635,17 +637,14 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 	}
 }
 
-static void untraced_add(struct logger *logger, const struct hold_result *result)
+static void untraced_held(struct logger *logger, const struct hold_result *result)
 {
-	char command[2048], text[4096];
+	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
-	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-					.exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks, .end_ns = INT64_MAX,
-					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
-	writer_add_process(logger->writer, &process);
-	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	logger_warn(logger, text);
-	logger->untraced++;
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+						     .note = result->diag.text});
 }
 
 /* What was in the heaps before is known now, or what of it is not. */
@@ -694,13 +693,13 @@ bool logger_take_results(struct logger *logger)
 		if (result.has_executed && result.mail)
 			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
 		if (result.has_executed)
-			image_over(logger, result.pid, result.start_ticks);
+			logger_image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused)
 				unhooked_note(logger, result.pid, &result.inject);
 		} else {
-			untraced_add(logger, &result);
+			untraced_held(logger, &result);
 		}
 	}
 	return has_any;
@@ -877,6 +876,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
@@ -1055,6 +1055,7 @@ static int logger_begin(struct logger *logger)
 	logger->drain = drain_new(logger->writer);
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);
+	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
@@ -1193,10 +1194,12 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
+	untraced_search(logger, moment_now_ns(), true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
 	inactive_end(logger);
+	untraced_end(logger);
 	struct drain_totals totals = {0};
 	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);

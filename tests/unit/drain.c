@@ -1020,6 +1020,36 @@ static void what_was_handed_over_counts(void **state)
 	bed_finish(bed);
 }
 
+/* A thread fills its slot's first buffer and takes the second while the logger is between looking for full buffers and for those being filled. */
+static void the_first_buffer_of_a_slot_comes_before_the_second(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	uint64_t address = 4;
+	size_t count;
+
+	produce(&p, 1, 3);
+	const uint32_t first = p.buffer;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	for (; p.buffer == first; address++)
+		produce(&p, address, 1);
+	struct region_buffer *head = region_buffer(&bed->region, first);
+	assert_int_equal(head->state, BUFFER_FULL);
+	head->state = BUFFER_OWNED;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	head->state = BUFFER_FULL;
+	bed_poll(bed, true);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, address - 1);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(e[i].address, i + 1);
+	free(e);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -1043,6 +1073,7 @@ int main(void)
 		TEST(what_was_read_and_dropped_stays_dropped),
 		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
 		TEST(what_was_handed_over_counts),
+		TEST(the_first_buffer_of_a_slot_comes_before_the_second),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST
