@@ -726,8 +726,9 @@ static int range_compare(const void *a, const void *b)
 
 struct ranges { struct range *rows; uint32_t count, capacity; };
 
-/* Note where a segment begins, or how far the one before goes. Where the next block lies; 0: no memory. */
-static uint64_t range_note(struct ranges *ranges, const struct found *found, uint64_t size)
+/* Note where a segment begins, or how far the one before goes. Return where the next block lies, which for a SKIP may be behind the
+ * end of a file that was cut; 0: no memory. */
+static uint64_t range_note(struct ranges *ranges, const struct found *found)
 {
 	struct format_segment segment;
 	struct format_skip skip;
@@ -739,7 +740,7 @@ static uint64_t range_note(struct ranges *ranges, const struct found *found, uin
 		ranges->rows[ranges->count++] = (struct range){found->offset, end, segment.number};
 	} else if (found->block.type == FORMAT_SKIP && found->block.head_bytes >= sizeof(skip)) {
 		memcpy(&skip, found->head, sizeof(skip));
-		return skip.bytes < size - end ? end + skip.bytes : size;
+		return skip.bytes < INT64_MAX - end ? end + skip.bytes : INT64_MAX;
 	} else if (ranges->count) {
 		ranges->rows[ranges->count - 1].end = end;
 	}
@@ -759,20 +760,75 @@ static void hole_note(struct load *load, const struct ranges *ranges)
 		load->end = load->cut_offset;
 }
 
+/* The block at this offset, if it is whole and of the segment before it: remains have blocks, too. */
+static bool find_in_place(struct load *load, const struct ranges *ranges, uint64_t offset, struct found *found)
+{
+	if (!find_block(load, offset, found))
+		return false;
+	bool has_segment = found->block.type != FORMAT_SEGMENT && ranges->count;
+	return found->block.type == FORMAT_SKIP || found->block.place == (has_segment ? offset - ranges->rows[ranges->count - 1].offset : 0) ||
+	       cut(load, offset, "the block at offset %llu does not belong there", (unsigned long long)offset);
+}
+
+/* Where segments lie. Return where the last block ends; 0: no memory. */
+static uint64_t find_ranges(struct load *load, struct ranges *ranges, uint64_t offset)
+{
+	struct found found;
+	while (offset && offset < load->size)
+		/* A SKIP must have room over what is torn. */
+		offset = find_in_place(load, ranges, offset, &found) ? range_note(ranges, &found)
+			 : search_segment(load, offset + sizeof(struct format_block) + sizeof(struct format_skip));
+	return offset;
+}
+
+static bool is_whole(struct load *load, uint64_t offset, struct found *found)
+{
+	struct reading reading;
+	return find_block(load, offset, found) && read_payload(load, found, &reading);
+}
+
+static bool is_ended(struct load *load, const struct range *range)
+{
+	struct found found = {.block.type = FORMAT_SEGMENT};
+	for (uint64_t at = range->offset; at < range->end && find_block(load, at, &found); at = found_end(&found))
+		continue;
+	return found.block.type == FORMAT_FOOTER;
+}
+
+/* The last write to the newest segment may be torn within a payload, and remains behind it may look right: until the segment has ended, all its
+ * payloads are read. The first one that is not whole ends the segment. */
+static void check_newest(struct load *load, struct range *newest)
+{
+	struct found found;
+	uint64_t at = newest->offset;
+	if (is_ended(load, newest))
+		return;
+	while (at < newest->end && is_whole(load, at, &found))
+		at = found_end(&found);
+	if (at < newest->end) {
+		/* What is noted of a place behind comes of it. */
+		load->cut_reason[0] = 0;
+		is_whole(load, at, &found);
+		newest->end = at;
+	}
+	load->wasted = 0;
+}
+
 /* Segments in the order of their numbers, whatever their place. */
 static void walk_circular(struct load *load, uint64_t offset)
 {
 	struct ranges ranges = {NULL, 0, 0};
-	struct found found;
-	while (offset && offset < load->size)
-		offset = find_block(load, offset, &found) ? range_note(&ranges, &found, load->size) : search_segment(load, offset + 8);
-	if (!offset)
+	uint64_t end = find_ranges(load, &ranges, offset);
+	if (!end)
 		cut(load, load->size, "no memory for the segments of the file");
-	if (ranges.count)
+	if (ranges.count) {
 		qsort(ranges.rows, ranges.count, sizeof(*ranges.rows), range_compare);
+		check_newest(load, &ranges.rows[ranges.count - 1]);
+	}
 	for (uint32_t i = 0; i < ranges.count; i++)
 		walk(load, ranges.rows[i].offset, ranges.rows[i].end);
-	load->end = load->size;
+	/* What is written next must not come below a SKIP. */
+	load->end = end > load->size ? end : load->size;
 	if (load->cut_reason[0])
 		hole_note(load, &ranges);
 	free(ranges.rows);

@@ -6,9 +6,18 @@
  *                          ^ end                                                 size ^
  *
  * What is written next overwrites segment 6, which is dropped by then. Up to the first time round it is a file like any other.
+ *
+ * The writer may be killed between any two writes, and a reader may come then. So a write has four steps:
+ *
+ *     1. the SKIP at the end goes on to the oldest segment that stays; from now on no reader sees those that are dropped;
+ *     2. the SKIP behind the new bytes, and 3. all of the new bytes but the first ones, come below that SKIP;
+ *     4. the first bytes take the place of the SKIP, which has as many.
+ *
+ * Remains have no whole head of a segment, so a search behind damage finds no segment that was dropped.
  */
 #include "trace/output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -41,15 +50,29 @@ bool output_add_segment(struct output *output)
 	return true;
 }
 
-/* The oldest segments that begin between the end and `to`. The newest is never among them. */
-static void drop_segments(struct output *output, uint64_t to)
+/* How many of the oldest segments begin between the end and `to`. The newest is never among them. */
+static uint32_t count_ahead(const struct output *output, uint64_t to)
 {
 	uint32_t count = 0;
 	while (count + 1 < output->segment_count && output->segments[count].offset >= output->end && output->segments[count].offset < to)
-		output->dropped_events += output->segments[count++].events;
+		count++;
+	return count;
+}
+
+static void drop_segments(struct output *output, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		output->dropped_events += output->segments[i].events;
 	output->segment_count -= count;
 	output->first_number += count;
 	memmove(output->segments, output->segments + count, output->segment_count * sizeof(*output->segments));
+}
+
+bool output_make_way(struct output *output, uint64_t size)
+{
+	uint32_t count = output->has_wrapped ? count_ahead(output, output->end + size + SKIP_BYTES) : 0;
+	drop_segments(output, count);
+	return count > 0;
 }
 
 /* ---- room ---- */
@@ -113,40 +136,74 @@ int output_skip(struct output *output, uint64_t at, uint64_t to, uint64_t segmen
 	return 0;
 }
 
-/* Behind what is written: how far it is to the next segment that is whole. */
-static int skip_remains(struct output *output, uint64_t at)
+/* From `at`, lead over remains up to the next segment that stays, or to the end of a file that gets `size` bytes. */
+static int skip_remains(struct output *output, uint64_t at, uint64_t size)
 {
 	const struct output_segment *oldest = &output->segments[0];
 	bool is_ahead = output->segment_count > 1 && oldest->offset >= at;
-	uint64_t to = is_ahead ? oldest->offset : output->size > at + SKIP_BYTES ? output->size : at + SKIP_BYTES;
-	return output_skip(output, at, to, output->segments[output->segment_count - 1].offset);
+	uint64_t segment_offset = at;
+	for (uint32_t i = 0; i < output->segment_count; i++)
+		if (output->segments[i].offset < at)
+			segment_offset = output->segments[i].offset;
+	return output_skip(output, at, is_ahead ? oldest->offset : size, segment_offset);
+}
+
+/* The steps of a write over what was there before, as told at the top. */
+static int write_over(struct output *output, const uint8_t *data, size_t size)
+{
+	uint64_t at = output->end, end = at + size, file_size = output->size > end + SKIP_BYTES ? output->size : end + SKIP_BYTES;
+	assert(size >= SKIP_BYTES);
+	output_make_way(output, size);
+	int error = skip_remains(output, at, file_size);
+	error = error ? error : skip_remains(output, end, file_size);
+	if (!error && (!file_write(output->fd, data + SKIP_BYTES, size - SKIP_BYTES, at + SKIP_BYTES) || !file_write(output->fd, data, SKIP_BYTES, at)))
+		error = -errno;
+	return error;
+}
+
+/* Write behind all that there is. */
+static int write_behind(struct output *output, const void *data, size_t size)
+{
+	if (file_write(output->fd, data, size, output->end))
+		return 0;
+	int error = -errno;
+	/* Best effort: a reader passes over what is torn. */
+	if (ftruncate(output->fd, (off_t)output->end) == 0)
+		output->allocated = 0;
+	return error;
 }
 
 int output_write(struct output *output, const void *data, size_t size)
 {
-	uint64_t end = output->end + size;
-	if (output->has_wrapped)
-		drop_segments(output, end + SKIP_BYTES);
-	int error = file_write(output->fd, data, size, output->end) ? 0 : -errno;
-	if (!error && output->has_wrapped)
-		error = skip_remains(output, end);
-	if (error) {
-		/* Best effort: a reader passes over what is torn. */
-		if (!output->has_wrapped && ftruncate(output->fd, (off_t)output->end) == 0)
-			output->allocated = 0;
+	int error = !size ? 0 : output->has_wrapped ? write_over(output, data, size) : write_behind(output, data, size);
+	if (error)
 		return error;
-	}
-	output->end = end;
-	if (output->size < end)
-		output->size = end;
+	output->end += size;
+	if (output->size < output->end)
+		output->size = output->end;
 	return 0;
+}
+
+/* The SKIP before them leads over these segments for good: no search may find their heads. */
+static int void_heads(struct output *output, uint32_t count)
+{
+	static const uint8_t none[sizeof(struct format_block)];
+	bool is_written = true;
+	for (uint32_t i = 0; i < count && is_written; i++)
+		if (output->segments[i].offset >= output->end + SKIP_BYTES)
+			is_written = file_write(output->fd, none, sizeof(none), output->segments[i].offset);
+	return is_written ? 0 : -errno;
 }
 
 int output_wrap(struct output *output)
 {
 	/* What lies behind is the oldest. */
-	drop_segments(output, output->limit);
-	int error = output->has_wrapped && output->segment_count ? skip_remains(output, output->end) : 0;
+	uint32_t count = count_ahead(output, output->limit);
+	int error = 0;
+	if (output->has_wrapped && output->segment_count)
+		error = output_skip(output, output->end, output->size, output->segments[output->segment_count - 1].offset);
+	error = error ? error : void_heads(output, count);
+	drop_segments(output, count);
 	output->end = FORMAT_HEADER_BYTES;
 	output->has_wrapped = true;
 	return error;

@@ -28,7 +28,10 @@ bool output_add_segment(struct output *output);
 /** Whether so many bytes more, and an ending, find room: 0, -EFBIG, or what the disk says. */
 int output_room(struct output *output, uint64_t size);
 
-/** Write at the end: all, or the file is as it was. In a circular file the oldest segments go where the bytes come. */
+/** Drop the segments that `size` bytes, written at the end of a circular file, overwrite. Return whether there was one. */
+bool output_make_way(struct output *output, uint64_t size);
+
+/** Write at the end: all or nothing, for a reader at any time. In a circular file the oldest segments go where the bytes come. */
 int output_write(struct output *output, const void *data, size_t size);
 
 /** Go on at the beginning of a circular file. 0 or a negative errno. */

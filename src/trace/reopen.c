@@ -158,7 +158,7 @@ static int mend_hole(struct writer *writer, const struct load *load)
 	for (uint32_t i = 0; i < load->segment_count; i++)
 		if (load->segments[i].offset <= load->cut_offset && load->segments[i].offset > offset)
 			offset = load->segments[i].offset;
-	return offset ? output_skip(&writer->output, load->cut_offset, load->hole_end, offset) : 0;
+	return output_skip(&writer->output, load->cut_offset, load->hole_end, offset ? offset : load->cut_offset);
 }
 
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)

@@ -114,7 +114,8 @@ void segment_put_head(struct writer *writer)
 	bytes_text(&payload, writer->dictionary.host);
 	block.raw_bytes = (uint32_t)payload.size;
 	writer->segment_offset = output->segments[output->segment_count - 1].offset = output->end + writer->out.size;
-	if (output->segment_count > 1)
+	/* One that lies behind it was ended before writing went on at the beginning. */
+	if (output->segment_count > 1 && output->segments[output->segment_count - 2].offset < writer->segment_offset)
 		segment_end(&output->segments[output->segment_count - 2], writer->segment_offset);
 	put_block_here(writer, &block, &head, &payload);
 	if (payload.has_failed)

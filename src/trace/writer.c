@@ -649,23 +649,34 @@ static void put_statistics(struct writer *writer, const struct trace_statistics 
 	bytes_fini(&payload);
 }
 
+static void footer_rows(const struct writer *writer, struct bytes *payload, const struct format_tail *tail)
+{
+	const struct output *output = &writer->output;
+	payload->size = 0;
+	for (uint32_t i = 0; i < output->segment_count; i++) {
+		const struct output_segment *note = &output->segments[i];
+		bytes_number(payload, note->offset);
+		bytes_number(payload, i + 1 < output->segment_count ? note->bytes : tail->footer_offset - note->offset);
+		bytes_number(payload, note->events ? note->first_ticks : 0);
+		bytes_number(payload, note->last_ticks);
+		bytes_number(payload, note->events);
+	}
+	bytes_number(payload, writer->unwritten_blocks);
+	bytes_number(payload, writer->unwritten_events);
+	bytes_zero(payload, format_aligned(payload->size) - payload->size);
+	bytes_add(payload, tail, sizeof(*tail));
+}
+
 static void put_footer(struct writer *writer)
 {
 	struct bytes payload = {0};
-	struct format_block block = {.type = FORMAT_FOOTER, .count = writer->output.segment_count};
+	struct format_block block = {.type = FORMAT_FOOTER};
 	struct format_tail tail = {.footer_offset = writer->output.end + writer->out.size, .magic = FORMAT_FOOTER_MAGIC};
-	for (uint32_t i = 0; i < writer->output.segment_count; i++) {
-		const struct output_segment *note = &writer->output.segments[i];
-		bytes_number(&payload, note->offset);
-		bytes_number(&payload, i + 1 < writer->output.segment_count ? note->bytes : tail.footer_offset - note->offset);
-		bytes_number(&payload, note->events ? note->first_ticks : 0);
-		bytes_number(&payload, note->last_ticks);
-		bytes_number(&payload, note->events);
-	}
-	bytes_number(&payload, writer->unwritten_blocks);
-	bytes_number(&payload, writer->unwritten_events);
-	bytes_zero(&payload, format_aligned(payload.size) - payload.size);
-	bytes_add(&payload, &tail, sizeof(tail));
+	/* A footer lists no segment that the footer itself overwrites. */
+	do
+		footer_rows(writer, &payload, &tail);
+	while (output_make_way(&writer->output, writer->out.size + sizeof(block) + payload.size));
+	block.count = writer->output.segment_count;
 	block.raw_bytes = (uint32_t)payload.size;
 	if (payload.has_failed)
 		writer_fail(writer, -ENOMEM);

@@ -127,6 +127,7 @@ class Trace:
         self.data, self.processes, self.threads, self.events = data, {}, {}, []
         self.fold, self.sums, self.unwindless, self.whole = None, [], 0, 0
         self.segment = self.before = self.dropped = 0
+        self.segments = {}
         if is_circular:
             self.circular()
             return
@@ -163,14 +164,29 @@ class Trace:
             assert len(payload) == raw
         if kind == 1:
             self.segment = at
+            self.segments[at] = [0, 0]
             self.shift, self.start, self.mult = struct.unpack_from("<IQQ", head, 20)
             before, _ = struct.unpack_from("<QQ", head, 48)
             self.dropped += before - self.before
             self.before = before
             self.entries, self.heaps, self.nodes, self.frames, self.next_frame = [], [], [None], [], 0
         assert place == at - self.segment
+        if kind == 14:
+            self.footer(at, Reading(payload), count)
+        end = (at + 48 + head_bytes + payload_bytes + 7) // 8 * 8
+        self.segments[self.segment][0] = end - self.segment
+        self.segments[self.segment][1] += count if kind == 11 else 0
         self.rows(kind, Reading(payload), count) if kind != 11 else self.take(head, payload, count)
-        return (at + 48 + head_bytes + payload_bytes + 7) // 8 * 8
+        return end
+
+    def footer(self, at, reading, count):
+        """Each segment that a footer lists is there, as long and with as many events, and there is no other. Of the last one statistics may be left out."""
+        listed = [[reading.number() for _ in range(5)] for _ in range(count)]
+        there = [[offset, size, events] for offset, (size, events) in self.segments.items()]
+        there[-1][1] = min(there[-1][1], listed[-1][1])
+        assert [[offset, size, events] for offset, size, _, _, events in listed] == there, f"{listed} listed, {there} there"
+        assert (reading.number(), reading.number()) == (0, 0)
+        assert struct.unpack_from("<Q", self.data, at + 48 + (reading.at + 7) // 8 * 8) == (at,)
 
     def rows(self, kind, reading, count):
         for _ in range(count):
@@ -334,7 +350,21 @@ def main():
             return 1
     if not len(mine) == len(theirs) > 10000:
         return 1
-    return folded() or stack_ends()
+    return folded() or stack_ends() or circular()
+
+
+def circular():
+    """Files that were written round and round, ended at several places."""
+    program = "kept = [None] * 50\nfor i in range(%d): kept[i %% 50] = bytes(i %% 3000)"
+    for rounds in range(60000, 150000, 15000):
+        subprocess.run([XHEAP, "record", "-q", "-o", "c.xht", "--file-mode", "circular", "--max-file", "1M", "--flush-timer", "50ms", "--", "env",
+                        "PYTHONMALLOC=malloc", "/usr/bin/python3", "-c", program % rounds], check=True)
+        with open("c.xht", "rb") as file:
+            trace = Trace(file.read())
+        print(f"{len(trace.segments)} segments with {len(trace.events)} events there, {trace.dropped} dropped before")
+        if sorted(event[:11] for event in trace.events) != sorted(dumped("c.xht")):
+            return 1
+    return 0
 
 
 def stack_ends():

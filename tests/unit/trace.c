@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -652,81 +653,229 @@ static uint32_t check_newest(const char *file, uint32_t blocks, uint64_t events,
 	return count;
 }
 
+/* A circular file of this greatest size: read at times while it is written, at its end, and when it is gone on with. */
+static void circle(uint64_t limit)
+{
+	struct diag diag = {""};
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+	struct rows rows = add_rows(writer, 10);
+	uint64_t events = 0, size = 0;
+	struct stat status;
+	uint32_t kept = 0;
+	for (uint32_t block = 0; block < 300; block++) {
+		uint32_t count = 1 + (uint32_t)(next() % 400);
+		write_numbered(writer, &rows, block, count);
+		events += count;
+		assert_int_equal(stat(path, &status), 0);
+		assert_true((uint64_t)status.st_size <= limit);
+		size = (uint64_t)status.st_size > size ? (uint64_t)status.st_size : size;
+		if (block % 19 == 0) {
+			assert_int_equal(writer_flush(writer, &diag), 0);
+			kept = check_newest(path, block + 1, events, false);
+		}
+	}
+	assert_true(size > limit * 7 / 10);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	uint32_t last = check_newest(path, 300, events, true);
+	assert_true(last > kept / 3 && last > 10);
+	/* Gone on with, it has its ids. */
+	assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+	assert_int_equal(writer_last_sequence(writer, 77, 3), 299);
+	write_numbered(writer, &rows, 300, 3);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	check_newest(path, 301, events + 3, true);
+}
+
+enum { SEEDS = 16 };
+
 static void test_circular(void **state)
 {
 	(void)state;
-	seed = 2;
-	for (uint64_t limit = 64 << 10; limit <= 512 << 10; limit *= 2) {
-		struct diag diag = {""};
-		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
-		struct rows rows = add_rows(writer, 10);
-		uint64_t events = 0, size = 0;
-		struct stat status;
-		uint32_t kept = 0;
-		for (uint32_t block = 0; block < 300; block++) {
-			uint32_t count = 1 + (uint32_t)(next() % 400);
-			write_numbered(writer, &rows, block, count);
-			events += count;
-			assert_int_equal(stat(path, &status), 0);
-			assert_true((uint64_t)status.st_size <= limit);
-			size = (uint64_t)status.st_size > size ? (uint64_t)status.st_size : size;
-			/* Whenever it is read. */
-			if (block % 19 == 0) {
-				assert_int_equal(writer_flush(writer, &diag), 0);
-				kept = check_newest(path, block + 1, events, false);
-			}
-		}
-		assert_true(size > limit * 7 / 10);
-		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		uint32_t last = check_newest(path, 300, events, true);
-		assert_true(last > kept / 2 && last > 15);
-		/* Gone on with, it has its ids. */
-		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
-		assert_int_equal(writer_last_sequence(writer, 77, 3), 299);
-		write_numbered(writer, &rows, 300, 3);
-		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		check_newest(path, 301, events + 3, true);
+	for (uint32_t i = 0; i < SEEDS / 4; i++) {
+		seed = i + 1;
+		for (uint64_t limit = 64 << 10; limit <= 512 << 10; limit *= 2)
+			circle(limit);
 	}
 }
 
-/* A logger that was killed in the midst of a write: what is torn is led over when the file is gone on with. */
+/* Wherever a circular file is ended, its footer lists what is there, and no segment that lay where the footer went. */
+static void test_circular_ended_anywhere(void **state)
+{
+	(void)state;
+	seed = 1;
+	for (uint32_t blocks = 30; blocks < 150; blocks++) {
+		struct diag diag = {""};
+		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 3000});
+		struct rows rows = add_rows(writer, 10);
+		uint64_t events = 0;
+		for (uint32_t block = 0; block < blocks; block++) {
+			uint32_t count = 1 + (uint32_t)(next() % 400);
+			write_numbered(writer, &rows, block, count);
+			events += count;
+		}
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+		assert_true(check_newest(path, blocks, events, true) > 5);
+	}
+}
+
+/* Go on with a file of which so many blocks were whole: those that are there can be read, and nothing else is believed to be there. */
+static void check_mended(uint32_t whole, bool may_have_more)
+{
+	struct diag diag = {""};
+	struct writer *writer;
+	bool is_complete;
+	assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
+	uint32_t last = writer_last_sequence(writer, 77, 3);
+	assert_true(last == whole - 1 || (may_have_more && last == whole));
+	struct rows rows = add_rows(writer, 10);
+	write_numbered(writer, &rows, 1000, 5);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	struct trace *trace = open_trace();
+	assert_string_equal(trace_dictionary(trace)->cut_reason, "");
+	assert_true(trace_dictionary(trace)->is_complete);
+	uint32_t count = trace_block_count(trace);
+	assert_true(count > 5);
+	trace_close(trace);
+	assert_int_equal(read_damaged(&is_complete), count);
+}
+
+/* A machine that stopped in the midst of a write: what is torn is led over when the file is gone on with. Of what the write of this block changed,
+ * the file has so much. */
+static void tear(uint32_t blocks, uint32_t percent)
+{
+	const uint64_t limit = 100000;
+	struct diag diag = {""};
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+	struct rows rows = add_rows(writer, 10);
+	for (uint32_t block = 0; block < blocks; block++)
+		write_numbered(writer, &rows, block, 300);
+	size_t size;
+	uint8_t *data = read_file(&size);
+	write_numbered(writer, &rows, blocks, 300);
+	size_t size_after;
+	uint8_t *after = read_file(&size_after);
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	size_t first = 0, last = size_after, common = size < size_after ? size : size_after;
+	while (first < common && data[first] == after[first])
+		first++;
+	if (size == size_after)
+		while (last > first && data[last - 1] == after[last - 1])
+			last--;
+	size_t middle = first + (last - first) * percent / 100;
+	memcpy(after + middle, data + (middle < size ? middle : size), middle < size ? size - middle : 0);
+	put_file(after, size > middle ? size : middle);
+	check_mended(blocks, false);
+	free(data);
+	free(after);
+}
+
 static void test_circular_torn(void **state)
 {
 	(void)state;
-	seed = 2;
-	const uint64_t limit = 100000;
-	for (uint32_t blocks = 20; blocks < 200; blocks += 29) {
-		struct diag diag = {""};
-		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
-		struct rows rows = add_rows(writer, 10);
-		for (uint32_t block = 0; block < blocks; block++)
-			write_numbered(writer, &rows, block, 300);
-		size_t size;
-		uint8_t *data = read_file(&size);
-		write_numbered(writer, &rows, blocks, 300);
-		size_t size_after;
-		uint8_t *after = read_file(&size_after);
-		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		/* Half of what the last write changed. */
-		size_t first = 0, last = size_after, common = size < size_after ? size : size_after;
-		while (first < common && data[first] == after[first])
-			first++;
-		if (size == size_after)
-			while (last > first && data[last - 1] == after[last - 1])
-				last--;
-		size_t middle = (first + last) / 2;
-		memcpy(after + middle, data + (middle < size ? middle : size), middle < size ? size - middle : 0);
-		put_file(after, size > middle ? size : middle);
-		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
-		write_numbered(writer, &rows, 1000, 5);
-		assert_int_equal(writer_close(writer, NULL, &diag), 0);
-		struct trace *trace = open_trace();
-		assert_string_equal(trace_dictionary(trace)->cut_reason, "");
-		assert_true(trace_dictionary(trace)->is_complete);
-		assert_true(trace_block_count(trace) > 5);
-		trace_close(trace);
-		free(data);
-		free(after);
+	for (uint32_t i = 0; i < SEEDS; i++) {
+		seed = i + 1;
+		for (uint32_t blocks = 20; blocks < 200; blocks += 29)
+			tear(blocks, 10 + (uint32_t)(next() % 80));
+	}
+}
+
+/* ---- whoever comes between two writes ---- */
+
+/* What is done at each write to the file, by its number: `before` and behind it; of the one by which the writer is killed a part is written. */
+static struct {
+	void (*visit)(uint32_t number);
+	uint32_t number, killed_at, killed_bytes;
+	uint8_t *left;                /* the file as a writer that was killed leaves it */
+	size_t left_size;
+	uint64_t events[2];           /* of blocks that are whole, without and with the one that is being written */
+} visits;
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
+{
+	if (!visits.visit)
+		return syscall(SYS_pwrite64, fd, data, size, offset);
+	void (*visit)(uint32_t) = visits.visit;
+	visits.visit = NULL;
+	if (++visits.number == visits.killed_at) {
+		uint32_t part = visits.killed_bytes < size ? visits.killed_bytes : (uint32_t)size;
+		assert_int_equal(syscall(SYS_pwrite64, fd, data, part, offset), part);
+	}
+	visit(visits.number);
+	visits.visit = visit;
+	return syscall(SYS_pwrite64, fd, data, size, offset);
+}
+
+/* A reader finds whole blocks, the newest ones, and nothing that is damaged. */
+static void visit_reader(uint32_t number)
+{
+	(void)number;
+	struct trace *trace = open_trace();
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	uint64_t known = dictionary->event_count + dictionary->dropped_events;
+	bool is_complete;
+	if (!dictionary->is_complete)
+		assert_non_null(strstr(dictionary->cut_reason, "without a footer"));
+	assert_true(known == visits.events[0] || known == visits.events[1]);
+	uint32_t count = trace_block_count(trace);
+	trace_close(trace);
+	assert_int_equal(read_damaged(&is_complete), count);
+}
+
+static void visit_killed(uint32_t number)
+{
+	if (number == visits.killed_at)
+		visits.left = read_file(&visits.left_size);
+}
+
+/* Write blocks of several sizes to a file that is full, and end it. The number of its last block that is whole when the writer is killed. */
+static uint32_t write_visited(void (*visit)(uint32_t), uint32_t blocks)
+{
+	struct diag diag = {""};
+	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
+	struct rows rows = add_rows(writer, 10);
+	uint32_t whole = 0;
+	visits.number = 0;
+	visits.events[1] = 0;
+	for (uint32_t block = 0; block < blocks; block++) {
+		uint32_t count = 1 + (uint32_t)(next() % 400);
+		visits.events[0] = visits.events[1];
+		visits.events[1] += count;
+		visits.visit = block >= 40 ? visit : NULL;
+		write_numbered(writer, &rows, block, count);
+		whole += !visits.left;
+	}
+	visits.events[0] = visits.events[1];
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	visits.visit = NULL;
+	return whole;
+}
+
+static void test_circular_read_between_writes(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < SEEDS / 4; i++) {
+		seed = i + 1;
+		write_visited(visit_reader, 120);
+		assert_true(visits.number > 200);
+	}
+}
+
+/* A writer that is killed between two writes, or in the midst of one. */
+static void test_circular_killed(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < SEEDS * 6; i++) {
+		bool is_complete;
+		seed = i + 1;
+		visits.killed_at = 1 + i;
+		visits.killed_bytes = i % 3 ? (uint32_t)(next() % 3000) : 0;
+		uint32_t whole = write_visited(visit_killed, 70);
+		assert_non_null(visits.left);
+		put_file(visits.left, visits.left_size);
+		free(visits.left);
+		visits.left = NULL;
+		read_damaged(&is_complete);
+		check_mended(whole, true);
 	}
 }
 
@@ -971,7 +1120,10 @@ int main(void)
 		cmocka_unit_test(test_read_while_written),
 		cmocka_unit_test(test_max_file),
 		cmocka_unit_test(test_circular),
+		cmocka_unit_test(test_circular_ended_anywhere),
 		cmocka_unit_test(test_circular_torn),
+		cmocka_unit_test(test_circular_read_between_writes),
+		cmocka_unit_test(test_circular_killed),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_newest_piece),
 		cmocka_unit_test(test_large_block),
