@@ -186,6 +186,7 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 static const struct { const char *option, *json_key, *text; } uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
 	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
+	{TRACE_OPTION_DAMAGED, "damaged_memory", "shared memory was damaged"},
 };
 enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
 

@@ -29,6 +29,7 @@
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
+#include "region/guard.h"
 #include "region/mail.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
@@ -719,7 +720,8 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 	struct timespec until = moment_at(moment_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
-	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS)
+	/* Other errors: an old kernel, or a doorbell whose memory is gone. */
+	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
 		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
@@ -761,9 +763,24 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
+/* Its region was cut, punched, or the file system has no room for a page of it. What can be read of it is kept, the others go on. */
+static void damage_check(struct logger *logger, struct target *target)
+{
+	char text[200];
+	if (target->is_damaged || !region_is_damaged(&target->region))
+		return;
+	target->is_damaged = true;
+	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
+		 (int)target->inject.pid);
+	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
+	logger_warn(logger, text);
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	beat(logger);
+	damage_check(logger, target);
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target, NULL);
 	logger_find_members(logger, target);
@@ -1030,6 +1047,7 @@ static void say_alive(void *logger)
 
 static int logger_begin(struct logger *logger)
 {
+	guard_begin();
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
 	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
 	if (error)

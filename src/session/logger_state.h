@@ -46,6 +46,7 @@ struct target {
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
+	bool is_damaged;              /* its region is, and recording of it has ended */
 	bool is_unread;               /* it was let go of while its heaps were read */
 	bool has_inactive;            /* a process that was detached from has it mapped still */
 	struct member member[REGION_PROCESS_MAX];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "region/guard.h"
 #include "session/recover.h"
 
 #include <dirent.h>
@@ -207,7 +208,7 @@ struct recovery {
 	struct writer *writer;
 	struct drain *drain;
 	struct drain_known known;
-	struct recovered { struct region region; struct drain_region *drained; char path[600]; } *regions;
+	struct recovered { struct region region; struct drain_region *drained; uint32_t pid; char path[600]; } *regions;
 	uint32_t region_count;
 	uint32_t counter;             /* of files that follow each other: the newest one's number */
 	int error;
@@ -373,15 +374,25 @@ static void bad_region(struct recovery *recovery, const char *why)
 		snprintf(result->bad_region, sizeof(result->bad_region), "%s", why);
 }
 
-/* A region that was not made to the end: its first bytes are written last, and nobody has it yet. */
-static bool is_unfinished(const char *path)
+/* A region without a header: it was not made to the end, since the first bytes are written last, or was cut later. */
+static bool is_blank(const char *path)
 {
+	struct stat status;
 	uint64_t first = 0;
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	bool is_blank = fd >= 0 && read(fd, &first, sizeof(first)) >= 0 && first == 0;
+	bool is_short = fd >= 0 && fstat(fd, &status) == 0 && status.st_size < REGION_HEADER_BYTES;
+	bool has_none = fd >= 0 && read(fd, &first, sizeof(first)) >= 0 && first == 0;
 	if (fd >= 0)
 		close(fd);
-	return is_blank;
+	return is_short || has_none;
+}
+
+/* Whether a process was let go with the region: then it was made to the end. */
+static bool has_process(const struct recover_session *session, uint32_t number)
+{
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/region.%u.info", session->directory, number);
+	return access(path, F_OK) == 0;
 }
 
 static void region_adopt(struct recovery *recovery, uint32_t number)
@@ -392,8 +403,10 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	struct diag diag = {""};
 	region_file_find(added->path, recovery->session->directory, number);
 	if (region_open(&added->region, added->path, &diag) != 0) {
-		if (!is_unfinished(added->path))
+		if (!is_blank(added->path))
 			bad_region(recovery, diag.text);
+		else if (has_process(recovery->session, number))
+			writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, diag.text);
 		return;
 	}
 	image_read(recovery->session, &added->region, number, &image, path, command);
@@ -411,6 +424,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 		bad_region(recovery, "no memory");
 		return;
 	}
+	added->pid = image.pid;
 	recovery->region_count++;
 }
 
@@ -432,6 +446,11 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_known ? status : 0, 0);
 	}
 	recovery->result->live_processes += live;
+	if (region_is_damaged(region)) {
+		char text[200];
+		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
+		writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, text);
+	}
 	if (live) {
 		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		STORE_RELEASE(&region->header->state, REGION_DETACHED);
@@ -494,6 +513,7 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 	struct diag ignored = {""};
 	struct trace_statistics statistics = {0};
 	*result = (struct recover_result){.was_missing = false};
+	guard_begin();
 	if (session->has_logger)
 		return diag_fail(diag, EBUSY, "the session is being recorded: its logger, process %d, lives", session->logger_pid);
 	int error = trace_begin(&recovery, options, diag);

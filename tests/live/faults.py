@@ -9,6 +9,7 @@ contended  a trace that is being written
 unplaced   the trace's directory goes, its disk fills
 hostile    a target that writes nonsense into what it shares with its logger
 hostile_relative  a child that does so, beside its parent
+cut        a target cuts the file that it shares with its logger
 many       twenty targets at the highest rate: nothing is lost when they wait, and when they drop, what is lost is known
 threads    a hundred of them
 programs   servers and interpreters, joined as they run
@@ -313,6 +314,45 @@ def hostile_relative():
     return None
 
 
+def cut():
+    """What is shared with one target is not there any more: it is said, what can be read of it is kept, and the others go on."""
+    name = name_of("cut")
+    for size in (0, 4096, 1 << 20, -1):
+        for is_killed in (False, True):
+            targets = Targets(1)
+            attach("start", name, "-o", "cut.xht", "-p", targets.pids())
+            logger = query(name)["logger_pid"]
+            bad = subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "hostile"), "cut", str(size)], stdout=subprocess.PIPE, text=True)
+            try:
+                expect(bad.stdout.readline() == "cut\n", f"{size}: the file was not cut")
+                pid = next(row["pid"] for row in query(name)["targets"] if row["pid"] != targets.all[0].pid)
+                if is_killed:
+                    os.kill(logger, signal.SIGKILL)
+                    wait_for("the logger's end", lambda: not runs(logger))
+                else:
+                    before = next(row["events"] for row in query(name)["targets"] if row["pid"] == targets.all[0].pid)
+                    wait_for("events of the other target", lambda: next(
+                        row["events"] for row in query(name)["targets"] if row["pid"] == targets.all[0].pid) > before + 300)
+                    expect(runs(logger), f"{size}: the logger ended")
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                bad.communicate()
+            if is_killed:
+                targets.end()
+                xheap("recover", "cut.xht")
+            else:
+                xheap("stop", name)
+            facts = info("cut.xht")
+            expect(is_whole(facts), f"{size}: the trace is cut")
+            if size >= 0:
+                expect(not facts["complete"] and facts.get("damaged_memory"), f"{size}, {is_killed}: not said: {facts}")
+            own = sum(row["pid"] == str(targets.all[0].pid) for row in dump("cut.xht"))
+            expect(own > 100, f"{size}: {own} events of the other target")
+            if not is_killed:
+                targets.end()
+    return None
+
+
 def many():
     found = {}
     for mode in ("wait", "drop"):
@@ -453,7 +493,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, hostile_relative, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)
