@@ -422,8 +422,10 @@ static struct unwindless unwindless_find(const struct trace_dictionary *dictiona
 void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
 {
 	struct unwindless images = unwindless_find(dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (dictionary->is_whole_known)
+		json_count(json, "whole_stacks", dictionary->ends.whole);
+	json_count(json, "truncated_stacks", dictionary->ends.truncated);
+	json_count(json, "unwindless_stacks", dictionary->ends.unwindless);
 	if (images.count) {
 		json_begin_array(json, "unwindless_images");
 		for (size_t i = 0; i < images.count; i++)
@@ -437,8 +439,8 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 {
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
-	if (dictionary->unwindless_count) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+	if (dictionary->ends.unwindless) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
 			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
 		if (images.count > NAMES_MAX)
@@ -768,6 +770,14 @@ static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
+/* Beside stacks that lack their outer part, how many have it. */
+static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+{
+	const struct stack_ends *ends = &dictionary->ends;
+	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
+		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data, text_count(dictionary->event_count).data);
+}
+
 static void text_without_symbols(const struct report *report, FILE *out)
 {
 	enum { NAMES_MAX = 5 };
@@ -812,8 +822,9 @@ static void text_doubts(const struct report *report, FILE *out)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
-	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
 	report_text_unwindless(out, dictionary);
+	text_whole(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"

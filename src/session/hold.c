@@ -234,7 +234,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	const struct session_options *options = hold->holder->options;
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 				       .options = session_options_word(options) |
-				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
+				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
@@ -244,7 +244,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
 	}
-	result->region.header->session_pid = (uint32_t)getpid();
+	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;

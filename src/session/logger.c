@@ -215,7 +215,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
 	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -485,7 +485,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
 	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Follow a change of the images of a process. */
@@ -654,7 +654,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
 			walk_drop(&result->walk, "it was let go of before its heaps were read");
@@ -672,7 +672,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			logger_note(logger, text);
+			logger_warn(logger, text);
 	}
 	walk_fini(&result->walk);
 }
@@ -729,8 +729,8 @@ static void file_full(struct logger *logger)
 		return;
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -843,7 +843,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	struct diag diag = {""};
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
-		logger_note(logger, diag.text);
+		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
 		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
 }
@@ -1119,7 +1119,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
 	}
-	logger_note(logger, text);
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
@@ -1139,7 +1139,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-		logger_note(logger, text);
+		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
 	} else {
@@ -1153,14 +1153,14 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
@@ -1213,7 +1213,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

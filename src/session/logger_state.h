@@ -219,7 +219,10 @@ void logger_tell_all(const struct logger *logger, const struct control_message *
 /** Whoever waits for an answer is to wait on. */
 void logger_say_alive(struct logger *logger);
 
-/** Tell all controllers, for their users. */
+/** Tell all controllers, for their users, how it goes. */
 void logger_note(struct logger *logger, const char *text);
+
+/** Tell them what the trace lacks, or what is left in a process; they show it even when they are quiet. */
+void logger_warn(struct logger *logger, const char *text);
 
 #endif

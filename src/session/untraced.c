@@ -117,7 +117,7 @@ void untraced_add(struct logger *logger, const struct trace_process *process)
 	char text[4096];
 	untraced_write(logger, process);
 	snprintf(text, sizeof(text), "process %u (%s) runs untraced: %s", process->pid, process->image, process->note);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which the trace alone tells, for there

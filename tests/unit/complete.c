@@ -27,7 +27,7 @@ static void a_trace_that_lacks_nothing_is_complete(void **state)
 	(void)state;
 	assert_judged(&dictionary, true, 0, "");
 	/* Of these the calls are there. */
-	dictionary.truncated_count = dictionary.unwindless_count = dictionary.in_flight_count = dictionary.statistics.suppressed = 5;
+	dictionary.ends.truncated = dictionary.ends.unwindless = dictionary.in_flight_count = dictionary.statistics.suppressed = 5;
 	dictionary.statistics.heapless = dictionary.dropped_events = 5;
 	struct trace_gap stacks = {.stacks = 9};
 	dictionary.gaps = &stacks;
