@@ -460,7 +460,8 @@ void xheap_events_close(xheap_events *events);
 
 /* ==== allocations ==== */
 
-/** Where an allocation's beginning and end lie as to a window. */
+/** Where an allocation's beginning and free lie as to a window: AI, AO: inside or before it; FI, FO: inside, or after it or never. What was freed before it or
+ *  allocated after it is in none. */
 enum xheap_window_class { XHEAP_AIFI, XHEAP_AIFO, XHEAP_AOFI, XHEAP_AOFO, XHEAP_CLASS_ANY };
 
 /** Which allocations count: those that pass all of it. The defaults pass all. Texts of frames are patterns as `xheap heap` takes them. */

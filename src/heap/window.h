@@ -80,7 +80,7 @@ static inline bool heap_is_in_range(const struct heap_allocation *allocation, st
 	return allocation->birth_ns >= range.from_ns && allocation->birth_ns <= range.to_ns && !(allocation->flags & HEAP_EARLIER);
 }
 
-/** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
+/** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too, if it was not freed before it. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
 
 /** Whether one that the window has is outstanding. */
