@@ -578,7 +578,7 @@ typedef struct xheap_totals {
 
 typedef struct xheap_row {
 	const char *text;        /**< what the row is of: a stack's frames with ; between them, a function, an image, a heap */
-	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one */
+	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one. Where labels are alike, the id follows: "pid 17 (python3) #3" */
 	const xheap_numbers *numbers;
 	int64_t lifetime_min_ns, lifetime_median_ns, lifetime_max_ns; /**< 0 where total_count is, and with inclusive actions */
 	uint32_t threads, processes; /**< 0 with inclusive actions */
@@ -587,6 +587,7 @@ typedef struct xheap_row {
 	uint32_t extra_count;    /**< numbers that only this action has, */
 	const char *const *extra_names; /**< by name: "steps" */
 	const uint64_t *extra;
+	uint32_t process, thread; /**< of the split by process, thread or heap: their ids in the trace; else XHEAP_NONE */
 } xheap_row;
 
 typedef struct xheap_report xheap_report;

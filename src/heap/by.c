@@ -4,8 +4,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
+#include <xxhash.h>
 
+#include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -129,7 +133,8 @@ static int time_text(char **text, struct heap_range range, uint32_t part)
 	return asprintf(text, "%s to %s", text_duration(from).data, text_duration(to).data);
 }
 
-char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+/* The label, which several may have. */
+static char *by_label(const struct heap_window *window, const struct heap_table *table, uint32_t by)
 {
 	char *text = NULL;
 	int length = -1;
@@ -146,4 +151,57 @@ char *heap_by_text(const struct heap_window *window, const struct heap_table *ta
 	if (length < 0)
 		memory_exhausted(0);
 	return text;
+}
+
+/* ---- several with one label ---- */
+
+static uint32_t by_count(enum heap_by by, const struct trace_dictionary *dictionary)
+{
+	return by == HEAP_BY_PROCESS ? dictionary->process_count : by == HEAP_BY_THREAD ? dictionary->thread_count
+	       : by == HEAP_BY_HEAP ? dictionary->heap_count : 0;
+}
+
+void heap_by_find_shared(struct heap_window *window, const struct heap_table *table)
+{
+	uint32_t count = by_count(window->by, table->dictionary);
+	struct map seen = {0};
+	if (!count)
+		return;
+	uint64_t *keys = memory_zeroed(count, sizeof(*keys));
+	for (uint32_t i = 0; i < count; i++) {
+		bool added;
+		char *label = by_label(window, table, i);
+		keys[i] = XXH3_64bits(label, strlen(label));
+		++*map_add(&seen, keys[i], &added);
+		free(label);
+	}
+	window->is_label_shared = memory_zeroed(count, 1);
+	for (uint32_t i = 0; i < count; i++)
+		window->is_label_shared[i] = *map_find(&seen, keys[i]) > 1;
+	map_fini(&seen);
+	free(keys);
+}
+
+char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	char *label = by_label(window, table, by), *text;
+	if (by >= by_count(window->by, table->dictionary) || !window->is_label_shared[by])
+		return label;
+	if (asprintf(&text, "%s #%" PRIu32, label, by) < 0)
+		memory_exhausted(0);
+	free(label);
+	return text;
+}
+
+uint32_t heap_by_process(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	if (by >= by_count(window->by, dictionary))
+		return HEAP_NONE;
+	return window->by == HEAP_BY_PROCESS ? by : window->by == HEAP_BY_THREAD ? dictionary->threads[by].process : dictionary->heaps[by].process;
+}
+
+uint32_t heap_by_thread(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	return window->by == HEAP_BY_THREAD && by < table->dictionary->thread_count ? by : HEAP_NONE;
 }
