@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No output replaces a file that is read, under any name, and each is there whole or not at all."""
-import json
+"""No output replaces a file that is read, under any name, and each is there whole or not at all; what is no file is refused as a trace, at once."""
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 
 XHEAP = os.environ["XHEAP"]
 MAKE_TRACE = os.path.join(os.environ["BUILD"], "tests/golden/make_trace")
 LIMIT_SECONDS = 60
+READERS = (("heap", "-totals"), ("report",), ("info",), ("dump",), ("dump", "-allocations"), ("symbols",))
 
 
 def xheap(*words, **how):
@@ -78,9 +77,24 @@ def check_whole():
     expect(not left, f"left behind: {left}")
 
 
+def check_no_traces():
+    """A pipe that nobody writes to, a device, a directory, a socket."""
+    os.mkfifo("pipe.xht")
+    os.mkdir("folder.xht")
+    for words in READERS:
+        for name, reason in (("pipe.xht", "is a pipe, and a trace is a file"), ("/dev/null", "is a device, and a trace is a file"), ("folder.xht", "is a directory")):
+            refused(reason, words[0], name, *words[1:])
+    refused("is a pipe", "merge", "u.xht", "pipe.xht", "-o", "merged.xht")
+    refused("is no file", "merge", "t.xht", "u.xht", "-o", "pipe.xht")
+    with open("u.xht", "rb") as trace:
+        run = subprocess.run([XHEAP, "heap", "/dev/stdin", "-totals"], stdin=trace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0, f"a trace by its descriptor: {run.stderr}")
+
+
 def main():
     check_files_that_are_read()
     check_whole()
+    check_no_traces()
 
 
 main()
