@@ -624,26 +624,30 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
-static void write_allocations(struct dump *dump, const struct heap_table *table)
+/* From the row `first` on: the number of the next one, when some could not be read, or the number of all. */
+static uint32_t write_allocations(struct dump *dump, const struct heap_table *table, uint32_t first)
 {
 	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_EVERYTHING, &dump->options->filter.filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!ferror(dump->out) && (rows = heap_scan_next(&scan))) {
+	while (!ferror(dump->out) && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		dump->row.rows = rows;
 		for heap_rows_each (rows, i) {
 			const struct heap_allocation allocation = heap_rows_get(rows, i);
 			dump->row.at = rows->first + i;
 			dump->row.allocation = allocation;
-			if (allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
+			if (dump->row.at >= first && allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
 				write_row(dump);
 		}
+		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
+	return analysis_is_good(table) ? table->count : first;
 }
 
+/* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
 static int dump_allocations(struct dump *dump, struct diag *diag)
 {
 	struct heap_table *table;
@@ -653,10 +657,14 @@ static int dump_allocations(struct dump *dump, struct diag *diag)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
 	int status = filter_prepare(&dump->options->filter, table, names);
-	if (status == CLI_OK)
-		write_allocations(dump, table);
-	if (status == CLI_OK)
-		status = analysis_check(table, index_path);
+	uint32_t next = status == CLI_OK ? write_allocations(dump, table, 0) : 0;
+	while (status == CLI_OK && !analysis_is_good(table)) {
+		status = analysis_table_mend(&table, dump->trace, dump->path, &index_path);
+		if (status == CLI_OK)
+			status = filter_prepare(&dump->options->filter, table, names);
+		if (status == CLI_OK)
+			next = write_allocations(dump, table, next);
+	}
 	heap_names_free(names);
 	heap_table_free(table);
 	free(index_path);

@@ -12,6 +12,7 @@
 #include "cli/filter.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
+enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
@@ -283,9 +284,7 @@ static int parts_show(const struct heap_options *options, struct action_source *
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
 	parts_take(options, parts);
 	report_make(&report, options->top);
-	int status = analysis_check(source->table, analysis->index_path);
-	if (status == CLI_OK)
-		status = report_show(options, &report, analysis->symbols);
+	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
 	report_fini(&report);
 	return status;
 }
@@ -345,18 +344,29 @@ static int output_check(const struct heap_options *options, const char *path)
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
+static int analysis_show(struct heap_options *options, const struct analysis *analysis)
+{
+	struct action_source source = analysis_source(analysis, &options->filter.filter, &options->cull);
+	source.callers_of = &options->callers;
+	source.session = options->input.session;
+	int status = source_show(options, &source, analysis);
+	action_source_fini(&source);
+	return status;
+}
+
 static int trace_show(struct heap_options *options, const char *path)
 {
 	struct analysis analysis;
 	if ((options->output && output_check(options, path)) || analysis_open(&analysis, path, options->with_lines))
 		return CLI_FAILED;
-	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
-	source.callers_of = &options->callers;
-	source.session = options->input.session;
-	int status = source_show(options, &source, &analysis);
+	int status;
+	while ((status = analysis_show(options, &analysis)) == HEAP_AGAIN)
+		if (analysis_mend(&analysis) != CLI_OK) {
+			status = CLI_FAILED;
+			break;
+		}
 	if (options->is_timed)
 		analysis_tell_times(&analysis);
-	action_source_fini(&source);
 	analysis_close(&analysis);
 	return status;
 }

@@ -50,6 +50,18 @@ static void selection_free(struct heap_selection *selection)
 	free(selection);
 }
 
+/* What heap_filter_prepare() made. */
+static void prepared_free(struct heap_filter *filter)
+{
+	free(filter->site);
+	free(filter->free_site);
+	free(filter->thread);
+	free(filter->heap);
+	selection_free(filter->selection);
+	filter->site = filter->free_site = filter->thread = filter->heap = NULL;
+	filter->selection = NULL;
+}
+
 void heap_filter_fini(struct heap_filter *filter)
 {
 	heap_patterns_fini(&filter->required);
@@ -57,11 +69,7 @@ void heap_filter_fini(struct heap_filter *filter)
 	free(filter->pids);
 	free(filter->tids);
 	free(filter->heaps);
-	free(filter->site);
-	free(filter->free_site);
-	free(filter->thread);
-	free(filter->heap);
-	selection_free(filter->selection);
+	prepared_free(filter);
 	heap_filter_init(filter);
 }
 
@@ -205,6 +213,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
 {
+	prepared_free(filter);
 	int error = threads_pass(filter, table->dictionary, diag);
 	error = error ? error : heaps_pass(filter, table->dictionary, diag);
 	if (error)
