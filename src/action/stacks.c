@@ -15,7 +15,7 @@ static void stacks_groups(struct action_source *source, const struct heap_cell *
 
 char *action_stack_text(struct action_source *source, uint32_t node)
 {
-	return heap_names_text(source->names, node);
+	return heap_names_text(source->names, node, 0);
 }
 
 void action_stack_json(struct action_source *source, uint32_t node, struct json *json)

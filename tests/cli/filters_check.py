@@ -59,7 +59,7 @@ class Model:
         self.path = path
         report = json.loads(run("heap", path, "-stacks", "-noDefaultCull", "--format", "json", "-top", "1000000000"))
         self.processes = {int(row["process"]): row for row in table(path, "--processes")}
-        stacks = {row["stack_id"]: row["stack"].split(";") for row in table(path, "--stacks")}
+        stacks = {row["stack_id"]: row["stack"].split(";") for row in table(path, "--stacks", "--wholeStacks")}
         self.entries = {row["stack"][0]["symbol"]: frame_text(row["stack"][0]) for row in report["actions"][0]["rows"] if row["stack"]}
         # These traces have one allocator.
         self.allocator = next(iter(self.entries.values()), "?").partition("!")[0]

@@ -154,7 +154,7 @@ def compare(what, expected, found, problems):
 def check(path):
     report = json.loads(run("heap", path, "-stacks", "-noDefaultCull", "--format", "json", "-top", "1000000000"))
     processes = {int(row["process"]): row for row in table(path, "--processes")}
-    names = {row["stack_id"]: row["stack"] for row in table(path, "--stacks")}
+    names = {row["stack_id"]: row["stack"] for row in table(path, "--stacks", "--wholeStacks")}
     points, last = read_points(path)
     duration = round(report["range"]["to_us"] * 1000)
     problems = []

@@ -236,7 +236,7 @@ def check_all_leaks(trace, count=None):
 
 def stack_functions(trace):
     """Of each stack the function that called the allocator."""
-    return {row["stack_id"]: row["stack"].split(";")[0] for row in dump(trace, "-stacks")}
+    return {row["stack_id"]: row["frame"].split(";")[0] for row in dump(trace, "-stacks")}
 
 
 def leaked(output):
