@@ -949,7 +949,8 @@ static void text_label(struct grid *grid, const struct action_row *row)
 	enum { INDENT = 2, DEPTH_MAX = 60 };
 	unsigned indent = INDENT * (row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
 	char *text = NULL;
-	if (asprintf(&text, "%*s%s", (int)indent, "", row->text) < 0)
+	char room[TEXT_NAME_BYTES];
+	if (asprintf(&text, "%*s%s", (int)indent, "", text_name(row->text, room)) < 0)
 		memory_exhausted(0);
 	grid_cell(grid, text);
 	free(text);

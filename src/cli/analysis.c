@@ -57,7 +57,7 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 	if (time_ns - last_ns < PROGRESS_NS || !all)
 		return;
 	last_ns = time_ns;
-	fprintf(stderr, "\rreading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+	cli_progress("reading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
 }
 
 /* Build the table; with an index of one of the paths, when it can be. */
@@ -75,8 +75,7 @@ static int table_build(struct heap_table **table, const struct trace *trace, con
 	}
 	bool has_file = how.fd >= 0;
 	int error = heap_table_build(table, trace, &how, diag);
-	if (is_terminal)
-		fputs("\r\033[K", stderr);
+	cli_progress_end();
 	if (!error && has_file)
 		heap_index_write(*table, path, paths[chosen], &reason);
 	/* A place in the cache is as good as one beside the trace. */

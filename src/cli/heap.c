@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -29,11 +30,13 @@ struct heap_options {
 	const char **cull_lists;     /* files */
 	size_t cull_list_count, cull_list_capacity;
 	struct heap_patterns callers;
+	const char *after_action;    /* the word behind an action, which is no sort key of it; NULL: there was none */
 };
 
 /* ---- what to show ---- */
 
-/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st". */
+/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st". An "s" by itself, which they allow,
+ * is the key that the action has anyway. */
 static const struct action_sort *take_sort(struct words *words)
 {
 	const char *word = options_peek(words);
@@ -42,7 +45,7 @@ static const struct action_sort *take_sort(struct words *words)
 		return action_sort_find(words->next[-1]);
 	}
 	const struct action_sort *sort = word ? action_sort_find(word + (*word == '-')) : NULL;
-	if (sort)
+	if (sort || (word && !strcasecmp(word + (*word == '-'), "s")))
 		words->next++;
 	return sort;
 }
@@ -61,8 +64,12 @@ static int add_part(struct heap_options *options, const struct action *action, c
 
 static int set_action(void *context, struct words *words, int number)
 {
+	struct heap_options *options = context;
 	const struct action *action = action_table[number];
-	return add_part(context, action, action->groups ? take_sort(words) : NULL);
+	const struct action_sort *sort = action->groups ? take_sort(words) : NULL;
+	if (action->groups && !sort)
+		options->after_action = options_peek(words);
+	return add_part(options, action, sort);
 }
 
 /* A word behind -frames, so the key may come behind it. */
@@ -135,9 +142,14 @@ static int set_output(void *context, struct words *words, int number)
 	return options->output ? 0 : CLI_FAILED;
 }
 
+/* A mistyped key reads as a FILE. */
 static int set_input(void *context, char *word)
 {
-	return input_take_path(&((struct heap_options *)context)->input, word);
+	struct heap_options *options = context;
+	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0))
+		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word, options->input.path ? " when one is named already" : "",
+				action_sort_keys());
+	return input_take_path(&options->input, word);
 }
 
 static int set_session(void *context, struct words *words, int number)

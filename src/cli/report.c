@@ -233,7 +233,8 @@ static void frames_print(const struct view *view, uint32_t node)
 	for (; node && count < FRAMES_MAX; node = heap_names_frame(names, node)->parent, count++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
-		const char *text = is_same ? name->symbol : name->text;
+		char room[TEXT_NAME_BYTES];
+		const char *text = text_name(is_same ? name->symbol : name->text, room);
 		size_t length = strlen(text);
 		if (count) {
 			bool is_full = at + 3 + length > view->width;

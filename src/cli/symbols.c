@@ -176,9 +176,9 @@ static void progress_show(struct work *work, uint32_t all)
 	for (uint32_t done = 0; done < all;) {
 		moment_pause(PROGRESS_NS);
 		done = __atomic_load_n(&work->done, __ATOMIC_RELAXED);
-		fprintf(stderr, "\r%s of %s addresses", text_count(done).data, text_count(all).data);
+		cli_progress("%s of %s addresses", text_count(done).data, text_count(all).data);
 	}
-	fputs("\r\033[K", stderr);
+	cli_progress_end();
 }
 
 static uint32_t work_count(const struct work *work)
