@@ -185,19 +185,37 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+/* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
+static const struct { const char *option, *json_key, *text; } uncounted[] = {
+	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
+	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
+};
+enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
+
+/* The first kind that the trace has, else UNCOUNTED_KINDS. */
+static int uncounted_kind(const struct trace_dictionary *dictionary)
+{
+	int kind = 0;
+	while (kind < UNCOUNTED_KINDS && !has_option(dictionary, uncounted[kind].option))
+		kind++;
+	return kind;
+}
+
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
-	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) && !has_option(dictionary, TRACE_OPTION_UNHOOKED);
+	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
+	       uncounted_kind(dictionary) == UNCOUNTED_KINDS;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
 	uint64_t calls = report_missing_calls(dictionary);
+	int kind = uncounted_kind(dictionary);
 	if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
-	else if (has_option(dictionary, TRACE_OPTION_UNHOOKED))
-		snprintf(text.data, sizeof(text.data), "not every function could be hooked");
+	else if (kind < UNCOUNTED_KINDS)
+		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -307,8 +325,7 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
 {
-	uint32_t at = 0, untraced = untraced_count(dictionary);
-	const char *text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at);
+	uint32_t untraced = untraced_count(dictionary);
 	json_count(json, "missing_calls", report_missing_calls(dictionary));
 	json_count(json, "lost_events", report_losses_sum(dictionary).events);
 	if (dictionary->statistics.untraced_calls)
@@ -317,25 +334,32 @@ void report_json_missing_calls(struct json *json, const struct trace_dictionary 
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
 	if (untraced)
 		json_count(json, "untraced_processes", untraced);
-	if (!text)
-		return;
-	json_begin_array(json, "unhooked");
-	for (; text; text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at))
-		json_text(json, NULL, text);
-	json_end_array(json);
+	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
+		uint32_t at = 0;
+		const char *text = option_next(dictionary, uncounted[kind].option, &at);
+		if (!text)
+			continue;
+		json_begin_array(json, uncounted[kind].json_key);
+		for (; text; text = option_next(dictionary, uncounted[kind].option, &at))
+			json_text(json, NULL, text);
+		json_end_array(json);
+	}
 }
 
 void report_text_missing_calls(FILE *out, const struct trace_dictionary *dictionary)
 {
-	uint32_t at = 0, untraced = untraced_count(dictionary);
+	uint32_t untraced = untraced_count(dictionary);
 	if (dictionary->statistics.untraced_calls)
 		fprintf(out, "  untraced calls: %s (their threads or processes found no room: there were too many at once)\n",
 			text_count(dictionary->statistics.untraced_calls).data);
 	if (dictionary->statistics.unwatched)
 		fprintf(out, "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
 			text_count(dictionary->statistics.unwatched).data);
-	for (const char *text; (text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at));)
-		fprintf(out, "  %s\n", text);
+	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
+		uint32_t at = 0;
+		for (const char *text; (text = option_next(dictionary, uncounted[kind].option, &at));)
+			fprintf(out, "  %s\n", text);
+	}
 	if (untraced)
 		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
 }

@@ -128,7 +128,7 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
-	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
 static void info_json(const struct info *info, FILE *out)

@@ -6,6 +6,7 @@
 #include "recorder/capture.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
+#include "region/mail.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
@@ -39,40 +40,37 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
 	struct patience patience = patience_begin(recorder);
+	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 	do {
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &recorder->region->mail[i];
-			if (swap_if(&mail->state, MAIL_FREE, MAIL_CLAIMED))
+			if (mail_turn(mail, tid, MAIL_FREE, MAIL_CLAIMED)) {
+				mail->tid = tid;
 				return mail;
+			}
 		}
 		pause_for(recorder, patience.rounds);
 	} while (is_patient(&patience, recorder));
 	return 0;
 }
 
-enum answer { ANSWER_NONE, ANSWER_CAME, ANSWER_FREED };
-
-/* Post a claimed mail and wait for the answer. ANSWER_NONE: none came; the mail is then the logger's to free. ANSWER_FREED: the logger has freed it
- * already, taking it for one of an image that this process was before. */
-static enum answer mail_ask(struct recorder *recorder, struct region_mail *mail)
+/* Post a mail of ours and wait for the answer. False: none came; the mail is then the logger's to free. */
+static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 {
 	struct region_header *region = recorder->region;
+	const uint32_t posted = mail_word(MAIL_POSTED, mail->tid);
 	mail->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	mail->tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
-	STORE_RELEASE(&mail->state, MAIL_POSTED);
+	STORE_RELEASE(&mail->state, posted);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	struct patience patience = patience_begin(recorder);
-	const uint32_t tid = mail->tid;
-	for (uint32_t state; (state = LOAD_ACQUIRE(&mail->state)) != MAIL_ANSWERED || mail->tid != tid;) {
-		if (state == MAIL_FREE || state == MAIL_CLAIMED || mail->tid != tid)
-			return ANSWER_FREED;
+	while (LOAD_ACQUIRE(&mail->state) == posted) {
 		if (!is_patient(&patience, recorder))
-			return ANSWER_NONE;
+			return 0;
 		int64_t time[2] = {0, SLICE_NS};
-		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
+		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, posted, (long)time);
 	}
-	return ANSWER_CAME;
+	return 1;
 }
 
 static void mail_release(struct region_mail *mail)
@@ -151,7 +149,7 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 		return result;
 	mail->kind = MAIL_LOADED;
 	mail->value[0] = recorder->wiped->process - 1;
-	if (mail_ask(recorder, mail) == ANSWER_CAME)
+	if (mail_ask(recorder, mail))
 		mail_release(mail);
 	images_refresh(recorder);
 	return result;
@@ -166,8 +164,8 @@ static int text_copy(char *to, uint64_t size, const char *from)
 	return from[i] == 0;
 }
 
-/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. *is_unheard: no answer came. */
-static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard, int *is_freed)
+/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. */
+static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
@@ -178,13 +176,15 @@ static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, co
 	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
 		return 0;
 	struct region_mail *mail = mail_claim(recorder);
-	*is_unheard = !mail;
-	if (!mail)
+	if (!mail) {
+		COUNT(&region->untraced_execs, 1);
 		return 0;
+	}
 	mail->kind = MAIL_EXEC;
 	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : REGION_NONE;
 	mail->value[1] = (uint64_t)dirfd;
 	if (!text_copy(mail->text, sizeof(mail->text), path)) {
+		COUNT(&region->untraced_execs, 1);
 		mail_release(mail);
 		return 0;
 	}
@@ -193,25 +193,11 @@ static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, co
 	 * pending when the mask comes back finds the process held, and the logger sends it again after the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
-	enum answer answer = mail_ask(recorder, mail);
+	int has_answer = mail_ask(recorder, mail);
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
-	*is_unheard = answer == ANSWER_NONE;
-	*is_freed = answer == ANSWER_FREED;
-	return answer == ANSWER_CAME ? mail : 0;
-}
-
-static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
-{
-	enum { TRIES = 3 };
-	int is_unheard = 0, is_freed = 1;
-	struct region_mail *mail = 0;
-	for (int try = 0; try < TRIES && is_freed; try++) {
-		is_freed = 0;
-		mail = exec_ask(recorder, dirfd, path, &is_unheard, &is_freed);
-	}
-	if (is_unheard || is_freed)
-		COUNT(&recorder->region->untraced_execs, 1);
-	return mail;
+	if (!has_answer)
+		COUNT(&region->untraced_execs, 1);
+	return has_answer ? mail : 0;
 }
 
 /* The exec has returned, so it has failed. */
@@ -220,7 +206,7 @@ static void exec_failed(struct recorder *recorder, struct region_mail *mail)
 	if (!mail)
 		return;
 	mail->kind = MAIL_EXEC_FAILED;
-	if (mail_ask(recorder, mail) == ANSWER_CAME)
+	if (mail_ask(recorder, mail))
 		mail_release(mail);
 }
 

@@ -138,7 +138,9 @@ enum region_mail_kind {
 	MAIL_MAPPED     /**< the mapping that the last reply asked for was made at `value` */
 };
 
+/** The low byte of a mail's word; above it stands the number of the thread whose it is, as it sees itself (MAIL_FREE: nobody's, 0). */
 enum region_mail_state { MAIL_FREE, MAIL_CLAIMED, MAIL_POSTED, MAIL_ANSWERED };
+enum { MAIL_STATE_BITS = 8 };
 
 /** Of the whole region. */
 enum region_state { REGION_PREPARING, REGION_LIVE, REGION_DETACHED };
@@ -157,10 +159,11 @@ enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
 
 /**
  * A request of a target's thread that waits for the logger: claimed by compare-and-swap FREE -> CLAIMED, filled,
- * POSTED (release), doorbell rung, then a bounded wait for ANSWERED (the word is a futex), then FREE again.
+ * POSTED (release), doorbell rung, then a bounded wait for ANSWERED (the word is a futex), then FREE again. The word
+ * names its thread, so nobody changes a mail that has become another thread's meanwhile.
  */
 struct region_mail {
-	uint32_t state;               /**< enum region_mail_state; futex */
+	uint32_t state;               /**< region_mail_word; futex */
 	uint32_t kind;
 	uint32_t pid, tid;            /**< of the caller, as it sees itself */
 	uint64_t value[4];

@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "region/atomic.h"
+#include "region/mail.h"
 
 enum {
 	PAGE = 4096,
@@ -87,6 +90,12 @@ static uint32_t at_most(uint64_t value, uint32_t max)
 void region_note_progress(const struct region *region)
 {
 	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
+}
+
+void region_answer(struct region_mail *mail, uint32_t tid)
+{
+	if (mail_turn(mail, tid, MAIL_POSTED, MAIL_ANSWERED))
+		syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void region_note_slots(const struct region *region)

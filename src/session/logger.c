@@ -29,6 +29,7 @@
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
+#include "region/mail.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
 #include "session/indexing.h"
@@ -209,7 +210,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 		return;
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
-	writer_add_option(logger->writer, "untraced-execs", text);
+	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_note(logger, text);
 }
 
@@ -271,14 +272,24 @@ static bool is_of_target(const struct target *target, pid_t pid)
 
 struct inner_process { const struct target *target; pid_t inner; uint32_t index; };
 
-/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory. */
+/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for it. */
+static bool is_taken(const struct target *target, pid_t pid)
+{
+	bool has_ended = proc_has_ended(pid);
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].pid == pid && (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
+			return true;
+	return false;
+}
+
+/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which goes when it ends. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
 	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
 		return false;
 	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
-	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && logger_member_of_pid(wanted->target, pid) == UINT32_MAX);
+	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
 /* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. */
@@ -420,11 +431,8 @@ static bool thread_lives(const struct member *member, pid_t tid)
 }
 
 /* Slots of threads that are gone, so that others can have them. */
-static void threads_reap(struct target *target, uint64_t now)
+static void threads_reap(struct target *target)
 {
-	if (now - target->reaped_ns < REAP_NS)
-		return;
-	target->reaped_ns = now;
 	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
 		const struct region_slot *slot = region_slot(&target->region, i);
 		uint32_t process = slot->process, tid = slot->tid;
@@ -438,10 +446,25 @@ static void threads_reap(struct target *target, uint64_t now)
 
 /* ---- mails ---- */
 
-static void mail_answer(struct region_mail *mail)
+/* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
+static bool has_thread(const struct target *target, pid_t tid)
 {
-	__atomic_store_n(&mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
+			return true;
+	return process_outside(target, tid, UINT32_MAX) != 0;
+}
+
+/* Those of threads that ended before they had their answer, or had taken no notice of it. What is posted is answered first. */
+static void mails_reap(struct target *target)
+{
+	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
+		struct region_mail *mail = &target->region.header->mail[i];
+		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
+		enum region_mail_state state = mail_state(word);
+		if ((state == MAIL_CLAIMED || state == MAIL_ANSWERED) && !has_thread(target, (pid_t)tid))
+			mail_turn(mail, tid, state, MAIL_FREE);
+	}
 }
 
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
@@ -532,20 +555,32 @@ static void exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 	}
 }
 
-static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
+static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail, uint32_t tid)
 {
 	logger_find_members(logger, target);
-	pid_t pid = mail_sender(target, mail);
-	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .directory = (int)mail->value[1], .mail = mail,
-				       .region_inode_path = target->region_path};
+	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
+	pid_t pid = is_wanted ? mail_sender(target, mail) : 0;
+	struct stat status = {0};
+	fstat(target->region.fd, &status);
+	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)tid), .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
+				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !pid || !request.tid) {
-		mail_answer(mail);
-		return;
-	}
 	exec_identity(target, pid, mail->value[0], &request);
-	if (!holder_start(logger->holder, &request))
-		mail_answer(mail);
+	if (request.tid && holder_start(logger->holder, &request))
+		return;
+	if (is_wanted)
+		COUNT(&target->region.header->untraced_execs, 1);
+	region_answer(mail, tid);
+}
+
+/* Now and then: what belongs to threads that are gone. */
+static void reap(struct target *target, uint64_t now)
+{
+	if (now - target->reaped_ns < REAP_NS)
+		return;
+	target->reaped_ns = now;
+	threads_reap(target);
+	mails_reap(target);
 }
 
 /* Answer what targets ask; a process that is being detached from gets nothing but its answer. True when there was something. */
@@ -554,29 +589,30 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 	bool has_any = false;
 	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 		struct region_mail *mail = &target->region.header->mail[i];
-		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != MAIL_POSTED)
+		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
+		if (mail_state(word) != MAIL_POSTED)
 			continue;
 		if (leaving && (pid_t)mail->pid == leaving->inner && (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
 			mail->kind = MAIL_NONE;
-			mail_answer(mail);
+			region_answer(mail, tid);
 			continue;
 		}
 		switch (mail->kind) {
 		case MAIL_LOADED:
 			mail_loaded(logger, target, mail);
-			mail_answer(mail);
+			region_answer(mail, tid);
 			has_any = true;
 			break;
 		case MAIL_EXEC:
 			/* Once: the holder answers, from then on the kind is none. */
 			mail->kind = MAIL_NONE;
-			mail_exec(logger, target, mail);
+			mail_exec(logger, target, mail, tid);
 			has_any = true;
 			break;
 		case MAIL_EXEC_FAILED:
 			mail->kind = MAIL_NONE;
 			holder_cancel(logger->holder, mail, 0);
-			mail_answer(mail);
+			region_answer(mail, tid);
 			has_any = true;
 			break;
 		default:
@@ -591,18 +627,11 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 /* The image that pid was is over since the time at which its successor begins. */
 static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
-	uint32_t inner = (uint32_t)proc_inner_id(pid, pid);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
 		uint32_t index = logger_member_of_pid(target, pid);
 		if (index != UINT32_MAX)
 			member_end(logger, target, index, TRACE_END_EXEC, 0, ticks);
-		/* Its mail dies with it. */
-		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
-			struct region_mail *mail = &target->region.header->mail[i];
-			if (mail->pid == inner && mail->state != MAIL_FREE && mail->state != MAIL_CLAIMED)
-				__atomic_store_n(&mail->state, MAIL_FREE, __ATOMIC_RELEASE);
-		}
 	}
 }
 
@@ -661,6 +690,9 @@ bool logger_take_results(struct logger *logger)
 			target_walked(logger, &result);
 			continue;
 		}
+		/* The mail outlives who sent it. */
+		if (result.has_executed && result.mail)
+			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
 		if (result.has_executed)
 			image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
@@ -744,7 +776,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	members_check(logger, target, now);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		member_sample(logger, target, i, now);
-	threads_reap(target, now);
+	reap(target, now);
 	if (error) {
 		logger->error = error;
 		file_full(logger);

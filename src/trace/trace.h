@@ -159,6 +159,9 @@ struct trace_option { const char *name, *value; };
 /** An option that tells which functions of an allocator, called by a recorded process, could not be hooked, and why. */
 #define TRACE_OPTION_UNHOOKED "unhooked"
 
+/** An option that tells how many execs of recorded processes nobody followed: what they executed is in no list. */
+#define TRACE_OPTION_UNTRACED_EXECS "untraced-execs"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */

@@ -72,13 +72,15 @@ static void so_are_calls_without_room(void **state)
 
 static void what_cannot_be_counted_is_named(void **state)
 {
-	const struct trace_option unhooked = {TRACE_OPTION_UNHOOKED, "process 1: ..."};
+	const struct trace_option unhooked = {TRACE_OPTION_UNHOOKED, "process 1: ..."}, execs = {TRACE_OPTION_UNTRACED_EXECS, "process 1: ..."};
 	const struct trace_option attached[] = {{"attached", "yes"}, {TRACE_OPTION_EARLIER_MISSING, "process 1: ..."}, {"sample", "1024"}};
 	struct trace_dictionary dictionary = whole();
 	(void)state;
 	dictionary.options = &unhooked;
 	dictionary.option_count = 1;
 	assert_judged(&dictionary, false, 0, "not every function could be hooked");
+	dictionary.options = &execs;
+	assert_judged(&dictionary, false, 0, "programs may have run untraced");
 	dictionary.options = attached;
 	assert_judged(&dictionary, true, 0, "");
 	dictionary.option_count = 2;
