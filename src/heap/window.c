@@ -523,7 +523,7 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 
 void heap_window_fini(struct heap_window *window)
 {
-	free(window->is_label_shared);
+	free(window->label_ends);
 	free(window->cells);
 	free(window->numbers);
 	free(window->uses);
