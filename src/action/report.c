@@ -185,6 +185,14 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
 /* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
 static const struct { const char *option, *json_key, *text; } uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
@@ -204,18 +212,20 @@ static int uncounted_kind(const struct trace_dictionary *dictionary)
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
 	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
-	       uncounted_kind(dictionary) == UNCOUNTED_KINDS;
+	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
-	uint64_t calls = report_missing_calls(dictionary);
+	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
 	int kind = uncounted_kind(dictionary);
 	if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
 	else if (kind < UNCOUNTED_KINDS)
 		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
+	else if (untraced)
+		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -313,14 +323,6 @@ static const char *option_next(const struct trace_dictionary *dictionary, const 
 static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
 {
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
-}
-
-static uint32_t untraced_count(const struct trace_dictionary *dictionary)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		count += trace_process_is_untraced(&dictionary->processes[i]);
-	return count;
 }
 
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
@@ -431,8 +433,10 @@ static struct unwindless unwindless_find(const struct trace_dictionary *dictiona
 void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
 {
 	struct unwindless images = unwindless_find(dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (dictionary->is_whole_known)
+		json_count(json, "whole_stacks", dictionary->ends.whole);
+	json_count(json, "truncated_stacks", dictionary->ends.truncated);
+	json_count(json, "unwindless_stacks", dictionary->ends.unwindless);
 	if (images.count) {
 		json_begin_array(json, "unwindless_images");
 		for (size_t i = 0; i < images.count; i++)
@@ -446,8 +450,8 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 {
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
-	if (dictionary->unwindless_count) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+	if (dictionary->ends.unwindless) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
 			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
 		if (images.count > NAMES_MAX)
@@ -810,6 +814,14 @@ static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
+/* Beside stacks that lack their outer part, how many have it. */
+static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+{
+	const struct stack_ends *ends = &dictionary->ends;
+	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
+		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data, text_count(dictionary->event_count).data);
+}
+
 static void text_without_symbols(const struct report *report, FILE *out)
 {
 	enum { NAMES_MAX = 5 };
@@ -854,8 +866,9 @@ static void text_doubts(const struct report *report, FILE *out)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
-	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
 	report_text_unwindless(out, dictionary);
+	text_whole(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"

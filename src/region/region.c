@@ -212,7 +212,7 @@ static struct region_limits limits_of(const struct region_config *config)
 /* All but the magic number, which says that the rest is there. */
 static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
 {
-	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .wait_limit_ms = config->wait_limit_ms, .limits = *limits,
+	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .limits = *limits,
 				       .name_count = 1, .pc_count = PC_FIRST};
 	boot_id_read(header.boot_id);
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))

@@ -15,7 +15,6 @@ struct region_config {
 	uint32_t buffer_min, buffer_max;
 	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
 	uint32_t options;             /**< enum region_option */
-	uint32_t wait_limit_ms;
 	uint32_t clock;
 	uint64_t start_ticks;
 };

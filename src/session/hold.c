@@ -234,7 +234,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	const struct session_options *options = hold->holder->options;
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 				       .options = session_options_word(options) |
-				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
+				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
@@ -244,7 +244,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
 	}
-	result->region.header->session_pid = (uint32_t)getpid();
+	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
@@ -529,6 +529,18 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
+}
+
+bool holder_has(struct holder *holder, pid_t pid)
+{
+	bool has = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		has |= hold->request.pid == pid;
+	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+		has |= queued->result.pid == pid;
+	pthread_mutex_unlock(&holder->lock);
+	return has;
 }
 
 void holder_end_walks(struct holder *holder)

@@ -67,6 +67,9 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
 
+/** Whether the process is held, or a result about it waits. */
+bool holder_has(struct holder *holder, pid_t pid);
+
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
 void holder_end_walks(struct holder *holder);
 

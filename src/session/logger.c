@@ -142,6 +142,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->parent = result->parent;
 	target->number = result->number;
 	target->pause_ns = result->pause_ns;
+	target->stack_start = proc_stack_start(result->pid);
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -154,6 +155,9 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	robust_add(logger, &target->region);
 	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
+	untraced_know(logger, result->pid);
+	if (result->pause_ns)
+		untraced_know_children(logger, result->pid);
 	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
 		return;
 	logger->is_elsewhere_noted = true;
@@ -211,7 +215,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
 	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -481,7 +485,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
 	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Follow a change of the images of a process. */
@@ -539,8 +543,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
-/* Trace ids for the image that pid is about to become. */
-static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
@@ -565,7 +568,7 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)tid), .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	exec_identity(target, pid, mail->value[0], &request);
+	logger_exec_identity(target, pid, mail->value[0], &request);
 	if (request.tid && holder_start(logger->holder, &request))
 		return;
 	if (is_wanted)
@@ -624,8 +627,7 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 
 /* ---- what held processes became ---- */
 
-/* The image that pid was is over since the time at which its successor begins. */
-static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
@@ -635,17 +637,14 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 	}
 }
 
-static void untraced_add(struct logger *logger, const struct hold_result *result)
+static void untraced_held(struct logger *logger, const struct hold_result *result)
 {
-	char command[2048], text[4096];
+	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
-	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-					.exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks, .end_ns = INT64_MAX,
-					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
-	writer_add_process(logger->writer, &process);
-	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	logger_note(logger, text);
-	logger->untraced++;
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+						     .note = result->diag.text});
 }
 
 /* What was in the heaps before is known now, or what of it is not. */
@@ -655,7 +654,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
 			walk_drop(&result->walk, "it was let go of before its heaps were read");
@@ -673,7 +672,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			logger_note(logger, text);
+			logger_warn(logger, text);
 	}
 	walk_fini(&result->walk);
 }
@@ -694,13 +693,13 @@ bool logger_take_results(struct logger *logger)
 		if (result.has_executed && result.mail)
 			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
 		if (result.has_executed)
-			image_over(logger, result.pid, result.start_ticks);
+			logger_image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused)
 				unhooked_note(logger, result.pid, &result.inject);
 		} else {
-			untraced_add(logger, &result);
+			untraced_held(logger, &result);
 		}
 	}
 	return has_any;
@@ -730,8 +729,8 @@ static void file_full(struct logger *logger)
 		return;
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -844,7 +843,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	struct diag diag = {""};
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
-		logger_note(logger, diag.text);
+		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
 		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
 }
@@ -877,6 +876,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
@@ -1055,6 +1055,7 @@ static int logger_begin(struct logger *logger)
 	logger->drain = drain_new(logger->writer);
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);
+	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
@@ -1118,7 +1119,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
 	}
-	logger_note(logger, text);
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
@@ -1138,7 +1139,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-		logger_note(logger, text);
+		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
 	} else {
@@ -1152,14 +1153,14 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
@@ -1193,10 +1194,12 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
+	untraced_search(logger, moment_now_ns(), true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
 	inactive_end(logger);
+	untraced_end(logger);
 	struct drain_totals totals = {0};
 	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);
@@ -1210,7 +1213,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
