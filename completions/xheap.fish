@@ -118,6 +118,7 @@ complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Every block'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'What was resident of each process'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o stacks -d 'The tree of stacks'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o wholeStacks -d 'The text of each whole stack'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o images -d 'Which file lay where'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Processes and how they ended'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Events from T1 to T2'

@@ -36,6 +36,17 @@ static const struct {
 };
 enum { ERROR_COUNT = sizeof(errors) / sizeof(*errors) };
 
+/* Ids of what rows are split by, for programs. */
+static const struct {
+	const char *name;
+	uint32_t (*of)(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+	unsigned splits;             /* a bit for each enum heap_by that has it */
+} by_ids[] = {
+	{"process_id", heap_by_process, 1 << HEAP_BY_PROCESS | 1 << HEAP_BY_THREAD | 1 << HEAP_BY_HEAP},
+	{"thread_id", heap_by_thread, 1 << HEAP_BY_THREAD},
+};
+enum { BY_ID_COUNT = sizeof(by_ids) / sizeof(*by_ids) };
+
 static uint64_t number_at(const struct heap_numbers *from, size_t offset)
 {
 	uint64_t number;
@@ -605,6 +616,19 @@ static void json_extra(struct json *json, const struct action_extra *extra, uint
 		json_count(json, extra->name, value);
 }
 
+static void json_by(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row, const char *by)
+{
+	const struct heap_window *window = part->window;
+	/* Rows of heaps have their process under the same name. */
+	if (*by && !(window->by == HEAP_BY_PROCESS && part->action->is_by_heap))
+		json_text(json, heap_by_name(window->by), by);
+	for (int i = 0; i < BY_ID_COUNT; i++) {
+		uint32_t id = by_ids[i].of(window, report->source->table, row->by);
+		if (id != HEAP_NONE)
+			json_count(json, by_ids[i].name, id);
+	}
+}
+
 static void json_row(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row)
 {
 	const struct action *action = part->action;
@@ -612,8 +636,7 @@ static void json_row(struct json *json, const struct report *report, const struc
 	row_id(part, row, by, id);
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
-	if (*by)
-		json_text(json, heap_by_name(part->window->by), by);
+	json_by(json, report, part, row, by);
 	if (action->parent)
 		json_count(json, "depth", row->depth);
 	json_numbers(json, report, &row->numbers);
@@ -713,6 +736,31 @@ static void csv_extra(const struct action_extra *extra, uint64_t value, FILE *ou
 		fprintf(out, ",%" PRIu64, value);
 }
 
+/* What the rows are split by, then its ids. */
+static void csv_by(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
+{
+	const struct heap_window *window = part->window;
+	char *by = heap_by_text(window, report->source->table, row->by);
+	putc(',', out);
+	csv_field(out, by);
+	free(by);
+	for (int i = 0; i < BY_ID_COUNT; i++) {
+		uint32_t id = by_ids[i].of(window, report->source->table, row->by);
+		if (by_ids[i].splits & 1u << window->by)
+			putc(',', out);
+		if (id != HEAP_NONE)
+			fprintf(out, "%" PRIu32, id);
+	}
+}
+
+static void csv_by_names(const struct heap_window *window, FILE *out)
+{
+	fprintf(out, ",%s", heap_by_name(window->by));
+	for (int i = 0; i < BY_ID_COUNT; i++)
+		if (by_ids[i].splits & 1u << window->by)
+			fprintf(out, ",%s", by_ids[i].name);
+}
+
 static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
 {
 	const struct action *action = part->action;
@@ -723,12 +771,8 @@ static void csv_row(const struct report *report, const struct report_part *part,
 		csv_details(row, out);
 	if (action->parent)
 		fprintf(out, ",%" PRIu32, row->depth);
-	if (part->window->by != HEAP_BY_NONE) {
-		char *by = heap_by_text(part->window, report->source->table, row->by);
-		putc(',', out);
-		csv_field(out, by);
-		free(by);
-	}
+	if (part->window->by != HEAP_BY_NONE)
+		csv_by(report, part, row, out);
 	putc(',', out);
 	csv_field(out, row->text);
 	putc('\n', out);
@@ -751,7 +795,7 @@ static void report_csv(const struct report *report, FILE *out)
 	if (part->action->parent)
 		fputs(",depth", out);
 	if (part->window->by != HEAP_BY_NONE)
-		fprintf(out, ",%s", heap_by_name(part->window->by));
+		csv_by_names(part->window, out);
 	fprintf(out, ",%s\n", part->action->label);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		csv_row(report, part, part->rows.rows[i], out);
@@ -943,7 +987,8 @@ static void text_label(struct grid *grid, const struct action_row *row)
 	enum { INDENT = 2, DEPTH_MAX = 60 };
 	unsigned indent = INDENT * (row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
 	char *text = NULL;
-	if (asprintf(&text, "%*s%s", (int)indent, "", row->text) < 0)
+	char room[TEXT_NAME_BYTES];
+	if (asprintf(&text, "%*s%s", (int)indent, "", text_name(row->text, room)) < 0)
 		memory_exhausted(0);
 	grid_cell(grid, text);
 	free(text);

@@ -206,3 +206,26 @@ const char *text_file_name(const char *path)
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
 }
+
+/* Whether a UTF-8 character begins here. */
+static bool is_start(char byte)
+{
+	return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+const char *text_name(const char *name, char room[TEXT_NAME_BYTES])
+{
+	static const char mark[] = " ... ";
+	enum { TAIL = TEXT_NAME_BYTES / 4, HEAD = TEXT_NAME_BYTES - TAIL - sizeof(mark) };
+	size_t length = strlen(name), head = HEAD, tail = length - TAIL;
+	if (length < TEXT_NAME_BYTES)
+		return name;
+	while (head && !is_start(name[head]))
+		head--;
+	while (tail < length && !is_start(name[tail]))
+		tail++;
+	memcpy(room, name, head);
+	memcpy(room + head, mark, sizeof(mark) - 1);
+	memcpy(room + head + sizeof(mark) - 1, name + tail, length - tail + 1);
+	return room;
+}

@@ -45,4 +45,9 @@ bool text_parse_count(const char *text, uint64_t *count);
 /** The part of a path after its last slash. */
 const char *text_file_name(const char *path);
 
+enum { TEXT_NAME_BYTES = 400 };
+
+/** A name for people, in `room` when it is too long for a line: then its middle is left out. Programs get the whole name. */
+const char *text_name(const char *name, char room[TEXT_NAME_BYTES]);
+
 #endif

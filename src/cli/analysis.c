@@ -57,7 +57,7 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 	if (time_ns - last_ns < PROGRESS_NS || !all)
 		return;
 	last_ns = time_ns;
-	fprintf(stderr, "\rreading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+	cli_progress("reading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
 }
 
 /* Build the table; with an index of one of the paths, when it can be. */
@@ -75,8 +75,7 @@ static int table_build(struct heap_table **table, const struct trace *trace, con
 	}
 	bool has_file = how.fd >= 0;
 	int error = heap_table_build(table, trace, &how, diag);
-	if (is_terminal)
-		fputs("\r\033[K", stderr);
+	cli_progress_end();
 	if (!error && has_file)
 		heap_index_write(*table, path, paths[chosen], &reason);
 	/* A place in the cache is as good as one beside the trace. */
@@ -105,14 +104,24 @@ int analysis_table(struct heap_table **table, const struct trace *trace, const c
 	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 }
 
-int analysis_check(const struct heap_table *table, const char *index_path)
+bool analysis_is_good(const struct heap_table *table)
 {
-	if (!*table->is_damaged)
-		return CLI_OK;
-	if (!index_path)
-		return cli_fail("the table of allocations could not be read again");
-	unlink(index_path);
-	return cli_fail("the index %s was damaged and is removed; ask again", index_path);
+	return !*table->is_damaged;
+}
+
+int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
+{
+	char *damaged = *index_path;
+	/* What was just made lies in a file of ours, or in memory. */
+	if (!damaged)
+		return cli_fail("%s: the table of allocations could not be read again", path);
+	fprintf(stderr, "xheap: the index %s was damaged and is made anew\n", damaged);
+	unlink(damaged);
+	heap_table_free(*table);
+	*table = NULL;
+	int status = analysis_table(table, trace, path, index_path);
+	free(damaged);
+	return status;
 }
 
 /* ---- all of it ---- */
@@ -138,6 +147,11 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 	analysis->symbols = symbols_new();
 	analysis->names = heap_names_new(analysis->trace, analysis->symbols, with_lines);
 	return CLI_OK;
+}
+
+int analysis_mend(struct analysis *analysis)
+{
+	return analysis_table_mend(&analysis->table, analysis->trace, analysis->path, &analysis->index_path);
 }
 
 void analysis_close(struct analysis *analysis)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "hook/hook.h"
 #include "os/fd.h"
 #include "os/limits.h"
@@ -335,6 +336,8 @@ int record_check_output(const struct record *record)
 	if (record->output && stat(path, &status) == 0) {
 		if (!S_ISREG(status.st_mode))
 			return cannot_write(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is no file");
+		if (whole_file_is(record->program, &status))
+			return cannot_write(path, "it is the command itself");
 		return access(path, W_OK) == 0 ? 0 : cannot_write(path, strerror(errno));
 	}
 	if (slash)

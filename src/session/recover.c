@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/whole_file.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "session/clock.h"
@@ -171,33 +172,16 @@ int recover_list(struct recover_session **sessions, struct diag *diag)
 
 /* ---- the trace ---- */
 
-static int copy_open(const char *from, const char *to, int *in, int *out, struct diag *diag)
+/* The trace may not be there yet. */
+static int copy_file(const char *from, int to, const char *to_name, struct diag *diag)
 {
-	*in = open(from, O_RDONLY | O_CLOEXEC);
-	if (*in < 0)
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+	if (in < 0)
 		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", from);
-	*out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return *out < 0 ? diag_errno(diag, "cannot write %s", to) : 0;
-}
-
-static int copy_file(const char *from, const char *to, struct diag *diag)
-{
-	int in = -1, out = -1, error = copy_open(from, to, &in, &out, diag);
-	if (!error && out >= 0 && !file_copy(out, in))
-		error = diag_errno(diag, "cannot copy %s to %s", from, to);
-	if (in >= 0)
-		close(in);
-	if (out >= 0 && close(out) != 0 && !error)
-		error = diag_errno(diag, "cannot write %s", to);
+	if (!file_copy(to, in))
+		error = diag_errno(diag, "cannot copy %s to %s", from, to_name);
+	close(in);
 	return error;
-}
-
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat left, right;
-	if (stat(a, &left) != 0 || stat(b, &right) != 0)
-		return strcmp(a, b) == 0;
-	return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
 /* A recovery under way. */
@@ -208,6 +192,7 @@ struct recovery {
 	struct writer *writer;
 	struct drain *drain;
 	struct drain_known known;
+	struct whole_file output;     /* without a path: the trace itself is completed */
 	struct recovered { struct region region; struct drain_region *drained; uint32_t pid; char path[600]; } *regions;
 	uint32_t region_count;
 	uint32_t counter;             /* of files that follow each other: the newest one's number */
@@ -290,6 +275,47 @@ static void newest_find(struct recovery *recovery, char path[4096])
 	trace_close(trace);
 }
 
+static int region_output_check(const struct recovery *recovery, const char *output, struct diag *diag)
+{
+	uint32_t count;
+	uint32_t *numbers = region_numbers(recovery->session->directory, &count);
+	int error = 0;
+	for (uint32_t i = 0; i < count && !error; i++) {
+		char path[600];
+		const char *read = path;
+		region_file_find(path, recovery->session->directory, numbers[i]);
+		error = whole_file_check(output, &read, 1, diag);
+	}
+	free(numbers);
+	return error;
+}
+
+static int output_check(const struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
+{
+	const struct recover_session *session = recovery->session;
+	char path[4096];
+	struct stat status;
+	if (stat(output, &status) == 0 && !S_ISREG(status.st_mode))
+		return diag_fail(diag, EINVAL, "cannot write %s: it is no file", output);
+	snprintf(path, sizeof(path), "%s/session", session->directory);
+	const char *const read[] = {path, session->is_in_pieces ? NULL : newest};
+	int error = whole_file_check(output, read, sizeof(read) / sizeof(*read), diag);
+	for (uint32_t number = session->counter; session->pattern[0] && number < recovery->counter && !error; number++) {
+		const char *earlier = path;
+		session_path_number(path, sizeof(path), session->pattern, number);
+		error = whole_file_check(output, &earlier, 1, diag);
+	}
+	return error ? error : region_output_check(recovery, output, diag);
+}
+
+/* The trace is left as it is. */
+static int output_begin(struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
+{
+	int error = output_check(recovery, output, newest, diag);
+	error = error ? error : whole_file_open(&recovery->output, output, 0666, diag);
+	return error || recovery->session->is_in_pieces ? error : copy_file(newest, recovery->output.fd, output, diag);
+}
+
 /* Buffers that are in the files before the newest one may not have been given back. */
 static int earlier_learn(const struct recovery *recovery, struct diag *diag)
 {
@@ -309,15 +335,13 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	char newest[4096];
 	newest_find(recovery, newest);
-	const char *path = options->output ? options->output : newest;
-	int error = 0;
-	if (session->is_in_pieces)
+	int error = options->output ? output_begin(recovery, options->output, newest, diag) : 0;
+	const char *path = options->output ? recovery->output.temporary : newest;
+	if (!error && session->is_in_pieces)
 		error = pieces_take(session, path, diag);
-	else if (options->output && !is_same_file(options->output, newest))
-		error = copy_file(newest, path, diag);
 	if (error)
 		return error;
-	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);
+	snprintf(result->trace_path, sizeof(result->trace_path), "%s", options->output ? options->output : newest);
 	error = before_open(recovery, path, diag);
 	if (error)
 		return error;
@@ -495,6 +519,8 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
 	int error = writer_close(recovery->writer, &statistics, diag);
 	recovery->writer = NULL;
+	if (!error && recovery->output.path)
+		error = whole_file_commit(&recovery->output, diag);
 	struct stat status;
 	result->size_bytes = stat(result->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
 	return error;
@@ -509,7 +535,7 @@ static void directories_remove(const struct recover_session *session)
 
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
 {
-	struct recovery recovery = {.session = session, .result = result};
+	struct recovery recovery = {.session = session, .result = result, .output = {.fd = -1}};
 	struct diag ignored = {""};
 	struct trace_statistics statistics = {0};
 	*result = (struct recover_result){.was_missing = false};
@@ -523,6 +549,7 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 		error = trace_end(&recovery, diag);
 	if (recovery.writer)
 		writer_close(recovery.writer, &statistics, &ignored);
+	whole_file_abandon(&recovery.output);
 	drain_free(recovery.drain);
 	free(recovery.regions);
 	if (recovery.before)
