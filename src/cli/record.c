@@ -78,6 +78,15 @@ static bool parse_stackwalk(const char *text, uint32_t *kinds)
 	return true;
 }
 
+/* Whoever records has to go on with the file, and nobody executes it. */
+static bool parse_permissions(const char *text, uint32_t *permissions)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+	*permissions = (uint32_t)mode;
+	return text[0] >= '0' && text[0] <= '7' && !*end && !(mode & ~0666ul) && (mode & 0600) == 0600;
+}
+
 static int usage_error(const char *what, const char *value, const char *why)
 {
 	fprintf(stderr, "xheap: %s %s: %s\n", what, value, why);
@@ -105,6 +114,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('c', "clock", required_argument, "CLOCK", "what times are taken from: auto (default), tsc, monotonic") \
 	X('K', "keep", required_argument, "live", "of a long run: the newest events, what is live whole, and sums of the rest: see the manual") \
 	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
+	X('P', "permissions", required_argument, "MODE", "who may read and write the trace, as chmod has it in octal (default 600)") \
 	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
 	X('I', "index", no_argument, "", "make the trace's index meanwhile, so that the first question is answered as fast as later ones") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
@@ -201,6 +211,7 @@ static int take_option(struct record *record, int letter)
 	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
+	case 'P': return parse_permissions(optarg, &session->permissions) ? 0 : usage_error("--permissions", optarg, "not an octal mode from 600 to 666");
 	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
 	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
@@ -332,7 +343,11 @@ int record_check_output(const struct record *record)
 	struct stat status;
 	if (record->output && !path[0])
 		return cli_fail("record: --output: the name of the file is missing");
-	if (record->output && stat(path, &status) == 0) {
+	if (record->output && lstat(path, &status) == 0) {
+		if (S_ISLNK(status.st_mode))
+			return cannot_write(path, "it is a symbolic link");
+		if (S_ISREG(status.st_mode) && status.st_uid != geteuid())
+			return cannot_write(path, "it belongs to another user");
 		if (!S_ISREG(status.st_mode))
 			return cannot_write(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is no file");
 		return access(path, W_OK) == 0 ? 0 : cannot_write(path, strerror(errno));

@@ -167,10 +167,7 @@ static int session_of_pieces(const struct recover_session *sessions, int count, 
 static int recover_from_pieces(const struct recover_words *recover)
 {
 	struct recover_session *sessions;
-	struct diag diag = {""};
-	int count = recover_list(&sessions, &diag);
-	if (count < 0)
-		return cli_fail("%s", diag.text);
+	int count = recover_list(&sessions);
 	int number = session_of_pieces(sessions, count, recover->what);
 	int status = number >= 0 ? session_recover(&sessions[number], &recover->options) : recover_pieces(recover);
 	free(sessions);
@@ -189,10 +186,7 @@ static int recover_named(const struct recover_words *recover)
 static int recover_found(const struct recover_words *recover)
 {
 	struct recover_session *sessions;
-	struct diag diag = {""};
-	int count = recover_list(&sessions, &diag), status = CLI_FAILED;
-	if (count < 0)
-		return cli_fail("%s", diag.text);
+	int count = recover_list(&sessions), status = CLI_FAILED;
 	int chosen = session_choose(sessions, count, recover->what);
 	if (chosen >= 0)
 		status = session_recover(&sessions[chosen], &recover->options);

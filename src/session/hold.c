@@ -49,7 +49,7 @@ struct queued { struct queued *next; struct hold_result result; };
 
 struct holder {
 	const struct session_options *options;
-	const char *directory;
+	const struct session_directory *directory;
 	struct hook_cache *hooks;
 	const struct session_clock *clock;
 	pthread_mutex_t lock;
@@ -67,8 +67,8 @@ static void on_cancel(int signal)
 	(void)signal;
 }
 
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
-			  struct doorbell *doorbell)
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
+			  const struct session_clock *clock, struct doorbell *doorbell)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 	if (!holder)

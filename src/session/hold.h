@@ -48,8 +48,8 @@ struct hold_result {
 };
 
 /** doorbell: rung with each result. */
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
-			  struct doorbell *doorbell);
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
+			  const struct session_clock *clock, struct doorbell *doorbell);
 
 /** Begin; false when it cannot (the caller lets the process go on). */
 bool holder_start(struct holder *holder, const struct hold_request *request);

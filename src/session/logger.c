@@ -121,12 +121,18 @@ static void member_release(struct member *member)
 
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
-	char name[64], text[4096 + 4000 + 256];
+	char name[64];
+	struct fields fields = {.text = NULL};
 	snprintf(name, sizeof(name), "region.%u.info", number);
-	snprintf(text, sizeof(text), "pid=%u\nparent=%u\nexec_generation=%u\nimage=%s\ncommand=%.4000s\nstart_ticks=%llu\nprocess=%u\n", image->pid,
-		 image->parent, image->exec_generation, image->image, image->command, (unsigned long long)image->start_ticks,
-		 drain_process(target->drain, 0));
-	session_file_write(logger->directory, name, text, NULL);
+	fields_add_number(&fields, "pid", image->pid);
+	fields_add_number(&fields, "parent", image->parent);
+	fields_add_number(&fields, "exec_generation", image->exec_generation);
+	fields_add(&fields, "image", image->image);
+	fields_add(&fields, "command", image->command);
+	fields_add_number(&fields, "start_ticks", image->start_ticks);
+	fields_add_number(&fields, "process", drain_process(target->drain, 0));
+	session_file_write(&logger->directory, name, &fields, NULL);
+	fields_fini(&fields);
 }
 
 static void target_add(struct logger *logger, struct hold_result *result)
@@ -153,11 +159,11 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	robust_add(logger, &target->region);
 	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
-	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
+	if (!region_file_is_elsewhere(target->region_path, logger->directory.path) || logger->is_elsewhere_noted)
 		return;
 	logger->is_elsewhere_noted = true;
-	char text[sizeof(target->region_path) + sizeof(logger->directory) + 160];
-	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory, (int)result->pid,
+	char text[sizeof(target->region_path) + sizeof(logger->directory.path) + 160];
+	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory.path, (int)result->pid,
 		 target->region_path);
 	logger_note(logger, text);
 }
@@ -236,9 +242,9 @@ static void target_remove(struct logger *logger, struct target *target)
 	region_close(&target->region);
 	char name[64];
 	snprintf(name, sizeof(name), "region.%u", target->number);
-	session_file_remove(logger->directory, name);
+	session_file_remove(&logger->directory, name);
 	snprintf(name, sizeof(name), "region.%u.info", target->number);
-	session_file_remove(logger->directory, name);
+	session_file_remove(&logger->directory, name);
 	free(target);
 }
 
@@ -919,17 +925,24 @@ static uint64_t index_end(struct logger *logger)
 
 static void session_write(struct logger *logger)
 {
-	char text[20000];
 	const struct session_options *options = logger->options;
 	const struct writer_clock *clock = &logger->clock.writer;
-	snprintf(text, sizeof(text),
-		 "trace=%s\npattern=%s\ncounter=%u\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\n"
-		 "start_realtime_ns=%lld\ncommand=%.8000s\n",
-		 store_next_path(logger->store), options->trace_path, store_counter(logger->store), session_file_mode_name(options->file_mode),
-		 options->session_name ? options->session_name : "", (int)getpid(), (unsigned long long)proc_start_time(getpid()), clock->name,
-		 (unsigned long long)clock->start_ticks, (unsigned long long)clock->mult, clock->shift, (long long)clock->start_realtime_ns,
-		 options->command);
-	session_file_write(logger->directory, "session", text, NULL);
+	struct fields fields = {.text = NULL};
+	fields_add(&fields, "trace", store_next_path(logger->store));
+	fields_add(&fields, "pattern", options->trace_path);
+	fields_add_number(&fields, "counter", store_counter(logger->store));
+	fields_add(&fields, "file_mode", session_file_mode_name(options->file_mode));
+	fields_add(&fields, "name", options->session_name ? options->session_name : "");
+	fields_add_number(&fields, "pid", (uint64_t)getpid());
+	fields_add_number(&fields, "pid_start", proc_start_time(getpid()));
+	fields_add(&fields, "clock", clock->name);
+	fields_add_number(&fields, "start_ticks", clock->start_ticks);
+	fields_add_number(&fields, "mult", clock->mult);
+	fields_add_number(&fields, "shift", clock->shift);
+	fields_add_number(&fields, "start_realtime_ns", (uint64_t)clock->start_realtime_ns);
+	fields_add(&fields, "command", options->command);
+	session_file_write(&logger->directory, "session", &fields, NULL);
+	fields_fini(&fields);
 }
 
 /* The options in the trace, each once. */
@@ -981,14 +994,14 @@ static int session_begin(struct logger *logger)
 	logger->listener = -1;
 	if (!name)
 		return 0;
-	logger->listener = session_listen(logger->directory, &logger->diag);
-	return logger->listener < 0 ? logger->listener : session_name_take(name, logger->directory, &logger->diag);
+	logger->listener = session_listen(&logger->directory, &logger->diag);
+	return logger->listener < 0 ? logger->listener : session_name_take(name, &logger->directory, &logger->diag);
 }
 
 static void session_over(const struct logger *logger)
 {
 	if (logger->options->session_name)
-		session_name_drop(logger->options->session_name);
+		session_name_drop(logger->options->session_name, &logger->directory);
 }
 
 static void say_alive(void *logger)
@@ -999,13 +1012,13 @@ static void say_alive(void *logger)
 static int logger_begin(struct logger *logger)
 {
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
-	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
+	int error = session_directory_make(&logger->directory, &logger->diag);
 	if (error)
 		return error;
 	error = session_begin(logger);
 	if (!error) {
 		uint64_t start_ticks = logger->clock.writer.start_ticks;
-		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory, &logger->doorbell, &logger->clock.writer,
+		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory.path, &logger->doorbell, &logger->clock.writer,
 				   &logger->diag);
 		/* The file's clock is known already. */
 		logger->is_appended = logger->clock.writer.start_ticks != start_ticks;
@@ -1014,7 +1027,7 @@ static int logger_begin(struct logger *logger)
 			session_over(logger);
 	}
 	if (error) {
-		session_directory_remove(logger->directory);
+		session_directory_remove(&logger->directory);
 		return error;
 	}
 	options_write(logger);
@@ -1024,7 +1037,7 @@ static int logger_begin(struct logger *logger)
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->hooks = hook_cache_new();
-	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
+	logger->holder = holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
 	logger_add_controller(logger, logger->control);
 	watch_add(logger->watch, logger->listener);
@@ -1190,7 +1203,7 @@ static void logger_end(struct logger *logger)
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);
-	session_directory_remove(logger->directory);
+	session_directory_remove(&logger->directory);
 }
 
 /* Nothing of the terminal's, the command's or the user's may reach or hold us. */

@@ -256,6 +256,16 @@ static int output_check(const char *output, const char *const *paths, unsigned c
 	return 0;
 }
 
+/* What is allowed with each of the parts. */
+static mode_t permissions_common(const struct merging *merging)
+{
+	struct stat status;
+	mode_t permissions = 0666;
+	for (unsigned i = 0; i < merging->count; i++)
+		permissions &= stat(merging->parts[i].path, &status) == 0 ? status.st_mode : FILE_PERMISSIONS;
+	return permissions | FILE_PERMISSIONS;
+}
+
 static int merge(const char *output, const char *const *paths, unsigned count, const struct merging *how, struct diag *diag)
 {
 	struct merging merging = *how;
@@ -273,8 +283,10 @@ static int merge(const char *output, const char *const *paths, unsigned count, c
 	error = count ? parts_load(&merging, diag) : diag_fail(diag, EINVAL, "there is nothing to merge");
 	snprintf(temporary, sizeof(temporary), "%.4000s.%d.new", output, (int)getpid());
 	if (!error) {
-		merging.fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		merging.fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_PERMISSIONS);
 		error = merging.fd < 0 ? diag_errno(diag, "cannot write %s", output) : write_all(&merging, diag);
+		if (!error && fchmod(merging.fd, permissions_common(&merging)) != 0)
+			error = diag_errno(diag, "cannot set the mode of %s", output);
 		if (merging.fd >= 0 && close(merging.fd) && !error)
 			error = diag_errno(diag, "cannot write %s", output);
 		if (!error && rename(temporary, output))
