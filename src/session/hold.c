@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -194,6 +195,21 @@ static bool wait_for_exec(struct hold *hold)
 	}
 }
 
+/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
+static bool is_meant(const struct hold_request *request)
+{
+	struct pollfd descriptor = {.fd = request->pidfd, .events = POLLIN};
+	return request->pidfd < 0 || (poll(&descriptor, 1, 0) == 0 && proc_thread_exists(request->pid, request->tid));
+}
+
+static void send_signal(const struct hold_request *request, int signal)
+{
+	if (request->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, request->pidfd, signal, NULL, 0);
+	else
+		kill(request->pid, signal);
+}
+
 /* Under a small address space limit the buffers get less of it. */
 static void config_fit(struct region_config *config, pid_t pid)
 {
@@ -372,11 +388,14 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		answer(hold, error, result->diag.text);
 		return;
 	}
-	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
+	bool is_seized = ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) == 0;
+	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
+	if (!is_seized || !is_meant(request)) {
+		error = is_seized ? ESRCH : errno;
 		if (has_region)
 			drop_region(hold, result);
 		result->kind = is_held_only || request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
-		error = inject_cannot_trace(request->pid, errno, &result->diag);
+		error = inject_cannot_trace(request->pid, error, &result->diag);
 		result->has_executed = !request->is_launch;
 		answer(hold, error, result->diag.text);
 		return;
@@ -387,7 +406,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	bool is_at_exec = wait_for_exec(hold);
 	/* From here on it is kept with the others that come before the process goes on. */
 	if (hold->postponed)
-		kill(result->pid, hold->postponed);
+		send_signal(request, hold->postponed);
 	if (!is_at_exec) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
@@ -428,6 +447,8 @@ static void *hold_thread(void *argument)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
 		close(hold->request.control);
+	if (hold->request.pidfd >= 0)
+		close(hold->request.pidfd);
 	free(hold);
 	return NULL;
 }

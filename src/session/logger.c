@@ -94,10 +94,16 @@ static void settle_clock_now(void *logger)
 
 /* ---- targets ---- */
 
-static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, pid_t inner)
+static int pidfd_of(pid_t pid)
+{
+	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+/* pidfd: of pid, ours from now on. */
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, int pidfd, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .pid = pid, .inner = inner, .state = 1,
+	*member = (struct member){.pidfd = pidfd, .pid = pid, .inner = inner, .state = 1,
 				  .is_foreign = pid && proc_is_foreign(pid)};
 	watch_add(logger->watch, member->pidfd);
 	target->alive++;
@@ -157,7 +163,8 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
-	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
+	/* It stands still until its result was taken. */
+	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 	if (!region_file_is_elsewhere(target->region_path, logger->directory.path) || logger->is_elsewhere_noted)
 		return;
@@ -287,11 +294,27 @@ static bool is_inner_process(void *cookie, pid_t pid)
 	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && logger_member_of_pid(wanted->target, pid) == UINT32_MAX);
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. */
-static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index)
+/* Whether pid is the process that is looked for. Its descriptor is opened before that is found out: what is found out is of this process, unless it has
+ * ended by then, and another one of the target has its number. */
+static bool take_inner_process(struct inner_process *wanted, pid_t pid, int *pidfd)
+{
+	*pidfd = pidfd_of(pid);
+	if (pid && is_inner_process(wanted, pid))
+		return true;
+	if (*pidfd >= 0)
+		close(*pidfd);
+	*pidfd = -1;
+	return false;
+}
+
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *pidfd: of it, the caller's; -1. */
+static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, int *pidfd)
 {
 	struct inner_process wanted = {target, inner, index};
-	return is_inner_process(&wanted, inner) ? inner : proc_search(is_inner_process, &wanted);
+	if (take_inner_process(&wanted, inner, pidfd))
+		return inner;
+	pid_t found = proc_search(is_inner_process, &wanted);
+	return take_inner_process(&wanted, found, pidfd) ? found : 0;
 }
 
 /* Forked processes have found themselves in the region. */
@@ -307,8 +330,9 @@ void logger_find_members(const struct logger *logger, struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i);
-		member_begin(logger, target, i, pid, inner);
+		int pidfd;
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &pidfd);
+		member_begin(logger, target, i, pid, pidfd, inner);
 		target->member[i].start_ticks = process->start_ticks;
 		/* For the trace, and for whoever recovers it. */
 		if (pid)
@@ -496,6 +520,11 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 		*inject = target->inject;
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		inject->memory = open(path, O_RDWR | O_CLOEXEC);
+		/* Another process may have its number. */
+		if (inject->memory >= 0 && member_has_ended(member)) {
+			close(inject->memory);
+			inject->memory = -1;
+		}
 		inject->pid = pid;
 		inject->image = NULL;
 		inject->image_count = 0;
@@ -506,13 +535,18 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. */
-static pid_t mail_sender(const struct target *target, const struct region_mail *mail)
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *pidfd: of it, the
+ * caller's, opened before that was found out; -1. */
+static pid_t mail_sender(const struct target *target, const struct region_mail *mail, int *pidfd)
 {
+	*pidfd = -1;
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
-	if (member && member->state == 1 && member->inner == (pid_t)mail->pid)
-		return process_has_region(target, member->pid) ? member->pid : 0;
-	return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX);
+	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
+		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, pidfd);
+	if (!process_has_region(target, member->pid))
+		return 0;
+	*pidfd = fcntl(member->pidfd, F_DUPFD_CLOEXEC, 0);
+	return member->pid;
 }
 
 static pid_t sending_thread(pid_t pid, pid_t inner)
@@ -541,17 +575,22 @@ static void exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
 {
 	logger_find_members(logger, target);
-	pid_t pid = mail_sender(target, mail);
-	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .directory = (int)mail->value[1], .mail = mail,
+	int pidfd;
+	pid_t pid = mail_sender(target, mail, &pidfd);
+	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail,
 				       .region_inode_path = target->region_path};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !pid || !request.tid) {
+	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !pid || pidfd < 0 || !request.tid) {
+		if (pidfd >= 0)
+			close(pidfd);
 		mail_answer(mail);
 		return;
 	}
 	exec_identity(target, pid, mail->value[0], &request);
-	if (!holder_start(logger->holder, &request))
-		mail_answer(mail);
+	if (holder_start(logger->holder, &request))
+		return;
+	close(pidfd);
+	mail_answer(mail);
 }
 
 /* Answer what targets ask; a process that is being detached from gets nothing but its answer. True when there was something. */
