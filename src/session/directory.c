@@ -117,7 +117,7 @@ bool session_name_is_good(const char *name)
 	for (; name[length]; length++)
 		if ((unsigned char)name[length] < ' ' || name[length] == '/' || name[length] == 0x7f)
 			return false;
-	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]);
+	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]) && text_shown(name) == name;
 }
 
 /* The number that the text begins with, and what is behind it. */
