@@ -132,7 +132,7 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
 {
 	uint64_t number;
 	if (!text_parse_size(text, &number) || number < low || number > high) {
-		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text_shown(text), low, high,
+		fprintf(stderr, "xheap: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text_shown(text), low, high,
 			high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
 		return EXIT_USAGE;
 	}

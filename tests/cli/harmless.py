@@ -79,5 +79,5 @@ for words in ((b"no" + HOSTILE,), ("heap", b"no" + HOSTILE), ("heap", b"-" + HOS
               ("record", "--buffer-size", HOSTILE, "true"), ("heap", b"plain.xht", "-requireFrames", HOSTILE, "-size", HOSTILE), ("help", HOSTILE)):
     run(*words)
 for line in failed:
-    print(line)
+    print(line.encode("utf-8", "backslashreplace").decode())
 sys.exit(bool(failed))
