@@ -75,7 +75,7 @@ complete -c xheap -n __xheap_before_command -l flush-timer -x -d 'What is older 
 complete -c xheap -n __xheap_before_command -l index -d 'Make the index meanwhile'
 complete -c xheap -n __xheap_before_command -l real-time -d 'A flush timer of 100ms'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare every remembered stack with a full walk'
-complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors'
+complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors and what the trace lacks'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Show the options'
 complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer)'
 

@@ -131,6 +131,7 @@ typedef struct xheap_target {
 	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
 	uint64_t pause_ns;       /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_target;
 
 /** A thread of a target that lives. */
@@ -141,6 +142,7 @@ typedef struct xheap_target_thread {
 	uint64_t waits, wait_ns; /**< for want of buffers, since its first events were taken */
 	const char *name;        /**< "" when unknown */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_target_thread;
 
 typedef struct xheap_session_state {
@@ -168,6 +170,7 @@ typedef struct xheap_session_state {
 	uint32_t write_count;    /**< times that memory was written out */
 	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */
@@ -218,6 +221,7 @@ typedef struct xheap_summary {
 	uint32_t processes, untraced_processes;
 	uint64_t untraced_calls;
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_summary;
 
 void xheap_summary_init(xheap_summary *summary, size_t size);
@@ -277,11 +281,12 @@ typedef struct xheap_trace_info {
 	int64_t start_realtime_ns; /**< since 1970 */
 	int64_t duration_ns;
 	uint64_t sample_bytes;   /**< blocks were recorded by chance, one byte in so many that were asked for; 0: all of them */
-	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, and no heap call of a recorded process is missing */
+	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, no heap call of a recorded process is missing, and no process ran untraced */
 	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
 	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
 	uint32_t option_count;
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data; truncated_stacks are those that were cut */
+	uint64_t whole_stacks;   /**< that reach the start of their thread; UINT64_MAX: not known, the trace is older than this number */
 } xheap_trace_info;
 
 const xheap_trace_info *xheap_trace_get_info(const xheap_trace *trace);

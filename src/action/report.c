@@ -174,19 +174,47 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
+/* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
+static const struct { const char *option, *json_key, *text; } uncounted[] = {
+	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
+	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
+};
+enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
+
+/* The first kind that the trace has, else UNCOUNTED_KINDS. */
+static int uncounted_kind(const struct trace_dictionary *dictionary)
+{
+	int kind = 0;
+	while (kind < UNCOUNTED_KINDS && !has_option(dictionary, uncounted[kind].option))
+		kind++;
+	return kind;
+}
+
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
-	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) && !has_option(dictionary, TRACE_OPTION_UNHOOKED);
+	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
+	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
-	uint64_t calls = report_missing_calls(dictionary);
+	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
+	int kind = uncounted_kind(dictionary);
 	if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
-	else if (has_option(dictionary, TRACE_OPTION_UNHOOKED))
-		snprintf(text.data, sizeof(text.data), "not every function could be hooked");
+	else if (kind < UNCOUNTED_KINDS)
+		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
+	else if (untraced)
+		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -286,18 +314,9 @@ static const char *missing_next(const struct trace_dictionary *dictionary, uint3
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
 }
 
-static uint32_t untraced_count(const struct trace_dictionary *dictionary)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		count += trace_process_is_untraced(&dictionary->processes[i]);
-	return count;
-}
-
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
 {
-	uint32_t at = 0, untraced = untraced_count(dictionary);
-	const char *text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at);
+	uint32_t untraced = untraced_count(dictionary);
 	json_count(json, "missing_calls", report_missing_calls(dictionary));
 	json_count(json, "lost_events", report_losses_sum(dictionary).events);
 	if (dictionary->statistics.untraced_calls)
@@ -306,25 +325,32 @@ void report_json_missing_calls(struct json *json, const struct trace_dictionary 
 		json_count(json, "unwatched_blocks", dictionary->statistics.unwatched);
 	if (untraced)
 		json_count(json, "untraced_processes", untraced);
-	if (!text)
-		return;
-	json_begin_array(json, "unhooked");
-	for (; text; text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at))
-		json_text(json, NULL, text);
-	json_end_array(json);
+	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
+		uint32_t at = 0;
+		const char *text = option_next(dictionary, uncounted[kind].option, &at);
+		if (!text)
+			continue;
+		json_begin_array(json, uncounted[kind].json_key);
+		for (; text; text = option_next(dictionary, uncounted[kind].option, &at))
+			json_text(json, NULL, text);
+		json_end_array(json);
+	}
 }
 
 void report_text_missing_calls(FILE *out, const struct trace_dictionary *dictionary)
 {
-	uint32_t at = 0, untraced = untraced_count(dictionary);
+	uint32_t untraced = untraced_count(dictionary);
 	if (dictionary->statistics.untraced_calls)
 		fprintf(out, "  untraced calls: %s (their threads or processes found no room: there were too many at once)\n",
 			text_count(dictionary->statistics.untraced_calls).data);
 	if (dictionary->statistics.unwatched)
 		fprintf(out, "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
 			text_count(dictionary->statistics.unwatched).data);
-	for (const char *text; (text = option_next(dictionary, TRACE_OPTION_UNHOOKED, &at));)
-		fprintf(out, "  %s\n", text_shown(text));
+	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
+		uint32_t at = 0;
+		for (const char *text; (text = option_next(dictionary, uncounted[kind].option, &at));)
+			fprintf(out, "  %s\n", text_shown(text));
+	}
 	if (untraced)
 		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
 }
@@ -396,8 +422,10 @@ static struct unwindless unwindless_find(const struct trace_dictionary *dictiona
 void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
 {
 	struct unwindless images = unwindless_find(dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (dictionary->is_whole_known)
+		json_count(json, "whole_stacks", dictionary->ends.whole);
+	json_count(json, "truncated_stacks", dictionary->ends.truncated);
+	json_count(json, "unwindless_stacks", dictionary->ends.unwindless);
 	if (images.count) {
 		json_begin_array(json, "unwindless_images");
 		for (size_t i = 0; i < images.count; i++)
@@ -411,8 +439,8 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 {
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
-	if (dictionary->unwindless_count) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+	if (dictionary->ends.unwindless) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
 			fprintf(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
 		if (images.count > NAMES_MAX)
@@ -742,6 +770,14 @@ static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
+/* Beside stacks that lack their outer part, how many have it. */
+static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+{
+	const struct stack_ends *ends = &dictionary->ends;
+	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
+		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data, text_count(dictionary->event_count).data);
+}
+
 static void text_without_symbols(const struct report *report, FILE *out)
 {
 	enum { NAMES_MAX = 5 };
@@ -786,8 +822,9 @@ static void text_doubts(const struct report *report, FILE *out)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
-	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
 	report_text_unwindless(out, dictionary);
+	text_whole(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"

@@ -49,11 +49,11 @@ int record_start_logger(struct record *record)
 void record_hear(void *cookie, enum controller_word word, const char *text)
 {
 	struct record_listener *listener = cookie;
-	bool is_quiet = listener->record->is_quiet;
+	const struct record *record = listener->record;
 	if (word == CONTROLLER_REFUSED) {
 		cli_fail("%s", text);
 		listener->refusals++;
-	} else if (!is_quiet) {
+	} else if (word == CONTROLLER_WARNING ? !record->is_silent : !record->is_quiet) {
 		cli_say(word == CONTROLLER_ATTACHED ? "recording %s" : "%s", text);
 	}
 }

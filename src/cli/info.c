@@ -128,7 +128,7 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
-	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
 static void info_json(const struct info *info, FILE *out)
@@ -243,7 +243,9 @@ static void text_facts(const struct info *info, FILE *out)
 		text_line(&grid, "  in flight", text_count(dictionary->in_flight_count).data);
 	text_line(&grid, "stacks", arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
 						text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
-						text_count(dictionary->frame_count).data, text_count(dictionary->truncated_count).data));
+						text_count(dictionary->frame_count).data, text_count(dictionary->ends.truncated).data));
+	if (dictionary->is_whole_known)
+		text_line(&grid, "  whole", arena_format(&grid.arena, "%s, of %s events", text_count(dictionary->ends.whole).data, text_count(dictionary->event_count).data));
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
 	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);

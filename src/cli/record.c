@@ -119,7 +119,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('I', "index", no_argument, "", "make the trace's index meanwhile, so that the first question is answered as fast as later ones") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
-	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
+	X('q', "quiet", no_argument, "", "print nothing of our own but errors and what the trace lacks; twice: but errors")
 
 static const struct option long_options[] = {
 #define X(letter, name, has, value, help) {name, has, NULL, letter},
@@ -215,7 +215,7 @@ static int take_option(struct record *record, int letter)
 	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
 	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
-	case 'q': record->is_quiet = true; return 0;
+	case 'q': record->is_silent = record->is_quiet; record->is_quiet = true; return 0;
 	default: return EXIT_USAGE;
 	}
 }
@@ -432,7 +432,7 @@ static void become_command(struct record *record, int go, int failure)
 
 void record_take(struct record *record, const struct control_message *message)
 {
-	if (message->kind == CONTROL_NOTE && message->text[0] && !record->is_quiet)
+	if (message->kind == CONTROL_NOTE && message->text[0] && !(message->value ? record->is_silent : record->is_quiet))
 		cli_say("%s", message->text);
 	if (message->kind == CONTROL_REFUSED)
 		snprintf(record->refusal, sizeof(record->refusal), "%s", message->text);
@@ -525,6 +525,24 @@ void record_wait_for_summary(struct record *record)
 	}
 }
 
+static void print_untraced(const struct control_summary *summary)
+{
+	if (summary->untraced_processes || summary->untraced_calls)
+		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
+			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
+}
+
+/* In place of the summary: what the trace lacks, if anything. */
+static void print_missing(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	if (summary->lost)
+		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
+	print_untraced(summary);
+	if (summary->check_failures)
+		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+}
+
 void record_print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
@@ -538,18 +556,19 @@ void record_print_summary(const struct record *record, int logger_status)
 		fprintf(stderr, "; what it recorded is safe: xheap recover %s\n", text_shown(shown));
 		return;
 	}
-	if (record->is_quiet)
+	if (record->is_quiet) {
+		if (!record->is_silent)
+			print_missing(record);
 		return;
+	}
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated", summary->events,
-		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
-	if (summary->unwindless)
-		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->unwindless);
+		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->ends.truncated);
+	if (summary->ends.unwindless)
+		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (record->session.sample_bytes)
 		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
-	if (summary->untraced_processes || summary->untraced_calls)
-		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
-			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
+	print_untraced(summary);
 	if (record->session.check_stacks)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
 	if (record->session.file_mode == SESSION_FILE_NONE)

@@ -27,7 +27,7 @@
 static void hear(void *cookie, enum controller_word word, const char *text)
 {
 	(void)cookie;
-	if (word == CONTROLLER_NOTE)
+	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
 		cli_say("%s", text);
 }
 
@@ -256,6 +256,13 @@ static int update_run(int count, char **arguments)
 
 /* ---- query and sessions ---- */
 
+static void json_stack_ends(struct json *json, const struct stack_ends *ends)
+{
+	json_count(json, "whole_stacks", ends->whole);
+	json_count(json, "truncated_stacks", ends->truncated);
+	json_count(json, "unwindless_stacks", ends->unwindless);
+}
+
 static void json_threads(struct json *json, const struct controller_state *state, size_t target)
 {
 	json_begin_array(json, "thread_rows");
@@ -268,8 +275,7 @@ static void json_threads(struct json *json, const struct controller_state *state
 		json_known_text(json, "name", state->threads[i].name);
 		json_count(json, "events", thread->events);
 		json_count(json, "events_per_second", thread->rate);
-		json_count(json, "truncated_stacks", thread->truncated);
-		json_count(json, "unwindless_stacks", thread->unwindless);
+		json_stack_ends(json, &thread->ends);
 		json_count(json, "waits", thread->waits);
 		json_time(json, "wait_us", (int64_t)thread->wait_ns);
 		json_end_object(json);
@@ -289,8 +295,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
 	json_count(json, "untraced_calls", target->target.untraced_calls);
-	json_count(json, "truncated_stacks", target->target.truncated);
-	json_count(json, "unwindless_stacks", target->target.unwindless);
+	json_stack_ends(json, &target->target.ends);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
 	/* A process that has ended, or that the logger may not read, has no resident bytes. */
@@ -345,8 +350,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
 		json_count(json, "untraced_calls", session->untraced_calls);
-		json_count(json, "truncated_stacks", session->truncated);
-		json_count(json, "unwindless_stacks", session->unwindless);
+		json_stack_ends(json, &session->ends);
 		json_count(json, "waits", session->waits);
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
@@ -405,8 +409,8 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, tid);
 		grid_cell(&grid, text_count(thread->events).data);
 		grid_cell(&grid, text_count(thread->rate).data);
-		grid_cell(&grid, text_count(thread->truncated).data);
-		grid_cell(&grid, text_count(thread->unwindless).data);
+		grid_cell(&grid, text_count(thread->ends.truncated).data);
+		grid_cell(&grid, text_count(thread->ends.unwindless).data);
 		grid_cell(&grid, text_count(thread->waits).data);
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
 		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
@@ -427,8 +431,10 @@ static void text_state(const char *name, const struct controller_state *state)
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : text_shown(state->path));
-	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
-	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data, text_bytes(session->size_bytes).data,
+	       is_in_memory ? "kept" : "written");
+	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data, text_count(session->ends.truncated).data,
+	       text_count(session->ends.unwindless).data);
 	text_untraced(session);
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
@@ -463,8 +469,8 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->events).data);
 		grid_cell(&grid, text_count(target->rate).data);
 		grid_cell(&grid, text_count(target->lost).data);
-		grid_cell(&grid, text_count(target->truncated).data);
-		grid_cell(&grid, text_count(target->unwindless).data);
+		grid_cell(&grid, text_count(target->ends.truncated).data);
+		grid_cell(&grid, text_count(target->ends.unwindless).data);
 		grid_cell(&grid, text_count(target->waits).data);
 		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
 		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");

@@ -316,7 +316,8 @@ static uint32_t entry_add(struct region *region, const struct region_entry *entr
 	const char *path = region_image(region, entry->image)->path;
 	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
 		const struct region_entry *known = region_entry(region, i);
-		if (known->function == entry->function && !strcmp(known->name, entry->name) && !strcmp(region_image(region, known->image)->path, path))
+		if (known->function == entry->function && known->image < region->image_ready && !strncmp(known->name, entry->name, sizeof(known->name)) &&
+		    !strncmp(region_image(region, known->image)->path, path, REGION_PATH_BYTES))
 			return i;
 	}
 	return region_add_entry(region, entry);
@@ -354,6 +355,13 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 	return at;
 }
 
+/* Whether the process has memory: one that is ending has none, and lacks no hook. */
+static bool has_memory(struct inject *inject)
+{
+	struct region_header *region;
+	return context_read(inject, offsetof(struct recorder, region), &region, sizeof(region));
+}
+
 /* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
 static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
 {
@@ -382,7 +390,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		return;
 	}
 	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
-	if (is_read && is_patched(inject, address, now))
+	if (is_read ? is_patched(inject, address, now) : !has_memory(inject))
 		return;
 	struct inject_island *island = island_for(inject, address);
 	if (!island) {
@@ -430,7 +438,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct inject_jump jump = jump_make(&stub, to, now);
 	/* The stub must be whole before the first thread can jump to it. */
 	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
-		refuse(inject, target->name, path, "its memory cannot be written");
+		if (has_memory(inject))
+			refuse(inject, target->name, path, "its memory cannot be written");
 		return;
 	}
 	island->next += ((uint64_t)size + 63) & ~63ull;
@@ -555,6 +564,18 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	return is_read && noted ? noted - 1 : UINT32_MAX;
 }
 
+void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = open(path, O_RDWR | O_CLOEXEC);
+	inject->wait_limit_ms = wait_limit_ms;
+	if (memory < 0)
+		return;
+	remote_write(memory, inject->recorder + offsetof(struct recorder, wait_limit_ms), &wait_limit_ms, sizeof(wait_limit_ms));
+	close(memory);
+}
+
 /*
  * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a boot, so ours tells
  * how far from its begin that lies.
@@ -624,8 +645,10 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	struct region_process *process = region_process(inject->region, 0);
 	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
-	if (proc_status_value(inject->pid, "Seccomp") > 0)
-		header->no_syscalls = 1;
+	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0;
+	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
+	RECORDER_WRITE(inject, wait_limit_ms, inject->wait_limit_ms);
+	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
 }
 
 /* Images are told to a dynamic process by its loader hook; a static one has none, so they are put in place here. */
@@ -965,7 +988,7 @@ static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
 	_Static_assert(sizeof(struct recorder_pool) <= POOL_HEAD_BYTES, "the head of a pool");
-	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
+	uint64_t bytes = inject->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
 	const struct memory memory = {bytes, PROT_READ | PROT_WRITE, anonymous, -1};
 	int64_t at = inject->is_gathering ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (mapping_failed(at))

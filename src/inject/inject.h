@@ -68,6 +68,8 @@ struct inject {
 	uint32_t image_count;
 	bool is_static;
 	bool has_allocator;           /**< at least one function is patched */
+	uint32_t wait_limit_ms;       /**< how long a thread waits for the logger at most */
+	bool no_syscalls;             /**< it had a seccomp filter when it was injected into */
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
 	struct inject_jump *jump;     /**< patched, or with is_gathering to be patched */
 	uint32_t jump_count, jump_capacity;
@@ -100,6 +102,9 @@ struct inject_rest {
 	pid_t tid;                    /**< one of them */
 	char why[256];                /**< if it is for something else; else "" */
 };
+
+/** Change how long threads wait at most, in a process that was injected into, or was forked from it since. */
+void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms);
 
 /** Why the kernel does not let us trace pid, with this error; a negative errno. */
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag);

@@ -6,11 +6,15 @@
 #include "recorder/capture.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
+#include "region/mail.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, MAIL_WAIT_MOST_MS = 60000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
-       X_OK = 1, MADVISE_DONTDUMP = 16, SIGNALS_SET = 2 };
+       X_OK = 1, MADVISE_DONTDUMP = 16, MS_ASYNC = 1, SIGNALS_SET = 2 };
+
+#define PAGE_BYTES UINT64_C(4096)
+#define USER_END (UINT64_C(1) << 47)
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -39,40 +43,37 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 static struct region_mail *mail_claim(struct recorder *recorder)
 {
 	struct patience patience = patience_begin(recorder);
+	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 	do {
 		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 			struct region_mail *mail = &recorder->region->mail[i];
-			if (swap_if(&mail->state, MAIL_FREE, MAIL_CLAIMED))
+			if (mail_turn(mail, tid, MAIL_FREE, MAIL_CLAIMED)) {
+				mail->tid = tid;
 				return mail;
+			}
 		}
 		pause_for(recorder, patience.rounds);
 	} while (is_patient(&patience, recorder));
 	return 0;
 }
 
-enum answer { ANSWER_NONE, ANSWER_CAME, ANSWER_FREED };
-
-/* Post a claimed mail and wait for the answer. ANSWER_NONE: none came; the mail is then the logger's to free. ANSWER_FREED: the logger has freed it
- * already, taking it for one of an image that this process was before. */
-static enum answer mail_ask(struct recorder *recorder, struct region_mail *mail)
+/* Post a mail of ours and wait for the answer. False: none came; the mail is then the logger's to free. */
+static int mail_ask(struct recorder *recorder, struct region_mail *mail)
 {
 	struct region_header *region = recorder->region;
+	const uint32_t posted = mail_word(MAIL_POSTED, mail->tid);
 	mail->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	mail->tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
-	STORE_RELEASE(&mail->state, MAIL_POSTED);
+	STORE_RELEASE(&mail->state, posted);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	struct patience patience = patience_begin(recorder);
-	const uint32_t tid = mail->tid;
-	for (uint32_t state; (state = LOAD_ACQUIRE(&mail->state)) != MAIL_ANSWERED || mail->tid != tid;) {
-		if (state == MAIL_FREE || state == MAIL_CLAIMED || mail->tid != tid)
-			return ANSWER_FREED;
+	while (LOAD_ACQUIRE(&mail->state) == posted) {
 		if (!is_patient(&patience, recorder))
-			return ANSWER_NONE;
+			return 0;
 		int64_t time[2] = {0, SLICE_NS};
-		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, MAIL_POSTED, (long)time);
+		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, posted, (long)time);
 	}
-	return ANSWER_CAME;
+	return 1;
 }
 
 static void mail_release(struct region_mail *mail)
@@ -102,6 +103,19 @@ static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 		capture_forget(recorder, low, high);
 }
 
+/* A row may be any process's of this region: the unwinder's table has to be there, and within the image. */
+static int is_image(const struct recorder *recorder, const struct region_image *image)
+{
+	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes, page = header & ~(PAGE_BYTES - 1);
+	if (image->base < PAGE_BYTES || image->base % PAGE_BYTES || image->end <= image->base || image->end > USER_END)
+		return 0;
+	if (!header)
+		return 1;
+	if (header < image->base || header >= image->end || bytes > image->end - header)
+		return 0;
+	return recorder->no_syscalls || sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
+}
+
 /* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is here. */
 static void images_refresh(struct recorder *recorder)
 {
@@ -120,17 +134,17 @@ static void images_refresh(struct recorder *recorder)
 		}
 	}
 	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max; recorder->image_seen++) {
-		const struct region_image *image = region_image_at(region, &recorder->limits, recorder->image_seen);
-		if (image->process != process || image->unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX)
+		const struct region_image image = *region_image_at(region, &recorder->limits, recorder->image_seen);
+		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX || !is_image(recorder, &image))
 			continue;
 		/* Code without an image was there before, perhaps, and has rows. */
-		rows_forget(recorder, image->base, image->end);
-		recorder->image[recorder->image_count++] = (struct recorder_image){
-			image->base, image->end, image->eh_frame_header, image->eh_frame_header_bytes, recorder->image_seen, 0};
+		rows_forget(recorder, image.base, image.end);
+		recorder->image[recorder->image_count++] =
+			(struct recorder_image){image.base, image.end, image.eh_frame_header, image.eh_frame_header_bytes, recorder->image_seen, 0};
 		has_changed = 1;
 		/* Patched code is in its file, as it is without us: nothing for a core file. */
-		if (image->code_high > image->code_low && !region->no_syscalls)
-			sys_call4(SYS_NUMBER_MADVISE, (long)image->code_low, (long)(image->code_high - image->code_low), MADVISE_DONTDUMP, 0);
+		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end && !recorder->no_syscalls)
+			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low), MADVISE_DONTDUMP, 0);
 	}
 	list_end(recorder);
 	if (has_changed)
@@ -151,7 +165,7 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 		return result;
 	mail->kind = MAIL_LOADED;
 	mail->value[0] = recorder->wiped->process - 1;
-	if (mail_ask(recorder, mail) == ANSWER_CAME)
+	if (mail_ask(recorder, mail))
 		mail_release(mail);
 	images_refresh(recorder);
 	return result;
@@ -166,52 +180,40 @@ static int text_copy(char *to, uint64_t size, const char *from)
 	return from[i] == 0;
 }
 
-/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. *is_unheard: no answer came. */
-static struct region_mail *exec_ask(struct recorder *recorder, int64_t dirfd, const char *path, int *is_unheard, int *is_freed)
+/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. */
+static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
 		return 0;
-	if (region->no_syscalls)
+	if (recorder->no_syscalls)
 		return 0;
 	/* A search of PATH tries names that do not exist: nothing to announce. */
 	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
 		return 0;
 	struct region_mail *mail = mail_claim(recorder);
-	*is_unheard = !mail;
-	if (!mail)
+	if (!mail) {
+		COUNT(&region->untraced_execs, 1);
 		return 0;
+	}
 	mail->kind = MAIL_EXEC;
 	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : REGION_NONE;
 	mail->value[1] = (uint64_t)dirfd;
 	if (!text_copy(mail->text, sizeof(mail->text), path)) {
+		COUNT(&region->untraced_execs, 1);
 		mail_release(mail);
 		return 0;
 	}
-	logger_allow(region);
+	logger_allow(recorder);
 	/* A stop that comes meanwhile waits: a vfork parent could not stop before the exec, and its job would seem to hang. What is
 	 * pending when the mask comes back finds the process held, and the logger sends it again after the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
-	enum answer answer = mail_ask(recorder, mail);
+	int has_answer = mail_ask(recorder, mail);
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
-	*is_unheard = answer == ANSWER_NONE;
-	*is_freed = answer == ANSWER_FREED;
-	return answer == ANSWER_CAME ? mail : 0;
-}
-
-static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
-{
-	enum { TRIES = 3 };
-	int is_unheard = 0, is_freed = 1;
-	struct region_mail *mail = 0;
-	for (int try = 0; try < TRIES && is_freed; try++) {
-		is_freed = 0;
-		mail = exec_ask(recorder, dirfd, path, &is_unheard, &is_freed);
-	}
-	if (is_unheard || is_freed)
-		COUNT(&recorder->region->untraced_execs, 1);
-	return mail;
+	if (!has_answer)
+		COUNT(&region->untraced_execs, 1);
+	return has_answer ? mail : 0;
 }
 
 /* The exec has returned, so it has failed. */
@@ -220,7 +222,7 @@ static void exec_failed(struct recorder *recorder, struct region_mail *mail)
 	if (!mail)
 		return;
 	mail->kind = MAIL_EXEC_FAILED;
-	if (mail_ask(recorder, mail) == ANSWER_CAME)
+	if (mail_ask(recorder, mail))
 		mail_release(mail);
 }
 
@@ -257,7 +259,7 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 	struct region_header *region = recorder->region;
 	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
 	/* A vfork child has its parent's memory, but ends alone. */
-	if (process < recorder->limits.process_max && !region->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
+	if (process < recorder->limits.process_max && !recorder->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
 		struct region_process *row = region_process_at(region, &recorder->limits, process);
 		STORE_RELEASE(&row->exit_told, region_exit_encode(pid, (uint32_t)status));
 	}

@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "region/atomic.h"
+#include "region/mail.h"
 
 enum {
 	PAGE = 4096,
@@ -87,6 +90,12 @@ static uint32_t at_most(uint64_t value, uint32_t max)
 void region_note_progress(const struct region *region)
 {
 	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
+}
+
+void region_answer(struct region_mail *mail, uint32_t tid)
+{
+	if (mail_turn(mail, tid, MAIL_POSTED, MAIL_ANSWERED))
+		syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void region_note_slots(const struct region *region)
@@ -203,7 +212,7 @@ static struct region_limits limits_of(const struct region_config *config)
 /* All but the magic number, which says that the rest is there. */
 static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
 {
-	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .wait_limit_ms = config->wait_limit_ms, .limits = *limits,
+	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .limits = *limits,
 				       .name_count = 1, .pc_count = PC_FIRST};
 	boot_id_read(header.boot_id);
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))

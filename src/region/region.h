@@ -15,7 +15,6 @@ struct region_config {
 	uint32_t buffer_min, buffer_max;
 	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
 	uint32_t options;             /**< enum region_option */
-	uint32_t wait_limit_ms;
 	uint32_t clock;
 	uint64_t start_ticks;
 };
@@ -61,6 +60,9 @@ void region_grow(struct region *region);
 
 /** One more interval has passed: buffers above the minimum that nobody has used for `intervals` of them give their memory back (0: all that are free). */
 void region_trim(struct region *region, uint32_t intervals);
+
+/** Answer a mail that tid has posted; nothing if it is not that one any more. */
+void region_answer(struct region_mail *mail, uint32_t tid);
 
 /** Append rows; their index, or UINT32_MAX when full. The row is complete before the ready count is raised. */
 uint32_t region_add_image(struct region *region, const struct region_image *image);

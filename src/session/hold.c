@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +22,8 @@
 #include "session/control.h"
 #include "session/directory.h"
 
-enum { CANCEL_SIGNAL = SIGUSR1, CANCEL_NS = 1000000 };
+/* SIGUSR1 is the flight recorder's, and is ignored where there is none. */
+enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
 #ifdef __SANITIZE_THREAD__
@@ -59,7 +59,7 @@ struct holder {
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
-	bool is_ending;               /* nothing more is read of what was there before an attach */
+	bool is_ending;               /* the recording ends: nothing more is waited for that could take long */
 };
 
 /* Its coming is all: it ends a wait. */
@@ -94,8 +94,7 @@ static void answer(struct hold *hold, int error, const char *text)
 		if (request->is_attach)
 			close(request->control);
 	} else {
-		__atomic_store_n(&request->mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
-		syscall(SYS_futex, &request->mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+		region_answer(request->mail, request->mail_tid);
 	}
 }
 
@@ -129,6 +128,11 @@ static int inspect(const struct hold_request *request, struct diag *diag)
 static bool is_cancelled(struct hold *hold)
 {
 	return __atomic_load_n(&hold->is_cancelled, __ATOMIC_ACQUIRE);
+}
+
+static bool is_ending(const struct holder *holder)
+{
+	return __atomic_load_n(&holder->is_ending, __ATOMIC_ACQUIRE);
 }
 
 static bool is_exec_stop(int status)
@@ -210,6 +214,19 @@ static void send_signal(const struct hold_request *request, int signal)
 		kill(request->pid, signal);
 }
 
+/* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True: it is another image, so our
+ * region is gone from it; or it has ended, most likely as that image. */
+static bool watch_exec(struct hold *hold)
+{
+	const struct hold_request *request = &hold->request;
+	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->holder); pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
+		if (!proc_has_mapped(request->pid, request->region_path, request->region_inode))
+			return true;
+		moment_pause(pause);
+	}
+	return false;
+}
+
 /* Under a small address space limit the buffers get less of it. */
 static void config_fit(struct region_config *config, pid_t pid)
 {
@@ -233,7 +250,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	const struct session_options *options = hold->holder->options;
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 				       .options = session_options_word(options) |
-				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
+				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
@@ -243,7 +260,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
 	}
-	result->region.header->session_pid = (uint32_t)getpid();
+	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
@@ -370,6 +387,18 @@ static void walk_one(struct hold *hold)
 	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
 }
 
+/* What is about to be executed can not be traced, for the reason in the result: it runs as it is, unless it is the command. */
+static void hold_nothing(struct hold *hold, struct hold_result *result, int error)
+{
+	answer(hold, error, result->diag.text);
+	result->kind = HOLD_FAILED;
+	if (hold->request.is_launch || !watch_exec(hold))
+		return;
+	result->kind = HOLD_UNTRACED;
+	result->has_executed = true;
+	result->start_ticks = inject_ticks();
+}
+
 static void hold_one(struct hold *hold, struct hold_result *result)
 {
 	struct hold_request *request = &hold->request;
@@ -383,21 +412,22 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	bool is_held_only = error == -ENOEXEC && !request->is_launch;
 	bool has_region = !error && request->is_launch && (error = make_command_region(hold, result)) == 0;
 	if (error && !is_held_only) {
-		result->kind = request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
-		result->has_executed = !request->is_launch;
-		answer(hold, error, result->diag.text);
+		hold_nothing(hold, result, error);
 		return;
 	}
-	bool is_seized = ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) == 0;
-	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
-	if (!is_seized || !is_meant(request)) {
-		error = is_seized ? ESRCH : errno;
+	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
+		error = inject_cannot_trace(request->pid, errno, &result->diag);
 		if (has_region)
 			drop_region(hold, result);
-		result->kind = is_held_only || request->is_launch ? HOLD_FAILED : HOLD_UNTRACED;
-		error = inject_cannot_trace(request->pid, error, &result->diag);
-		result->has_executed = !request->is_launch;
-		answer(hold, error, result->diag.text);
+		hold_nothing(hold, result, error);
+		return;
+	}
+	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
+	if (!is_meant(request)) {
+		if (has_region)
+			drop_region(hold, result);
+		result->kind = HOLD_FAILED;
+		answer(hold, ESRCH, "");
 		return;
 	}
 	answer(hold, 0, "");
@@ -427,7 +457,8 @@ static void *hold_thread(void *argument)
 	struct hold *hold = argument;
 	struct hold_result *result = &hold->result;
 	*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
-				       .exec_generation = hold->request.exec_generation, .start_ticks = inject_ticks()};
+				       .exec_generation = hold->request.exec_generation, .start_ticks = inject_ticks(),
+				       .mail = hold->request.mail, .mail_tid = hold->request.mail_tid};
 	result->inject.memory = -1;
 	memcpy(result->path, hold->request.path, sizeof(result->path));
 	pthread_mutex_lock(&hold->holder->lock);
@@ -443,6 +474,7 @@ static void *hold_thread(void *argument)
 		answer(hold, hold->attach_error, hold->attach_text);
 	if (has_walk)
 		walk_one(hold);
+	/* Nothing for one that was not traced. */
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
@@ -523,6 +555,18 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
+}
+
+bool holder_has(struct holder *holder, pid_t pid)
+{
+	bool has = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		has |= hold->request.pid == pid;
+	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+		has |= queued->result.pid == pid;
+	pthread_mutex_unlock(&holder->lock);
+	return has;
 }
 
 void holder_end_walks(struct holder *holder)

@@ -27,7 +27,9 @@ struct hold_request {
 	char path[1024];
 	uint32_t parent, exec_generation; /**< for the trace */
 	struct region_mail *mail;     /**< to answer when it is held; NULL for the command itself */
-	const char *region_inode_path;
+	uint32_t mail_tid;            /**< whose it is */
+	const char *region_path;      /**< of the image that it is: gone with it */
+	uint64_t region_inode;
 	int control;                  /**< a socket for what there is to say about the command itself; closed then */
 	bool is_launch;
 	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
@@ -41,6 +43,8 @@ struct hold_result {
 	bool has_executed;
 	uint64_t start_ticks;         /**< of the new image */
 	uint32_t parent, exec_generation, number;
+	struct region_mail *mail;     /**< by which the exec was announced, */
+	uint32_t mail_tid;            /**< and by whom */
 	struct region region;
 	struct inject inject;
 	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
@@ -64,6 +68,9 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
+
+/** Whether the process is held, or a result about it waits. */
+bool holder_has(struct holder *holder, pid_t pid);
 
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
 void holder_end_walks(struct holder *holder);

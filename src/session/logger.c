@@ -29,6 +29,7 @@
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
+#include "region/mail.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
 #include "session/indexing.h"
@@ -153,6 +154,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->parent = result->parent;
 	target->number = result->number;
 	target->pause_ns = result->pause_ns;
+	target->stack_start = proc_stack_start(result->pid);
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -166,6 +168,9 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	/* It stands still until its result was taken. */
 	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
+	untraced_know(logger, result->pid);
+	if (result->pause_ns)
+		untraced_know_children(logger, result->pid);
 	if (!region_file_is_elsewhere(target->region_path, logger->directory.path) || logger->is_elsewhere_noted)
 		return;
 	logger->is_elsewhere_noted = true;
@@ -222,8 +227,8 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 		return;
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
-	writer_add_option(logger->writer, "untraced-execs", text);
-	logger_note(logger, text);
+	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
+	logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -284,14 +289,24 @@ static bool is_of_target(const struct target *target, pid_t pid)
 
 struct inner_process { const struct target *target; pid_t inner; uint32_t index; };
 
-/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory. */
+/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for it. */
+static bool is_taken(const struct target *target, pid_t pid)
+{
+	bool has_ended = proc_has_ended(pid);
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].pid == pid && (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
+			return true;
+	return false;
+}
+
+/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which goes when it ends. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
 	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
 		return false;
 	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
-	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && logger_member_of_pid(wanted->target, pid) == UINT32_MAX);
+	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
 /* Whether pid is the process that is looked for. Its descriptor is opened before that is found out: what is found out is of this process, unless it has
@@ -450,11 +465,8 @@ static bool thread_lives(const struct member *member, pid_t tid)
 }
 
 /* Slots of threads that are gone, so that others can have them. */
-static void threads_reap(struct target *target, uint64_t now)
+static void threads_reap(struct target *target)
 {
-	if (now - target->reaped_ns < REAP_NS)
-		return;
-	target->reaped_ns = now;
 	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
 		const struct region_slot *slot = region_slot(&target->region, i);
 		uint32_t process = slot->process, tid = slot->tid;
@@ -468,10 +480,29 @@ static void threads_reap(struct target *target, uint64_t now)
 
 /* ---- mails ---- */
 
-static void mail_answer(struct region_mail *mail)
+/* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
+static bool has_thread(const struct target *target, pid_t tid)
 {
-	__atomic_store_n(&mail->state, MAIL_ANSWERED, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	int pidfd;
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
+			return true;
+	bool is_there = process_outside(target, tid, UINT32_MAX, &pidfd) != 0;
+	if (pidfd >= 0)
+		close(pidfd);
+	return is_there;
+}
+
+/* Those of threads that ended before they had their answer, or had taken no notice of it. What is posted is answered first. */
+static void mails_reap(struct target *target)
+{
+	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
+		struct region_mail *mail = &target->region.header->mail[i];
+		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
+		enum region_mail_state state = mail_state(word);
+		if ((state == MAIL_CLAIMED || state == MAIL_ANSWERED) && !has_thread(target, (pid_t)tid))
+			mail_turn(mail, tid, state, MAIL_FREE);
+	}
 }
 
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
@@ -488,7 +519,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
 	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Follow a change of the images of a process. */
@@ -556,8 +587,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
-/* Trace ids for the image that pid is about to become. */
-static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
@@ -572,25 +602,35 @@ static void exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 	}
 }
 
-static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail)
+static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail, uint32_t tid)
 {
 	logger_find_members(logger, target);
-	int pidfd;
-	pid_t pid = mail_sender(target, mail, &pidfd);
-	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)mail->tid), .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail,
-				       .region_inode_path = target->region_path};
+	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
+	int pidfd = -1;
+	pid_t pid = is_wanted ? mail_sender(target, mail, &pidfd) : 0;
+	struct stat status = {0};
+	fstat(target->region.fd, &status);
+	struct hold_request request = {.pid = pid, .tid = pidfd >= 0 ? sending_thread(pid, (pid_t)tid) : 0, .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
+				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	if (!logger->options->follow || (logger->is_command_over && logger->options->until_exit) || !pid || pidfd < 0 || !request.tid) {
-		if (pidfd >= 0)
-			close(pidfd);
-		mail_answer(mail);
+	logger_exec_identity(target, pid, mail->value[0], &request);
+	if (request.tid && holder_start(logger->holder, &request))
 		return;
-	}
-	exec_identity(target, pid, mail->value[0], &request);
-	if (holder_start(logger->holder, &request))
+	if (pidfd >= 0)
+		close(pidfd);
+	if (is_wanted)
+		COUNT(&target->region.header->untraced_execs, 1);
+	region_answer(mail, tid);
+}
+
+/* Now and then: what belongs to threads that are gone. */
+static void reap(struct target *target, uint64_t now)
+{
+	if (now - target->reaped_ns < REAP_NS)
 		return;
-	close(pidfd);
-	mail_answer(mail);
+	target->reaped_ns = now;
+	threads_reap(target);
+	mails_reap(target);
 }
 
 /* Answer what targets ask; a process that is being detached from gets nothing but its answer. True when there was something. */
@@ -599,29 +639,30 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 	bool has_any = false;
 	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
 		struct region_mail *mail = &target->region.header->mail[i];
-		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != MAIL_POSTED)
+		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
+		if (mail_state(word) != MAIL_POSTED)
 			continue;
 		if (leaving && (pid_t)mail->pid == leaving->inner && (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
 			mail->kind = MAIL_NONE;
-			mail_answer(mail);
+			region_answer(mail, tid);
 			continue;
 		}
 		switch (mail->kind) {
 		case MAIL_LOADED:
 			mail_loaded(logger, target, mail);
-			mail_answer(mail);
+			region_answer(mail, tid);
 			has_any = true;
 			break;
 		case MAIL_EXEC:
 			/* Once: the holder answers, from then on the kind is none. */
 			mail->kind = MAIL_NONE;
-			mail_exec(logger, target, mail);
+			mail_exec(logger, target, mail, tid);
 			has_any = true;
 			break;
 		case MAIL_EXEC_FAILED:
 			mail->kind = MAIL_NONE;
 			holder_cancel(logger->holder, mail, 0);
-			mail_answer(mail);
+			region_answer(mail, tid);
 			has_any = true;
 			break;
 		default:
@@ -633,35 +674,24 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 
 /* ---- what held processes became ---- */
 
-/* The image that pid was is over since the time at which its successor begins. */
-static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
-	uint32_t inner = (uint32_t)proc_inner_id(pid, pid);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
 		uint32_t index = logger_member_of_pid(target, pid);
 		if (index != UINT32_MAX)
 			member_end(logger, target, index, TRACE_END_EXEC, 0, ticks);
-		/* Its mail dies with it. */
-		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
-			struct region_mail *mail = &target->region.header->mail[i];
-			if (mail->pid == inner && mail->state != MAIL_FREE && mail->state != MAIL_CLAIMED)
-				__atomic_store_n(&mail->state, MAIL_FREE, __ATOMIC_RELEASE);
-		}
 	}
 }
 
-static void untraced_add(struct logger *logger, const struct hold_result *result)
+static void untraced_held(struct logger *logger, const struct hold_result *result)
 {
-	char command[2048], text[4096];
+	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
-	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-					.exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks, .end_ns = INT64_MAX,
-					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
-	writer_add_process(logger->writer, &process);
-	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	logger_note(logger, text);
-	logger->untraced++;
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+						     .note = result->diag.text});
 }
 
 /* What was in the heaps before is known now, or what of it is not. */
@@ -671,7 +701,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
 			walk_drop(&result->walk, "it was let go of before its heaps were read");
@@ -689,7 +719,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			logger_note(logger, text);
+			logger_warn(logger, text);
 	}
 	walk_fini(&result->walk);
 }
@@ -706,14 +736,17 @@ bool logger_take_results(struct logger *logger)
 			target_walked(logger, &result);
 			continue;
 		}
+		/* The mail outlives who sent it. */
+		if (result.has_executed && result.mail)
+			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
 		if (result.has_executed)
-			image_over(logger, result.pid, result.start_ticks);
+			logger_image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused)
 				unhooked_note(logger, result.pid, &result.inject);
 		} else {
-			untraced_add(logger, &result);
+			untraced_held(logger, &result);
 		}
 	}
 	return has_any;
@@ -743,8 +776,8 @@ static void file_full(struct logger *logger)
 		return;
 	logger->is_file_full = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
-	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -789,7 +822,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	members_check(logger, target, now);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		member_sample(logger, target, i, now);
-	threads_reap(target, now);
+	reap(target, now);
 	if (error) {
 		logger->error = error;
 		file_full(logger);
@@ -857,7 +890,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	struct diag diag = {""};
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
-		logger_note(logger, diag.text);
+		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
 		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
 }
@@ -890,6 +923,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
@@ -1075,6 +1109,7 @@ static int logger_begin(struct logger *logger)
 	logger->drain = drain_new(logger->writer);
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);
+	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
 	logger->holder = holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
 	logger->watch = watch_begin(&logger->doorbell);
@@ -1138,7 +1173,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
 	}
-	logger_note(logger, text);
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
@@ -1158,7 +1193,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-		logger_note(logger, text);
+		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
 	} else {
@@ -1172,14 +1207,14 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
@@ -1213,10 +1248,12 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
+	untraced_search(logger, moment_now_ns(), true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
 	inactive_end(logger);
+	untraced_end(logger);
 	struct drain_totals totals = {0};
 	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);
@@ -1230,7 +1267,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

@@ -498,6 +498,16 @@ static bool take_statistics(struct load *load, const struct found *found)
 	return true;
 }
 
+/* How stacks end, behind the kinds: there were traces without it, and with the first word only. */
+static void take_ends(struct load_block *block, const uint8_t *at, uint64_t words)
+{
+	if (words)
+		memcpy(&block->unwindless, at, sizeof(block->unwindless));
+	block->is_whole_known = words >= FORMAT_EVENTS_END_WORDS;
+	if (block->is_whole_known)
+		memcpy(&block->whole, at + sizeof(block->unwindless), sizeof(block->whole));
+}
+
 static bool take_events(struct load *load, const struct found *found)
 {
 	struct load_block own = {.offset = found->offset, .segment = load->segment_count - 1, .head_bytes = found->block.head_bytes,
@@ -521,10 +531,9 @@ static bool take_events(struct load *load, const struct found *found)
 			own.kind_count[word >> 24] += word & 0xffffff;
 		total += word & 0xffffff;
 	}
-	/* Behind the kinds, since there were traces without it. */
-	if (is_valid && own.head.kind_count < words)
-		memcpy(&own.unwindless, found->head + sizeof(own.head) + own.head.kind_count * 4, sizeof(own.unwindless));
-	if (!is_valid || total != own.count || own.head.truncated > own.count || own.unwindless > own.count)
+	if (is_valid)
+		take_ends(&own, found->head + sizeof(own.head) + own.head.kind_count * 4, words - own.head.kind_count);
+	if (!is_valid || total != own.count || (uint64_t)own.head.truncated + own.unwindless + own.whole > own.count)
 		return cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
 	if (!grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
 		return cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);

@@ -79,7 +79,8 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
 		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
 		.part_events = events->part_events, .node_count = node_count};
-	uint32_t kinds[256] = {0}, unwindless = 0;
+	uint32_t kinds[256] = {0};
+	struct stack_ends stacks = {0};
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
 		uint64_t last = events->time[i] & mask, first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
@@ -90,8 +91,7 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		uint32_t failed = (flags & EVENT_FAILED) != 0, in_flight = !failed & ((flags & EVENT_IN_FLIGHT) != 0);
 		head.failed += failed;
 		head.in_flight += in_flight;
-		head.truncated += (flags & EVENT_TRUNCATED) != 0;
-		unwindless += ends[events->stack[i]] == TRACE_STACK_UNWINDLESS;
+		trace_count_end(&stacks, (uint8_t)flags, ends[events->stack[i]], 1);
 		kinds[kind] += !(failed | in_flight);
 	}
 	uint8_t *at = to + sizeof(head);
@@ -103,10 +103,10 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		at += sizeof(word);
 		head.kind_count++;
 	}
-	if (unwindless) {
-		memcpy(at, &unwindless, sizeof(unwindless));
-		at += sizeof(unwindless);
-	}
+	const uint32_t words[FORMAT_EVENTS_END_WORDS] = {(uint32_t)stacks.unwindless, (uint32_t)stacks.whole};
+	memcpy(at, words, sizeof(words));
+	at += sizeof(words);
+	head.truncated = (uint32_t)stacks.truncated;
 	memcpy(to, &head, sizeof(head));
 	return (uint32_t)(at - to);
 }
@@ -184,7 +184,7 @@ static int put_events(struct writer *writer, const struct writer_events *events,
 	size_t least = events->count / FORMAT_EVENTS_PER_BYTE + 1;
 	if (payload->size < least)
 		bytes_zero(payload, least - payload->size);
-	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + 1) * 4) / 4];
+	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + FORMAT_EVENTS_END_WORDS) * 4) / 4];
 	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
 	block.head_bytes = make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
 	if (!block.head_bytes)

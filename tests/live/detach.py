@@ -110,7 +110,7 @@ def rounds(count, target, control=None):
         regions = target.regions()
         expect(len(regions) <= 1 and len(target.data()) <= 1, f"round {number}: {target.describe()}")
         expect(not regions or "inactive code" in said, f"round {number}: what is left is not said: {said}")
-        expect(target.descriptors() == descriptors, f"round {number}: {target.descriptors()} descriptors, {descriptors} before")
+        expect(target.descriptors() <= descriptors, f"round {number}: {target.descriptors()} descriptors, {descriptors} before")
         inactive += len(regions)
     # Each occasion removes what it can.
     for _ in range(5):

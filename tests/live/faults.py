@@ -8,6 +8,7 @@ stranger   another user neither sees nor reaches a session
 contended  a trace that is being written
 unplaced   the trace's directory goes, its disk fills
 hostile    a target that writes nonsense into what it shares with its logger
+hostile_relative  a child that does so, beside its parent
 many       twenty targets at the highest rate: nothing is lost when they wait, and when they drop, what is lost is known
 threads    a hundred of them
 programs   servers and interpreters, joined as they run
@@ -285,7 +286,7 @@ def hostile():
         targets = Targets(1)
         attach("start", name, "-o", "hostile.xht", "-p", targets.pids())
         logger = query(name)["logger_pid"]
-        bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), "alone", str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         xheap("update", name, "--add-pid", bad.pid)
         try:
             bad.wait(timeout=15)
@@ -302,6 +303,16 @@ def hostile():
         sizes = [int(row["size"]) for row in dump("hostile.xht") if row["pid"] == str(targets.all[0].pid) and row["action"] == "Alloc"]
         expect(len(sizes) > 100, f"seed {seed}: {len(sizes)} events of the other target")
         targets.end()
+    return None
+
+
+def hostile_relative():
+    """What a child writes into what it shares with its parent may cost events, and nothing else."""
+    for seed in range(100 if SOAK else 6):
+        run = subprocess.run([XHEAP, "record", "-q", "-o", "relative.xht", "--", os.path.join(PROGRAMS, "hostile"), "relative", str(seed)],
+                             stdout=subprocess.PIPE, text=True, timeout=120)
+        expect(run.returncode == 0 and run.stdout == "intact\n", f"seed {seed}: status {run.returncode}: {run.stdout}")
+        expect(is_whole(info("relative.xht")), f"seed {seed}: the trace is cut")
     return None
 
 
@@ -445,7 +456,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, hostile_relative, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

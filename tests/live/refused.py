@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """A command that cannot be traced does not run, whenever that is found: status 2, the reason, no trace. As a child it runs, and is named. Limits of
 the shell do not keep a recording from being made, unless they are hard ones: then the limit is named."""
+import collections
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -74,6 +76,44 @@ def test_as_a_child():
     expect(info(TRACE)["processes"], "no processes")
 
 
+FAILING = """
+import errno, os, sys
+def fail(times):
+    for i in range(times):
+        try:
+            os.execv(sys.argv[1], ["x", "y" * 200000])
+        except OSError as error:
+            assert error.errno == errno.E2BIG
+fail(20)
+for i in range(5):
+    if os.fork() == 0:
+        fail(3)
+        os.execvp("true", ["true"])
+    os.wait()
+print("done")
+"""
+
+
+def other_users_program():
+    """One that runs as another user is not touched, so not held while it is executed."""
+    if os.geteuid() != 0:
+        return shutil.which("su")
+    shutil.copy("/bin/true", "other")
+    os.chown("other", 65534, 65534)
+    os.chmod("other", 0o4755)
+    return "./other"
+
+
+def test_failed_execs():
+    """What was not to be traced was not executed, either: nothing ended, nothing ran untraced, and the next exec has its answer."""
+    status, output, errors = record("/usr/bin/python3", "-c", FAILING, other_users_program())
+    expect(status == 0 and output == "done\n" and "untraced" not in errors, f"{status}: {output}, {errors}")
+    said = info(TRACE)
+    expect(said["complete"] and "untraced_processes" not in said, f"not complete, or untraced: {said}")
+    ends = collections.Counter((os.path.basename(row["image"]).rstrip("0123456789."), row["end"]) for row in said["processes"])
+    expect(ends == {("python", "exit"): 1, ("python", "exec"): 5, ("true", "exit"): 5}, f"ends: {ends}")
+
+
 def test_in_a_session():
     """The session goes on, and knows nothing of it."""
     odd = odd_program()
@@ -106,5 +146,21 @@ def test_soft_limits():
         expect(info(TRACE)["complete"], f"{limit}: not complete")
 
 
+def test_quiet():
+    """-q hides how it goes and the summary, but not what the trace lacks; -q -q hides that, too."""
+    program = odd_program()
+    few = "--on-full", "drop", "--buffer-size", "64K", "--min-buffers", "2", "--max-buffers", "2"
+    lossy = os.path.join(PROGRAMS, "churn"), "2", "400000"
+    for options, command, words in (((), ("true",), ()), ((), ("sh", "-c", f"{program}; :"), ("runs untraced", "1 process ran untraced")),
+                                    (few, lossy, None)):
+        for how in (["-q", "-q"], ["-q"]):
+            status, _, errors = run(XHEAP, "record", *how, *options, "-o", TRACE, "--", *command)
+            expect(status == 0, f"{command}: {status}, {errors}")
+            # A fast logger may lose nothing.
+            told = ("events are lost",) * (info(TRACE)["lost_events"] > 0) if words is None else words
+            expect(all(word in errors for word in told) and bool(errors) == bool(told) if len(how) == 1 else not errors, f"{how} {command}: {errors}")
+            expect("next:" not in errors and "tracing cost" not in errors, f"{how} {command}: {errors}")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_in_a_session, test_hard_limits, test_soft_limits))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_quiet))

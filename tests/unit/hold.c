@@ -19,6 +19,7 @@
 
 #include "os/moment.h"
 #include "os/proc.h"
+#include "region/mail.h"
 #include "session/hold.h"
 
 enum { WAIT_MS = 1, WAITS = 20000 };
@@ -45,9 +46,9 @@ static void hold(pid_t pid, int pidfd, bool is_meant)
 	struct session_options options;
 	struct doorbell doorbell = {0};
 	struct session_clock clock = {0};
-	struct region_mail mail = {.state = MAIL_POSTED};
+	struct region_mail mail = {.state = mail_word(MAIL_POSTED, 1)};
 	struct session_directory directory = {.place = -1, .fd = -1};
-	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = pidfd, .directory = AT_FDCWD, .mail = &mail};
+	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = pidfd, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
 	struct hold_result result;
 	session_options_init(&options);
 	/* No program, for the kernel neither: it is held only, and no region is made. */
@@ -57,9 +58,9 @@ static void hold(pid_t pid, int pidfd, bool is_meant)
 	close(file);
 	struct holder *holder = holder_new(&options, &directory, NULL, &clock, &doorbell);
 	assert_true(holder_start(holder, &request));
-	for (int i = 0; i < WAITS && __atomic_load_n(&mail.state, __ATOMIC_ACQUIRE) != MAIL_ANSWERED; i++)
+	for (int i = 0; i < WAITS && __atomic_load_n(&mail.state, __ATOMIC_ACQUIRE) != mail_word(MAIL_ANSWERED, 1); i++)
 		moment_pause(WAIT_MS * NS_PER_MS);
-	assert_int_equal(mail.state, MAIL_ANSWERED);
+	assert_int_equal(mail.state, mail_word(MAIL_ANSWERED, 1));
 	unlink(request.path);
 	if (is_meant) {
 		assert_true(proc_status_value(pid, "TracerPid") > 0);
