@@ -234,10 +234,16 @@ void stand_go_on(struct stand *stand)
 	stand->signal = 0;
 }
 
-void crowd_go_on(struct crowd *crowd)
+void crowd_others_go_on(struct crowd *crowd, pid_t caller)
 {
 	for (uint32_t i = 0; i < crowd->count; i++)
-		stand_go_on(&crowd->stands[i]);
+		if (crowd->stands[i].tid != caller)
+			stand_go_on(&crowd->stands[i]);
+}
+
+void crowd_go_on(struct crowd *crowd)
+{
+	crowd_others_go_on(crowd, 0);
 }
 
 /* Read what a stopped thread has in its registers. */
@@ -293,19 +299,24 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 }
 
 /* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is given. */
-int crowd_stop(struct crowd *crowd, struct diag *diag)
+int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
 	uint64_t limit_ns = STOP_FIRST_NS;
 	int error = crowd_stop_within(crowd, limit_ns, diag);
 	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS; attempt++) {
-		crowd_go_on(crowd);
+		crowd_others_go_on(crowd, caller);
 		crowd_wait(crowd, BETWEEN_STOPS_NS);
 		limit_ns = limit_ns < STOP_LIMIT_NS / 2 ? 2 * limit_ns : STOP_LIMIT_NS;
 		error = crowd_stop_within(crowd, limit_ns, diag);
 	}
 	if (error)
-		crowd_go_on(crowd);
+		crowd_others_go_on(crowd, caller);
 	return error;
+}
+
+int crowd_stop(struct crowd *crowd, struct diag *diag)
+{
+	return crowd_stop_others(crowd, 0, diag);
 }
 
 /* A thread stops for each signal that it is to get, and waits for us: so nobody who traces threads only sleeps. */
@@ -416,8 +427,9 @@ struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct dia
 	return NULL;
 }
 
-void calls_end(struct remote *remote, struct stand *stand)
+void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 {
+	struct stand *stand = stand_of(crowd, caller);
 	remote_end(remote);
 	/* A stopped process does not run a single instruction because of us. */
 	if (!stand->is_group_stop)
