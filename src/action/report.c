@@ -361,7 +361,7 @@ void report_text_missing_calls(FILE *out, const struct trace_dictionary *diction
 	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
 		uint32_t at = 0;
 		for (const char *text; (text = option_next(dictionary, uncounted[kind].option, &at));)
-			fprintf(out, "  %s\n", text);
+			fprintf(out, "  %s\n", text_shown(text));
 	}
 	if (untraced)
 		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
@@ -371,7 +371,7 @@ void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, c
 {
 	uint32_t at = 0;
 	for (const char *text; (text = missing_next(dictionary, &at));)
-		fprintf(out, "%s%s\n", lead, text);
+		fprintf(out, "%s%s\n", lead, text_shown(text));
 }
 
 void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary)
@@ -454,7 +454,7 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 	if (dictionary->ends.unwindless) {
 		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
-			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
+			fprintf(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
 		if (images.count > NAMES_MAX)
 			fprintf(out, " and %zu more images", images.count - NAMES_MAX);
 		fputs(")\n", out);
@@ -829,7 +829,7 @@ static void text_without_symbols(const struct report *report, FILE *out)
 	size_t without;
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", images[i]);
+		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
 		fprintf(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
@@ -842,10 +842,10 @@ static void text_doubts(const struct report *report, FILE *out)
 	const struct heap_window *window = report->source->window;
 	struct report_losses losses = report_losses_sum(dictionary);
 	if (report->source->session)
-		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", report->source->session);
+		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", text_shown(report->source->session));
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	report_text_missing(out, dictionary, "  ");
 	if (is_sample(report))
 		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
@@ -1075,7 +1075,7 @@ static void text_part(const struct report *report, const struct report_part *par
 static void text_filters(const struct report *report, FILE *out)
 {
 	for (size_t i = 0; i < report->filter_count; i++)
-		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", report->filters[i].text);
+		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
 	if (report->filter_count)
 		putc('\n', out);
 }
@@ -1089,7 +1089,7 @@ static void report_text(const struct report *report, FILE *out)
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s", text_count(dictionary->event_count).data,
 		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), report->source->path,
+	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), text_shown(report->source->path),
 		style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_doubts(report, out);
 	if (report->has_range)

@@ -33,12 +33,12 @@ static void stack_line(struct action_source *source, uint32_t node, FILE *out)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
 	char room[TEXT_NAME_BYTES];
-	fprintf(out, "        %s", text_name(heap_names_name(source->names, frame->name)->text, room));
+	fprintf(out, "        %s", text_name(text_shown(heap_names_name(source->names, frame->name)->text), room));
 	fputs(style_begin(source->is_colored, STYLE_QUIET), out);
 	if (frame->is_inlined)
 		fputs(" [inlined]", out);
 	if (frame->file)
-		fprintf(out, "  %s", text_file_name(frame->file));
+		fprintf(out, "  %s", text_shown(text_file_name(frame->file)));
 	if (frame->line)
 		fprintf(out, ":%" PRIu32, frame->line);
 	fprintf(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));

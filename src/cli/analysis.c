@@ -81,7 +81,7 @@ static int table_build(struct heap_table **table, const struct trace *trace, con
 	/* A place in the cache is as good as one beside the trace. */
 	bool is_kept = has_file && (chosen > 0 || !reason.text[0]);
 	if (!error && path_count && !is_kept)
-		fprintf(stderr, "xheap: no index is kept, so the next question reads the whole trace again: %s\n", reason.text);
+		cli_say("no index is kept, so the next question reads the whole trace again: %s", reason.text);
 	return error;
 }
 
@@ -172,7 +172,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 void analysis_tell_times(const struct analysis *analysis)
 {
 	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = moment_now_ns();
-	fprintf(stderr, "xheap: timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s\n", seconds(analysis->begin_ns, analysis->opened_ns),
+	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s", seconds(analysis->begin_ns, analysis->opened_ns),
 		analysis->index_path ? "index" : "matching", seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
 		seconds(analysis->matched_ns + symbols_ns, end_ns));
 }

@@ -3,6 +3,7 @@
 #ifndef XHEAP_CLI_CLI_H
 #define XHEAP_CLI_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +37,12 @@ bool command_is_help_word(const char *word);
 
 /** Print the list of commands. */
 void command_print_list(FILE *out);
+
+/** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
+__attribute__((format(printf, 1, 2)))
+void cli_say(const char *format, ...);
+__attribute__((format(printf, 1, 0)))
+void cli_vsay(const char *format, va_list arguments);
 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2)))

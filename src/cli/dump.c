@@ -482,7 +482,7 @@ static const struct column allocation_columns[] = {
 
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
-	const char *text = value->kind == VALUE_ABSENT ? "-" : value->text;
+	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
 	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
 }
 
@@ -708,11 +708,11 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 		dump.column_count--;
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
-		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
 	if (options->subject == SUBJECT_ALLOCATIONS)
 		report_text_missing(stderr, dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
-		fprintf(stderr, "xheap: %s: %s events are folded: what had ended by then is not listed; xheap info tells up to when\n", path,
+		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when", path,
 			text_count(dump.row.dictionary->folded_count).data);
 	write_header(&dump);
 	int error = subjects[options->subject].run(&dump, &diag);

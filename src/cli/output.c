@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -15,11 +16,26 @@ int cli_fail(const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	fputs("xheap: ", stderr);
-	vfprintf(stderr, format, arguments);
-	putc('\n', stderr);
+	cli_vsay(format, arguments);
 	va_end(arguments);
 	return CLI_FAILED;
+}
+
+void cli_vsay(const char *format, va_list arguments)
+{
+	char *text = NULL;
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	fprintf(stderr, "xheap: %s\n", text ? text_make_harmless(text) : "no memory for a message");
+	free(text);
+}
+
+void cli_say(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	cli_vsay(format, arguments);
+	va_end(arguments);
 }
 
 /*
@@ -152,7 +168,7 @@ char *cli_trace_path(const char *given)
 		globfree(&found);
 	}
 	if (newest)
-		fprintf(stderr, "xheap: reading %s, the newest trace here\n", newest);
+		cli_say("reading %s, the newest trace here", newest);
 	else
 		cli_fail("no trace: name a FILE; there is no xheap.*.xht here");
 	return newest;

@@ -234,7 +234,7 @@ static void frames_print(const struct view *view, uint32_t node)
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
 		char room[TEXT_NAME_BYTES];
-		const char *text = text_name(is_same ? name->symbol : name->text, room);
+		const char *text = text_name(text_shown(is_same ? name->symbol : name->text), room);
 		size_t length = strlen(text);
 		if (count) {
 			bool is_full = at + 3 + length > view->width;
@@ -333,7 +333,7 @@ static void part_print(struct view *view, const struct part *part)
 
 static void next_print(const struct view *view)
 {
-	const char *path = view->source.path;
+	const char *path = text_shown(view->source.path);
 	const struct heap_numbers *totals = &view->window.totals;
 	heading(view, "Next");
 	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n", path);
@@ -350,9 +350,9 @@ static void next_print(const struct view *view)
 static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
-	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
+	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = report_missing_text(dictionary);
-	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
+	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), text_shown(view->source.path),
 		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
 	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,

@@ -318,7 +318,7 @@ static void missing_print(const struct trace_image *image)
 	/* Packages may have it where it lay before /bin and /lib went to /usr. */
 	if (!package[0] && !strncmp(image->path, usr, strlen(usr)))
 		package_find(image->path + strlen(usr), package, sizeof(package));
-	fprintf(stderr, "xheap: no symbols for %s, build-id ", image->path);
+	fprintf(stderr, "xheap: no symbols for %s, build-id ", text_shown(image->path));
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		fprintf(stderr, "%02x", image->build_id[i]);
 	if (!image->build_id_size)
@@ -344,7 +344,7 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 	}
 	if (missing && !getenv("DEBUGINFOD_URLS"))
 		fputs("xheap: or set DEBUGINFOD_URLS, as https://debuginfod.debian.net, and run this again with -again\n", stderr);
-	fprintf(stderr, "xheap: %s: %s addresses, %s with a function, %s with a line, in %s\n", path, text_count(all).data, text_count(named).data,
+	cli_say("%s: %s addresses, %s with a function, %s with a line, in %s", path, text_count(all).data, text_count(named).data,
 		text_count(with_line).data, text_duration(time_ns).data);
 }
 
@@ -391,7 +391,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 	unsigned count = options->threads < work.job_count ? (unsigned)options->threads : work.job_count;
 	int status = CLI_OK;
 	if (!work.job_count) {
-		fprintf(stderr, "xheap: %s has its symbols already; -again looks for them anew\n", path);
+		cli_say("%s has its symbols already; -again looks for them anew", path);
 	} else {
 		work_do(&work, workers, count);
 		status = trace_replace(&work, path);

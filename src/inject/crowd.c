@@ -103,6 +103,17 @@ int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
 	return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
 }
 
+/* It goes on as it was. */
+static void let_go_of_stranger(pid_t tid)
+{
+	int status;
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+		return;
+	bool is_signal = status >> 16 == 0;
+	ptrace(PTRACE_DETACH, tid, 0, is_signal ? WSTOPSIG(status) : 0);
+}
+
 /* Seize the threads that are not yet. *more: there were some. */
 static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 {
@@ -118,6 +129,11 @@ static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
+			/* The number may be a stranger's by now: one that we trace does not leave the list. */
+			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
+				let_go_of_stranger(tid);
+				continue;
+			}
 			*more = true;
 			error = stand_add(crowd, tid) ? 0 : diag_fail(diag, ENOMEM, "no memory for the threads of process %d", (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {

@@ -255,6 +255,11 @@ static int create(struct region *region, const char *path, const struct region_c
 
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
+	return region_create_in(region, AT_FDCWD, path, path, config, diag);
+}
+
+int region_create_in(struct region *region, int directory, const char *name, const char *path, const struct region_config *config, struct diag *diag)
+{
 	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);
 	if (error)
@@ -262,13 +267,13 @@ int region_create(struct region *region, const char *path, const struct region_c
 	region->limits = limits_of(config);
 	if (!layout_compute(&region->limits))
 		return diag_fail(diag, EINVAL, "cannot lay out %s: too many threads, images or program counters", path);
-	region->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	region->fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (region->fd < 0)
 		return diag_errno(diag, "cannot make %s", path);
 	error = create(region, path, config, diag);
 	if (error) {
 		region_close(region);
-		unlink(path);
+		unlinkat(directory, name, 0);
 	}
 	return error;
 }

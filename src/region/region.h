@@ -40,6 +40,9 @@ struct region {
 /** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on failure. */
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag);
 
+/** The same in an open directory. path: of the file, for messages. */
+int region_create_in(struct region *region, int directory, const char *name, const char *path, const struct region_config *config, struct diag *diag);
+
 /** Give the memory of all buffers back, though processes have them mapped: they were let go of and read as zeros from now on. */
 void region_forget_buffers(struct region *region);
 

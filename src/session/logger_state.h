@@ -13,6 +13,7 @@
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/control.h"
+#include "session/directory.h"
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/options.h"
@@ -76,7 +77,7 @@ struct logger {
 	struct controller *controllers;
 	int listener;                 /* of a session; -1 */
 	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
-	char directory[400];
+	struct session_directory directory;
 	struct store *store;
 	struct writer *writer;        /* the store's */
 	struct flight_request *request, *requests; /* to write out: under way, and those that wait */

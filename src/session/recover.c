@@ -23,49 +23,6 @@
 #include "session/region_files.h"
 #include "session/store.h"
 
-enum { TEXT_MAX = 64 * 1024 };
-
-/* ---- texts of lines "name=value" ---- */
-
-/* The whole file, ended by a NUL, to be freed; NULL with errno set. */
-static char *text_read(const char *directory, const char *name)
-{
-	char path[1024];
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return NULL;
-	char *text = malloc(TEXT_MAX + 1);
-	ssize_t size = text ? read(fd, text, TEXT_MAX) : -1;
-	close(fd);
-	if (size < 0) {
-		free(text);
-		return NULL;
-	}
-	text[size] = 0;
-	return text;
-}
-
-/* Copy the value of the line `name` to `value`; "" when there is none. */
-static bool text_value(const char *text, const char *name, char *value, size_t size)
-{
-	size_t length = strlen(name);
-	value[0] = 0;
-	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
-		if (strncmp(line, name, length) != 0 || line[length] != '=')
-			continue;
-		snprintf(value, size, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
-		return true;
-	}
-	return false;
-}
-
-static uint64_t text_number(const char *text, const char *name, uint64_t absent)
-{
-	char value[32];
-	return text_value(text, name, value, sizeof(value)) && value[0] ? strtoull(value, NULL, 10) : absent;
-}
-
 /* ---- sessions ---- */
 
 /* The number N of a file "region.N", or UINT32_MAX. */
@@ -110,30 +67,37 @@ int recover_read_session(struct recover_session *session, const char *directory,
 {
 	*session = (struct recover_session){.logger_pid = 0};
 	snprintf(session->directory, sizeof(session->directory), "%s", directory);
-	char *text = text_read(directory, "session");
+	struct session_directory opened;
+	int error = session_directory_open(&opened, directory, diag);
+	if (error)
+		return error;
+	char *text = session_file_read(&opened, "session");
+	error = errno;
+	session_directory_close(&opened);
+	errno = error;
 	if (!text)
 		return diag_fail(diag, errno, "%s is no session's directory: cannot read its file `session`: %s", directory, strerror(errno));
-	text_value(text, "trace", session->trace_path, sizeof(session->trace_path));
-	text_value(text, "command", session->command, sizeof(session->command));
-	text_value(text, "clock", session->clock_name, sizeof(session->clock_name));
+	fields_value(text, "trace", session->trace_path, sizeof(session->trace_path));
+	fields_value(text, "command", session->command, sizeof(session->command));
+	fields_value(text, "clock", session->clock_name, sizeof(session->clock_name));
 	char mode[32];
-	text_value(text, "file_mode", mode, sizeof(mode));
+	fields_value(text, "file_mode", mode, sizeof(mode));
 	uint32_t file_mode = (uint32_t)session_file_mode_find(mode);
 	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
 	if (file_mode == SESSION_FILE_NEWFILE)
-		text_value(text, "pattern", session->pattern, sizeof(session->pattern));
+		fields_value(text, "pattern", session->pattern, sizeof(session->pattern));
 	/* Else the next file would be the same one, for ever. */
 	if (!session_path_is_numbered(session->pattern))
 		session->pattern[0] = 0;
-	session->counter = (uint32_t)text_number(text, "counter", 0);
+	session->counter = (uint32_t)fields_number(text, "counter", 0);
 	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
 	if (file_mode == SESSION_FILE_KEEP)
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
-	session->logger_pid = (int32_t)text_number(text, "pid", 0);
-	session->logger_start = text_number(text, "pid_start", 0);
+	session->logger_pid = (int32_t)fields_number(text, "pid", 0);
+	session->logger_start = fields_number(text, "pid_start", 0);
 	session->clock = (struct writer_clock){
-		.start_ticks = text_number(text, "start_ticks", 0), .mult = text_number(text, "mult", 0),
-		.shift = (uint32_t)text_number(text, "shift", 0), .start_realtime_ns = (int64_t)text_number(text, "start_realtime_ns", 0)};
+		.start_ticks = fields_number(text, "start_ticks", 0), .mult = fields_number(text, "mult", 0),
+		.shift = (uint32_t)fields_number(text, "shift", 0), .start_realtime_ns = (int64_t)fields_number(text, "start_realtime_ns", 0)};
 	free(text);
 	free(region_numbers(directory, &session->region_count));
 	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
@@ -143,31 +107,29 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	return 0;
 }
 
-int recover_list(struct recover_session **sessions, struct diag *diag)
+struct listing {
+	struct recover_session *sessions;
+	int count;
+};
+
+static void list_add(void *cookie, const char *path)
 {
-	char root[256], path[600];
-	session_root(root, sizeof(root));
-	DIR *directory = opendir(root);
-	struct dirent *entry;
-	int count = 0;
-	*sessions = NULL;
-	if (!directory)
-		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", root);
-	while ((entry = readdir(directory))) {
-		struct diag ignored = {""};
-		/* A link is a session's name. */
-		if (entry->d_name[0] == '.' || entry->d_type == DT_LNK)
-			continue;
-		struct recover_session *larger = realloc(*sessions, ((size_t)count + 1) * sizeof(*larger));
-		if (!larger)
-			break;
-		*sessions = larger;
-		snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
-		if (recover_read_session(&larger[count], path, &ignored) == 0)
-			count++;
-	}
-	closedir(directory);
-	return count;
+	struct listing *listing = cookie;
+	struct diag ignored = {""};
+	struct recover_session *larger = realloc(listing->sessions, ((size_t)listing->count + 1) * sizeof(*larger));
+	if (!larger)
+		return;
+	listing->sessions = larger;
+	if (recover_read_session(&larger[listing->count], path, &ignored) == 0)
+		listing->count++;
+}
+
+int recover_list(struct recover_session **sessions)
+{
+	struct listing listing = {NULL, 0};
+	session_each_directory(list_add, &listing);
+	*sessions = listing.sessions;
+	return listing.count;
 }
 
 /* ---- the trace ---- */
@@ -312,7 +274,7 @@ static int output_check(const struct recovery *recovery, const char *output, con
 static int output_begin(struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
 {
 	int error = output_check(recovery, output, newest, diag);
-	error = error ? error : whole_file_open(&recovery->output, output, 0666, diag);
+	error = error ? error : whole_file_open(&recovery->output, output, FILE_PERMISSIONS, diag);
 	return error || recovery->session->is_in_pieces ? error : copy_file(newest, recovery->output.fd, output, diag);
 }
 
@@ -374,17 +336,20 @@ static void image_read(const struct recover_session *session, const struct regio
 {
 	char name[64];
 	snprintf(name, sizeof(name), "region.%u.info", number);
-	char *text = text_read(session->directory, name);
+	struct session_directory directory;
+	struct diag ignored = {""};
+	char *text = session_directory_open(&directory, session->directory, &ignored) == 0 ? session_file_read(&directory, name) : NULL;
+	session_directory_close(&directory);
 	const struct region_process *first = region_process(region, 0);
 	path[0] = command[0] = 0;
 	*image = (struct drain_image){.pid = first->pid, .parent = TRACE_NONE, .image = path, .command = command, .start_ticks = first->start_ticks};
 	if (text) {
-		text_value(text, "image", path, 4096);
-		text_value(text, "command", command, 8192);
-		image->pid = (uint32_t)text_number(text, "pid", image->pid);
-		image->parent = (uint32_t)text_number(text, "parent", TRACE_NONE);
-		image->exec_generation = (uint32_t)text_number(text, "exec_generation", 0);
-		image->start_ticks = text_number(text, "start_ticks", image->start_ticks);
+		fields_value(text, "image", path, 4096);
+		fields_value(text, "command", command, 8192);
+		image->pid = (uint32_t)fields_number(text, "pid", image->pid);
+		image->parent = (uint32_t)fields_number(text, "parent", TRACE_NONE);
+		image->exec_generation = (uint32_t)fields_number(text, "exec_generation", 0);
+		image->start_ticks = fields_number(text, "start_ticks", image->start_ticks);
 	} else if (region->image_ready > 0) {
 		snprintf(path, 4096, "%.*s", REGION_PATH_BYTES - 1, region_image(region, 0)->path);
 	}
@@ -530,7 +495,10 @@ static void directories_remove(const struct recover_session *session)
 {
 	if (strcmp(session->pieces, session->directory))
 		store_remove(session->pieces);
-	session_directory_remove(session->directory);
+	struct session_directory directory;
+	struct diag ignored = {""};
+	if (session_directory_open(&directory, session->directory, &ignored) == 0)
+		session_directory_remove(&directory);
 }
 
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)

@@ -252,14 +252,26 @@ static int output_check(const char *output, const char *const *paths, unsigned c
 	return whole_file_check(output, paths, count, diag);
 }
 
+/* What is allowed with each of the parts. */
+static mode_t permissions_common(const struct merging *merging)
+{
+	struct stat status;
+	mode_t permissions = 0666;
+	for (unsigned i = 0; i < merging->count; i++)
+		permissions &= stat(merging->parts[i].path, &status) == 0 ? status.st_mode : FILE_PERMISSIONS;
+	return permissions | FILE_PERMISSIONS;
+}
+
 static int output_make(struct merging *merging, const char *output, struct diag *diag)
 {
 	struct whole_file file;
-	int error = whole_file_open(&file, output, 0666, diag);
+	int error = whole_file_open(&file, output, FILE_PERMISSIONS, diag);
 	if (error)
 		return error;
 	merging->fd = file.fd;
 	error = write_all(merging, diag);
+	if (!error && fchmod(file.fd, permissions_common(merging)) != 0)
+		error = diag_errno(diag, "cannot set the mode of %s", output);
 	if (!error)
 		return whole_file_commit(&file, diag);
 	whole_file_abandon(&file);

@@ -33,7 +33,7 @@ def leave_session():
     """A recording whose logger is killed; the session's directory, with the program gone."""
     program = "import pathlib, sys, threading; x = [str(i) * 9 for i in range(3000)]; t = threading.Thread(target=lambda: x.extend([b'']))\nt.start(); t.join(); " \
               "pathlib.Path('ready').touch(); sys.stdin.read()"
-    runtime = pathlib.Path(os.environ["XDG_RUNTIME_DIR"])
+    runtime = pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"])
     recorder = subprocess.Popen([XHEAP, "record", "-q", "--min-buffers", "4", "--max-buffers", "8", "--buffer-size", "64K", "-o", "r.xht", "--", sys.executable, "-c",
                                  program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONMALLOC="malloc"))
     wait_until("the program", lambda: os.path.exists("ready"))

@@ -113,12 +113,15 @@ def killed():
 
 def socket_of(name):
     """The session's socket, by its logger's descriptors."""
-    inodes = {os.readlink(link)[8:-1] for link in pathlib.Path(f"/proc/{query(name)['logger_pid']}/fd").iterdir()
+    logger = query(name)["logger_pid"]
+    inodes = {os.readlink(link)[8:-1] for link in pathlib.Path(f"/proc/{logger}/fd").iterdir()
               if os.path.islink(link) and os.readlink(link).startswith("socket:[")}
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
         if len(fields) > 7 and fields[6] in inodes and fields[7].startswith("/"):
-            return fields[7]
+            # It is made through the descriptor of its directory.
+            folder = os.path.dirname(fields[7]).replace("/self/", f"/{logger}/")
+            return os.path.join(os.path.realpath(folder), os.path.basename(fields[7]))
     raise Failure("the session has no socket")
 
 
@@ -187,7 +190,7 @@ def stranger():
     os.chmod(folder, 0o777)
     shutil.copy(XHEAP, os.path.join(folder, "xheap"))
     them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True,
-            "env": dict(os.environ, XDG_RUNTIME_DIR="")}
+            "env": dict(os.environ, XHEAP_RUNTIME_DIR="")}
     for words in (["query", name], ["stop", name], ["flush", name], ["update", name, "--add-pid", str(os.getpid())], ["launch", name, "true"], ["heap", "-session", name]):
         run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=LONG_SECONDS, **them)
         expect(run.returncode == 2, f"{words} of another user: {run.returncode} {run.stdout}")
@@ -220,7 +223,7 @@ def seen_by_root(name, command, them):
         expect("cannot be" in xheap("start", whole, "-p", "0", status=2), "root takes a name of another user's")
         # A way that leads to root's own session is no way to one of theirs.
         xheap("start", name, "-o", "ours.xht", "-p", "0")
-        link = pathlib.Path(f"/dev/shm/xheap-{them['user']}/{name}lies.session")
+        link = next(pathlib.Path("/dev/shm").glob(f"xheap-{them['user']}-*/{name}.session")).with_name(f"{name}lies.session")
         link.symlink_to(os.path.dirname(socket_of(name)))
         xheap("query", f"{them['user']}/{name}lies", status=2)
         link.unlink()

@@ -180,11 +180,32 @@ static void test_map(void **state)
 	map_fini(&map);
 }
 
+static void test_what_steers_a_terminal_is_not_shown(void **state)
+{
+	static const struct { const char *given, *shown; } cases[] = {
+		{"plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80", "plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80"}, {"\x1b[31m", "?[31m"}, {"a\nb\tc\r\x7f", "a?b?c??"},
+		{"\xc2\x9b" "5m", "??5m"}, {"\x9b" "5m", "?5m"}, {"\xe2\x80\xae" "a\xe2\x81\xa6", "???a???"}, {"\xe2\x80\xa8", "???"}, {"\xed\xa0\x80", "???"},
+		{"\xc0\x80", "??"}, {"\xe2\x80", "??"}, {"\xff", "?"}, {"", ""}, {"\xc2\xa0", "\xc2\xa0"}, {"\xd8\x9c", "??"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "%s", cases[i].given);
+		const char *shown = text_shown(cases[i].given);
+		assert_string_equal(shown, cases[i].shown);
+		/* What is harmless is not copied, and what is not is copied once. */
+		assert_true((shown == cases[i].given) == !strcmp(text, cases[i].shown));
+		assert_ptr_equal(text_shown(text) == text ? shown : text_shown(text), shown);
+		assert_string_equal(text_make_harmless(text), cases[i].shown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_grid), cmocka_unit_test(test_intern), cmocka_unit_test(test_map),
+		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
