@@ -465,7 +465,8 @@ void xheap_events_close(xheap_events *events);
 
 /* ==== allocations ==== */
 
-/** Where an allocation's beginning and end lie as to a window. */
+/** Where an allocation's beginning and free lie as to a window: AI, AO: inside or before it; FI, FO: inside, or after it or never. What was freed before it or
+ *  allocated after it is in none. */
 enum xheap_window_class { XHEAP_AIFI, XHEAP_AIFO, XHEAP_AOFI, XHEAP_AOFO, XHEAP_CLASS_ANY };
 
 /** Which allocations count: those that pass all of it. The defaults pass all. Texts of frames are patterns as `xheap heap` takes them. */
@@ -582,7 +583,7 @@ typedef struct xheap_totals {
 
 typedef struct xheap_row {
 	const char *text;        /**< what the row is of: a stack's frames with ; between them, a function, an image, a heap */
-	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one */
+	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one. Where labels are alike, the id follows: "pid 17 (python3) #3" */
 	const xheap_numbers *numbers;
 	int64_t lifetime_min_ns, lifetime_median_ns, lifetime_max_ns; /**< 0 where total_count is, and with inclusive actions */
 	uint32_t threads, processes; /**< 0 with inclusive actions */
@@ -591,6 +592,7 @@ typedef struct xheap_row {
 	uint32_t extra_count;    /**< numbers that only this action has, */
 	const char *const *extra_names; /**< by name: "steps" */
 	const uint64_t *extra;
+	uint32_t process, thread; /**< of the split by process, thread or heap: their ids in the trace; else XHEAP_NONE */
 } xheap_row;
 
 typedef struct xheap_report xheap_report;

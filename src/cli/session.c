@@ -28,7 +28,7 @@ static void hear(void *cookie, enum controller_word word, const char *text)
 {
 	(void)cookie;
 	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
-		fprintf(stderr, "xheap: %s\n", text);
+		cli_say("%s", text);
 }
 
 static const struct controller_ear ear = {hear, NULL};
@@ -84,15 +84,15 @@ static void start_tell(const struct record *record, const char *name)
 	const struct session_options *options = &record->session;
 	const char *size = text_bytes(options->max_file_bytes).data;
 	if (options->file_mode == SESSION_FILE_NONE)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size, name, name);
+		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name, size, name, name);
 	else if (options->file_mode == SESSION_FILE_KEEP)
 		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
-			" ends it\n", name, size, name, record->output, name);
+			" ends it\n", name, size, name, text_shown(record->output), name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size, name,
+		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it", name, size, name,
 			record->output, name);
 	else
-		fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", name, record->output, name);
+		cli_say("session %s records into %s; xheap stop %s ends it", name, record->output, name);
 }
 
 static int start_run(int count, char **arguments)
@@ -389,7 +389,7 @@ static void text_file(const struct controller_state *state)
 	if (session->dropped)
 		printf("; %s events of the past not kept", text_count(session->dropped).data);
 	if (session->write_count)
-		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", state->path);
+		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", text_shown(state->path));
 	putchar('\n');
 }
 
@@ -430,7 +430,7 @@ static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
-	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
+	printf("%s: records into %s\n", name, is_in_memory ? "memory" : text_shown(state->path));
 	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data, text_bytes(session->size_bytes).data,
 	       is_in_memory ? "kept" : "written");
 	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data, text_count(session->ends.truncated).data,
@@ -446,9 +446,9 @@ static void text_state(const char *name, const struct controller_state *state)
 	       text_bytes(session->logger_bytes).data, session_clock_name((enum region_clock)session->clock));
 	for (size_t i = 0; i < state->inactive_count; i++)
 		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n", (int)state->inactive[i].pid,
-		       state->inactive[i].text, text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
+		       text_shown(state->inactive[i].text), text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
 	if (state->error)
-		printf("  ended recording: %s\n", state->reason);
+		printf("  ended recording: %s\n", text_shown(state->reason));
 	if (!state->target_count) {
 		printf("  no targets: xheap update %s --add-pid PID, or xheap launch %s -- COMMAND\n", name, name);
 		return;

@@ -844,7 +844,7 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 }
 
 static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
-		   struct diag *diag)
+		   const struct inject_alone *alone, struct diag *diag)
 {
 	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
@@ -857,7 +857,12 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
 	int64_t results[REMOTE_BATCH_MAX] = {0};
+	error = alone ? alone->begin(alone->cookie, diag) : 0;
+	if (error)
+		return error;
 	error = map_memory(inject, remote, region_path, results);
+	if (alone)
+		alone->end(alone->cookie);
 	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = mapping_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
 	inject->wiped = inject->recorder + recorder_bytes(inject);
@@ -942,7 +947,8 @@ void inject_prepare(struct inject *inject, pid_t pid)
 	free(maps);
 }
 
-int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
+	       const struct inject_alone *alone, struct diag *diag)
 {
 	struct proc_map *maps = NULL;
 	inject->pid = pid;
@@ -957,7 +963,7 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 	else
-		error = map_all(inject, remote, region_path, loader_map->low, main_map, diag);
+		error = map_all(inject, remote, region_path, loader_map->low, main_map, alone, diag);
 	if (!error)
 		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);
@@ -1035,7 +1041,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	if (error)
 		return error;
 	inject->region = region;
-	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, diag);
+	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, NULL, diag);
 	if (!error) {
 		inject_fill(inject);
 		error = check_patches(inject, diag);

@@ -146,8 +146,14 @@ int inject_detach(struct inject_detaching *detaching, struct diag *diag);
  *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
  *  is; what only the process can do; say that all is there. */
 struct remote;
+
+/** How to stop the process's other threads while one of them has a descriptor for us, and how to let them go on. begin: 0 or a negative errno. */
+struct inject_alone { int (*begin)(void *cookie, struct diag *diag); void (*end)(void *cookie); void *cookie; };
+
 void inject_prepare(struct inject *inject, pid_t pid);
-int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
+/** alone: NULL: it has no other threads. */
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
+	       const struct inject_alone *alone, struct diag *diag);
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);

@@ -92,7 +92,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = control, .is_attach = true};
+	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = -1, .parent = TRACE_NONE, .control = control, .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
@@ -109,7 +109,7 @@ static void attach(struct logger *logger, int control, pid_t pid)
 static void handle_attach(struct logger *logger, int socket, pid_t pid)
 {
 	struct late_attach *late;
-	int control = dup(socket);
+	int control = fcntl(socket, F_DUPFD_CLOEXEC, 0);
 	logger_remove_let_go(logger);
 	if (!is_still_leaving(logger, pid) || !(late = malloc(sizeof(*late)))) {
 		attach(logger, control, pid);
@@ -272,8 +272,8 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
-				       .control = dup(socket), .is_launch = true};
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .pidfd = -1, .directory = AT_FDCWD, .parent = TRACE_NONE,
+				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0), .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;

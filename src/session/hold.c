@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ struct queued { struct queued *next; struct hold_result result; };
 
 struct holder {
 	const struct session_options *options;
-	const char *directory;
+	const struct session_directory *directory;
 	struct hook_cache *hooks;
 	const struct session_clock *clock;
 	pthread_mutex_t lock;
@@ -67,8 +68,8 @@ static void on_cancel(int signal)
 	(void)signal;
 }
 
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
-			  struct doorbell *doorbell)
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
+			  const struct session_clock *clock, struct doorbell *doorbell)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 	if (!holder)
@@ -196,6 +197,21 @@ static bool wait_for_exec(struct hold *hold)
 		}
 		pass_stop(got, status);
 	}
+}
+
+/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
+static bool is_meant(const struct hold_request *request)
+{
+	struct pollfd descriptor = {.fd = request->pidfd, .events = POLLIN};
+	return request->pidfd < 0 || (poll(&descriptor, 1, 0) == 0 && proc_thread_exists(request->pid, request->tid));
+}
+
+static void send_signal(const struct hold_request *request, int signal)
+{
+	if (request->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, request->pidfd, signal, NULL, 0);
+	else
+		kill(request->pid, signal);
 }
 
 /* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True: it is another image, so our
@@ -406,13 +422,21 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		hold_nothing(hold, result, error);
 		return;
 	}
+	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
+	if (!is_meant(request)) {
+		if (has_region)
+			drop_region(hold, result);
+		result->kind = HOLD_FAILED;
+		answer(hold, ESRCH, "");
+		return;
+	}
 	answer(hold, 0, "");
 	/* While the process is busy with its exec. */
 	has_region = has_region || (!is_held_only && make_region(hold, result) == 0);
 	bool is_at_exec = wait_for_exec(hold);
 	/* From here on it is kept with the others that come before the process goes on. */
 	if (hold->postponed)
-		kill(result->pid, hold->postponed);
+		send_signal(request, hold->postponed);
 	if (!is_at_exec) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
@@ -455,6 +479,8 @@ static void *hold_thread(void *argument)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
 		close(hold->request.control);
+	if (hold->request.pidfd >= 0)
+		close(hold->request.pidfd);
 	free(hold);
 	return NULL;
 }

@@ -13,6 +13,7 @@
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/control.h"
+#include "session/directory.h"
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/options.h"
@@ -46,6 +47,7 @@ struct target {
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
+	bool is_damaged;              /* its region is, and recording of it has ended */
 	bool is_unread;               /* it was let go of while its heaps were read */
 	bool has_inactive;            /* a process that was detached from has it mapped still */
 	struct member member[REGION_PROCESS_MAX];
@@ -75,7 +77,7 @@ struct logger {
 	struct controller *controllers;
 	int listener;                 /* of a session; -1 */
 	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
-	char directory[400];
+	struct session_directory directory;
 	struct store *store;
 	struct writer *writer;        /* the store's */
 	struct flight_request *request, *requests; /* to write out: under way, and those that wait */

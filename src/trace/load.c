@@ -838,12 +838,15 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 {
 	struct format_header header;
 	struct stat status;
-	load->fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Nobody waits for the other end of a pipe. */
+	load->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (load->fd < 0 || fstat(load->fd, &status))
 		return diag_errno(diag, "cannot open %s", path);
 	load->size = (uint64_t)status.st_size;
 	if (S_ISDIR(status.st_mode))
 		return diag_fail(diag, EISDIR, "%s is a directory", path);
+	if (!S_ISREG(status.st_mode))
+		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path, S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
 	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) || header.magic != FORMAT_MAGIC)
 		return diag_fail(diag, EINVAL, "%s is not a trace", path);
 	if (header.checksum != XXH3_64bits(&header, offsetof(struct format_header, checksum)))

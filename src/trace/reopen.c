@@ -137,7 +137,7 @@ int writer_open_instead(struct writer **out, const char *path, const char *sourc
 	int error = load_file(&load, source, diag);
 	error = error ? error : adopt_rows(writer, &load, diag);
 	adopt_taken(writer, &load);
-	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : writer_open_locked(writer, path, true, diag);
 	error = error ? error : writer_write_header(writer, path, diag);
 	if (!error) {
 		put_known_processes(writer);
@@ -167,7 +167,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	struct writer *writer = writer_new_whole(options);
 	if (!writer)
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
-	int error = writer_open_locked(writer, path, 0, diag);
+	int error = writer_open_locked(writer, path, false, diag);
 	if (!error)
 		error = load_file(&load, path, diag);
 	if (!error && load.origins.count > 1)

@@ -114,7 +114,7 @@ struct writer *writer_new_whole(const struct writer_options *options);
 void writer_free(struct writer *writer);
 
 /** Open the file, which no other writer has. */
-int writer_open_locked(struct writer *writer, const char *path, int flags, struct diag *diag);
+int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag);
 int writer_write_header(struct writer *writer, const char *path, struct diag *diag);
 
 /** What a block has of its slot, and: remember that. 0 or -ENOMEM. */

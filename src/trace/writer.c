@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
+
 enum {
 	DEFAULT_SEGMENT_BYTES = 64 << 20,
 	PROCESSES_AFTER_END_BYTES = 1 << 11,
@@ -480,11 +482,19 @@ struct writer *writer_new_whole(const struct writer_options *options)
 static void put_footer(struct writer *writer);
 
 /* Open and lock: two writers would ruin each other's trace. */
-int writer_open_locked(struct writer *writer, const char *path, int flags, struct diag *diag)
+int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag)
 {
-	writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | flags, 0666);
+	mode_t permissions = writer->options.permissions;
+	if (is_new)
+		writer->output.fd = file_make(path, permissions ? permissions : FILE_PERMISSIONS, diag);
+	else
+		writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
 	if (writer->output.fd < 0)
-		return diag_errno(diag, "cannot write %s", path);
+		return is_new ? writer->output.fd : diag_errno(diag, "cannot write %s", path);
+	/* Who only adds to what is known of a trace may do so for its owner. */
+	int error = permissions ? file_check_owner(writer->output.fd, path, diag) : 0;
+	if (error)
+		return error;
 	if (flock(writer->output.fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return diag_fail(diag, EBUSY, "%s is being written by another session", path);
 	return 0;
@@ -530,7 +540,7 @@ static int end_piece(struct writer *writer, struct diag *diag)
 	output->first_number += output->segment_count;
 	output->segment_count = 0;
 	output->end = output->size = output->allocated = 0;
-	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : writer_open_locked(writer, path, true, diag);
 	return error ? error : writer_write_header(writer, path, diag);
 }
 
@@ -553,7 +563,7 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 			writer_free(writer);
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
 	}
-	int error = writer_open_locked(writer, path, O_CREAT, diag);
+	int error = writer_open_locked(writer, path, true, diag);
 	if (!error)
 		error = writer_write_header(writer, path, diag);
 	if (error) {

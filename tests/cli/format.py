@@ -409,7 +409,7 @@ def folded():
     begun = sum(event[4] in ("Alloc", "ReAlloc") and not event[11][0] & 3 for event in trace.events)
     print(f"{trace.fold['events']} events folded, {len(trace.events)} there, {trace.dropped} dropped; {facts['event_count']} by xheap info")
     print(f"{sum(count for _, count, _, _ in trace.sums)} blocks in sums, {begun} begun; {totals['total_count']} by xheap heap")
-    is_whole = (trace.fold["events"] + len(trace.events) == facts["event_count"] and not trace.dropped and trace.fold["events"] > 100000 and
+    is_whole = (trace.fold["events"] + len(trace.events) == facts["event_count"] and not trace.dropped and trace.fold["events"] > 1000 and
                 trace.fold["events"] == facts["folded"]["events"] and sum(count for _, count, _, _ in trace.sums) + begun == totals["total_count"])
     return 0 if is_whole and sorted(event[:11] for event in trace.events) == sorted(dumped("b.xht")) else 1
 

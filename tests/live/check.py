@@ -188,8 +188,10 @@ class Check:
         for what, count in facts.items():
             if count:
                 raise Failure(f"{what}: {count}")
-        if not info["complete"]:
-            raise Failure("the trace says that it is not complete")
+        # Children that cannot be traced are named, and are all that the trace may lack.
+        lacking = [key for key in ("unhooked", "untraced_execs", "damaged_memory") if key in info]
+        if lacking or info["missing_calls"] or not (info["complete"] or "untraced_processes" in info):
+            raise Failure(f"the trace says that it is not complete: {info['missing_calls']} calls are missing, {lacking}")
 
     def compare(self, logs, dump=None, stacks=None):
         command = [HERE / "compare.py", "--order", self.row["order"], "--unlogged", self.row["unlogged"], logs]

@@ -27,7 +27,7 @@ def end_of(stack):
 
 def counted(trace):
     """How the stacks of all events end, by a look at each of them."""
-    shown = {row["stack_id"]: row["stack"] for row in dump(trace, "-stacks")}
+    shown = {row["stack_id"]: row["stack"] for row in dump(trace, "-stacks", "-wholeStacks")}
     return collections.Counter(end_of(shown[row["stack_id"]] if row["stack_id"] else "") for row in dump(trace))
 
 
@@ -56,7 +56,7 @@ def without_data():
     heap, whole = told("heap", "ends.xht"), facts["event_count"] - 2 * COUNT
     found = heap["whole_stacks"], heap["truncated_stacks"], heap["unwindless_stacks"]
     expect(found == (whole, 0, 2 * COUNT) and whole >= 6 * COUNT, f"heap: {found}")
-    stacks = [row["stack"] for row in dump("ends.xht", "-stacks")]
+    stacks = [row["stack"] for row in dump("ends.xht", "-stacks", "-wholeStacks")]
     expect(any(stack.endswith(";unwindless!call_through;[no unwind data]") or stack == "unwindless!call_through;[no unwind data]" for stack in stacks), stacks)
     text = xheap("heap", "ends.xht")
     expect(f"stacks without unwind data: {2 * COUNT} (they end at code of unwindless)" in text, text)

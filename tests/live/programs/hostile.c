@@ -4,16 +4,19 @@
  * logger, and who else is recorded, must not notice.
  *
  *     hostile alone SEED       it does so itself
+ *     hostile cut BYTES        it cuts the file of what is shared, or empties it (-1), and waits
  *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of this program changes, and
  *                              it goes on, loads and unloads images meanwhile
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +88,38 @@ static int run_alone(void)
 	return 0;
 }
 
+/* The file of the mapping, opened anew. */
+static int region_file(void)
+{
+	char line[1024], path[1024];
+	int fd = -1;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && fd < 0 && fgets(line, sizeof(line), maps))
+		if (strstr(line, "/region.") && sscanf(line, "%*s %*s %*s %*s %*s %1023s", path) == 1)
+			fd = open(path, O_RDWR);
+	if (maps)
+		fclose(maps);
+	return fd;
+}
+
+static int run_cut(long bytes)
+{
+	size_t size = 0;
+	uint8_t *region = region_find(&size);
+	int fd = region_file();
+	for (int i = 0; i < 1000; i++)
+		free(malloc(100));
+	if (!region || fd < 0)
+		return 9;
+	if (bytes >= 0 ? ftruncate(fd, bytes) != 0 : madvise(region, size, MADV_REMOVE) != 0)
+		return 8;
+	/* Its logger has to look at it meanwhile. What allocates would fault here, too. */
+	if (write(STDOUT_FILENO, "cut\n", 4) != 4)
+		return 7;
+	for (;;)
+		pause();
+}
+
 static void child_run(void)
 {
 	size_t size = 0;
@@ -140,5 +175,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	state = 88172645463325252u + strtoull(argv[2], NULL, 10) * 0x9e3779b97f4a7c15u;
+	if (strcmp(argv[1], "cut") == 0)
+		return run_cut(atol(argv[2]));
 	return strcmp(argv[1], "relative") == 0 ? run_relative() : run_alone();
 }
