@@ -530,6 +530,8 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (summary->unwindless)
 		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->unwindless);
 	putc('\n', stderr);
+	if (summary->after)
+		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
 	if (record->session.sample_bytes)
 		fprintf(stderr, "xheap: a sample, of one byte in %s asked for: reports estimate the rest\n", text_bytes(record->session.sample_bytes).data);
 	if (summary->untraced_processes || summary->untraced_calls)

@@ -288,6 +288,8 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events", target->target.events);
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
+	if (target->target.after)
+		json_count(json, "calls_after_end", target->target.after);
 	json_count(json, "untraced_calls", target->target.untraced_calls);
 	json_count(json, "truncated_stacks", target->target.truncated);
 	json_count(json, "unwindless_stacks", target->target.unwindless);
@@ -344,6 +346,8 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
+		if (state->error)
+			json_count(json, "calls_after_end", session->after);
 		json_count(json, "untraced_calls", session->untraced_calls);
 		json_count(json, "truncated_stacks", session->truncated);
 		json_count(json, "unwindless_stacks", session->unwindless);
@@ -430,6 +434,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
 	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
 	text_untraced(session);
+	if (session->after)
+		printf("  recording has ended: %s calls since, in no number\n", text_count(session->after).data);
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,

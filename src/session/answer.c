@@ -207,7 +207,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
 		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns};
 	for (uint32_t i = 0; i < target->member_count; i++) {
@@ -234,7 +234,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,

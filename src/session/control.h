@@ -31,7 +31,8 @@ enum control_kind {
 };
 
 struct control_summary {
-	uint64_t events, lost, truncated, unwindless, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
+	/* after: calls when recording had ended, here and below */
+	uint64_t events, lost, after, truncated, unwindless, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
 	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
@@ -39,7 +40,7 @@ struct control_summary {
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, untraced_calls, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
+	uint64_t events, lost, after, untraced_calls, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
@@ -53,7 +54,7 @@ struct control_state {
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, untraced_calls, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t events, lost, after, untraced_calls, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;

@@ -130,6 +130,13 @@ static void info_write(struct logger *logger, const struct target *target, const
 	session_file_write(logger->directory, name, text, NULL);
 }
 
+/* Nothing more goes into the trace: from now on the target's calls are only counted. */
+static void target_note_end(struct target *target)
+{
+	drain_note_end(target->drain);
+	target->region.header->options |= OPTION_COUNT_ONLY;
+}
+
 static void target_add(struct logger *logger, struct hold_result *result)
 {
 	char image_path[4096], command[8192];
@@ -152,6 +159,8 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
+	if (logger->is_recording_over)
+		target_note_end(target);
 	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
@@ -724,13 +733,14 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
-static void file_full(struct logger *logger)
+/* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
+static void recording_check(struct logger *logger)
 {
-	if (logger->is_file_full)
+	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
-	logger->is_file_full = true;
+	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		target_note_end(target);
 	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
@@ -778,8 +788,10 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 		member_sample(logger, target, i, now);
 	reap(target, now);
 	if (error) {
+		bool is_first = !logger->error && !writer_has_ended(logger->writer);
 		logger->error = error;
-		file_full(logger);
+		if (is_first)
+			logger_note(logger, logger->diag.text);
 	}
 	return has_any;
 }
@@ -877,6 +889,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		recording_check(logger);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
@@ -1210,7 +1223,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

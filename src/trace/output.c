@@ -22,7 +22,7 @@
 
 enum {
 	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
-	FOOTER_BYTES = 1 << 13,        /* kept free for the end, and more for each segment */
+	FOOTER_BYTES = 2560,           /* kept free for the end, and more for each segment and for rows of processes */
 	FOOTER_SEGMENT_BYTES = 56,
 	SKIP_BYTES = sizeof(struct format_block) + sizeof(struct format_skip)
 };
@@ -56,7 +56,13 @@ static void drop_segments(struct output *output, uint64_t to)
 
 static uint64_t footer_room(const struct output *output)
 {
-	return FOOTER_BYTES + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+	return FOOTER_BYTES + output->ending_bytes + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+}
+
+uint64_t output_room_left(const struct output *output)
+{
+	uint64_t used = output->end + footer_room(output);
+	return !output->limit ? UINT64_MAX : used < output->limit ? output->limit - used : 0;
 }
 
 /* Make sure that the disk has room up to `end`. */
@@ -82,7 +88,7 @@ static int disk_room(struct output *output, uint64_t end)
 int output_room(struct output *output, uint64_t size)
 {
 	uint64_t end = output->end + size + footer_room(output);
-	if (output->limit && end > output->limit)
+	if (size > output_room_left(output))
 		return -EFBIG;
 	int error = disk_room(output, end);
 	/* A circular file makes do with what the disk has. */

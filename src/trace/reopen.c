@@ -71,6 +71,7 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 					     .start_realtime_ns = head->start_realtime_ns};
 		writer_set_clock(writer, &clock);
 	}
+	writer->output.ending_bytes = PROCESSES_AFTER_END_BYTES;
 	writer->unwritten_blocks = load->unwritten_blocks;
 	writer->unwritten_events = load->unwritten_events;
 	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
