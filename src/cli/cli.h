@@ -37,6 +37,9 @@ bool command_is_help_word(const char *word);
 /** Print the list of commands. */
 void command_print_list(FILE *out);
 
+/** The error number that the first failure had that was told by cli_fail(); 0: none is known. */
+int cli_error_number(void);
+
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2)))
 int cli_fail(const char *format, ...);

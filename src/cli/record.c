@@ -139,7 +139,7 @@ static int parse_pids(struct record *record, const char *text)
 		if (end == at || (*end && *end != ',') || pid < 0 || pid > INT32_MAX || (pid == 0 && !record->session.session_name))
 			return usage_error("--pid", text, "not a process's number, or several with commas between them");
 		if (record->pid_count == RECORD_PIDS_MAX)
-			return usage_error("--pid", text, "too many processes");
+			return cli_fail("--pid: more than %d processes at once; xheap update adds more to a session", RECORD_PIDS_MAX);
 		/* 0: none, as the documented function takes it. */
 		if (pid)
 			record->pids[record->pid_count++] = (pid_t)pid;
@@ -201,7 +201,10 @@ static int take_option(struct record *record, int letter)
 	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
-	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
+	case 'R':
+		session->flush_ms = FLUSH_MS_REAL_TIME;
+		session->is_real_time = true;
+		return 0;
 	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_quiet = true; return 0;
@@ -319,9 +322,12 @@ static int check_program(const struct record *record)
 	return cli_fail("cannot trace %s%s", record->program, why ? why + strlen(record->program) : "");
 }
 
-static int cannot_write(const char *path, const char *why)
+/* why NULL: what the error number says. */
+static int cannot_write(const char *path, int error, const char *why)
 {
-	return cli_fail("cannot write %s: %s", path, why);
+	struct diag diag = {""};
+	diag_fail(&diag, error, "cannot write %s: %s", path, why ? why : strerror(error));
+	return cli_fail("%s", diag.text);
 }
 
 /* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to record. */
@@ -334,16 +340,16 @@ int record_check_output(const struct record *record)
 		return cli_fail("record: --output: the name of the file is missing");
 	if (record->output && stat(path, &status) == 0) {
 		if (!S_ISREG(status.st_mode))
-			return cannot_write(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is no file");
-		return access(path, W_OK) == 0 ? 0 : cannot_write(path, strerror(errno));
+			return S_ISDIR(status.st_mode) ? cannot_write(path, EISDIR, "it is a directory") : cannot_write(path, ENXIO, "it is no file");
+		return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno, NULL);
 	}
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
 	if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
-		return cannot_write(path, strerror(ENOTDIR));
+		return cannot_write(path, ENOTDIR, NULL);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
-	return record->output ? cannot_write(path, strerror(errno)) :
+	return record->output ? cannot_write(path, errno, NULL) :
 	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
 }
 

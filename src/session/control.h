@@ -46,6 +46,8 @@ struct control_state {
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;           /**< enum session_file_mode */
 	uint32_t clock;               /**< enum region_clock */
+	uint32_t clock_choice;        /**< enum session_clock_choice: what was asked for */
+	uint32_t is_real_time;        /**< it was asked for as such */
 	uint64_t folded_bytes;        /**< of a long run: what is folded */
 	int64_t folded_until_ns;      /**< up to then */
 	uint32_t write_count;         /**< times that memory was written out */
@@ -83,7 +85,8 @@ struct control_message {
 	char text[1024];
 };
 
-/** Send whole; false when the other side is gone. */
+/** Send whole; false when the other side is gone, or reads nothing for so long. The other form is the logger's, which waits for a moment only. */
+bool control_send_within(int socket, const struct control_message *message, int timeout_ms);
 bool control_send(int socket, const struct control_message *message);
 
 /** Receive one, waiting up to timeout_ms (-1: for ever). 1, 0 when none came, -1 when the other side is gone. */
