@@ -1041,6 +1041,14 @@ static void say_alive(void *logger)
 	logger_say_alive(logger);
 }
 
+/* What targets wait for comes, though not from their own regions yet. */
+static void note_progress(void *cookie)
+{
+	const struct logger *logger = cookie;
+	for (struct target *target = logger->targets; target; target = target->next)
+		region_note_progress(&target->region);
+}
+
 static int logger_begin(struct logger *logger)
 {
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
@@ -1064,7 +1072,7 @@ static int logger_begin(struct logger *logger)
 	}
 	options_write(logger);
 	session_write(logger);
-	store_while_waiting(logger->store, say_alive, logger);
+	store_while_waiting(logger->store, say_alive, note_progress, logger);
 	logger->drain = drain_new(logger->writer);
 	if (logger->drain)
 		drain_before_writing(logger->drain, settle_clock_now, logger);
