@@ -82,14 +82,14 @@ static int check_pids(const struct record *record)
 static void start_tell(const struct record *record, const char *name)
 {
 	const struct session_options *options = &record->session;
-	const char *size = text_bytes(options->max_file_bytes).data;
+	const struct text size = text_bytes(options->max_file_bytes);
 	if (options->file_mode == SESSION_FILE_NONE)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size, name, name);
+		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size.data, name, name);
 	else if (options->file_mode == SESSION_FILE_KEEP)
 		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
-			" ends it\n", name, size, name, record->output, name);
+			" ends it\n", name, size.data, name, record->output, name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size, name,
+		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size.data, name,
 			record->output, name);
 	else
 		fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", name, record->output, name);

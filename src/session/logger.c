@@ -120,6 +120,17 @@ static void member_release(struct member *member)
 	member->inject = NULL;
 }
 
+/*
+ * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in the trace and in the regions, from
+ * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing.
+ */
+__attribute__((noreturn))
+static void out_of_memory(struct logger *logger)
+{
+	logger_note(logger, "out of memory: the logger ends; xheap recover saves what it recorded");
+	_exit(2);
+}
+
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
 	char name[64], text[4096 + 4000 + 256];
@@ -142,7 +153,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	char image_path[4096], command[8192];
 	struct target *target = calloc(1, sizeof(*target));
 	if (!target)
-		return;
+		out_of_memory(logger);
 	target->region = result->region;
 	target->inject = result->inject;
 	target->inject.region = &target->region;
@@ -156,6 +167,8 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
 				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
 	target->drain = drain_add(logger->drain, &target->region, &image);
+	if (!target->drain)
+		out_of_memory(logger);
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
@@ -736,8 +749,11 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 /* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
+	struct diag diag = {""};
 	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
+	if (writer_flush(logger->writer, &diag) == -ENOMEM)
+		out_of_memory(logger);
 	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_note_end(target);
@@ -1049,6 +1065,15 @@ static void note_progress(void *cookie)
 		region_note_progress(&target->region);
 }
 
+static int begin_without_memory(struct logger *logger)
+{
+	struct diag diag = {""};
+	store_close(logger->store, &(struct trace_statistics){.is_known = false}, &diag);
+	session_over(logger);
+	session_directory_remove(logger->directory);
+	return diag_fail(&logger->diag, ENOMEM, "no memory to record");
+}
+
 static int logger_begin(struct logger *logger)
 {
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
@@ -1072,12 +1097,13 @@ static int logger_begin(struct logger *logger)
 	}
 	options_write(logger);
 	session_write(logger);
-	store_while_waiting(logger->store, say_alive, note_progress, logger);
 	logger->drain = drain_new(logger->writer);
-	if (logger->drain)
-		drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->hooks = hook_cache_new();
-	logger->holder = holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
+	logger->holder = logger->hooks ? holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+	if (!logger->drain || !logger->holder)
+		return begin_without_memory(logger);
+	store_while_waiting(logger->store, say_alive, note_progress, logger);
+	drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->watch = watch_begin(&logger->doorbell);
 	logger_add_controller(logger, logger->control);
 	watch_add(logger->watch, logger->listener);

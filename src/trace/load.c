@@ -701,6 +701,8 @@ static void walk(struct load *load, uint64_t offset, uint64_t end)
 {
 	struct found found;
 	while (offset < end) {
+		/* What an earlier failure left is not this block's: see cut(). */
+		errno = 0;
 		if (find_block(load, offset, &found) && take_block(load, &found)) {
 			offset = load->end = found_end(&found);
 			current(load)->end = offset;
