@@ -15,7 +15,7 @@ _xheap_traces() {
 
 _xheap_record() {
 	local current=$1 previous=$2 word i=2
-	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --flush-timer "
+	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --permissions --flush-timer "
 
 	# Behind the options stands a command line of its own.
 	while [ "$i" -lt "$COMP_CWORD" ]; do
@@ -46,8 +46,8 @@ _xheap_record() {
 	--clock) _xheap_reply "auto tsc monotonic" "$current" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$current" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$current" ;;
-	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --flush-timer) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --flush-timer --index --real-time --check-stacks --quiet --help" "$current" ;;
+	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer) ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --index --real-time --check-stacks --quiet --help" "$current" ;;
 	esac
 }
 
@@ -88,7 +88,7 @@ _xheap_dump() {
 	-range | --range) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -images -processes -memory -range -format --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

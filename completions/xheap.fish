@@ -13,7 +13,7 @@ function __xheap_before_command
     for word in $words[3..-1]
         if test $is_value = 1
             set is_value 0
-        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --flush-timer
+        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --permissions --flush-timer
             set is_value 1
         else if not string match -q -- '-*' $word
             return 1
@@ -70,13 +70,14 @@ complete -c xheap -n __xheap_before_command -l file-mode -x -a 'sequential circu
 complete -c xheap -n __xheap_before_command -l clock -x -a 'auto tsc monotonic' -d 'What times are taken from'
 complete -c xheap -n __xheap_before_command -l keep -x -a live -d 'Of a long run: what is live, and sums of the rest'
 complete -c xheap -n __xheap_before_command -l trigger -x -a 'rss= memory-limit exit crash' -d 'Write a flight recorder out at this'
+complete -c xheap -n __xheap_before_command -l permissions -x -d 'Octal mode of the trace'
 complete -c xheap -n __xheap_before_command -l flush-timer -x -d 'What is older is in the file'
 complete -c xheap -n __xheap_before_command -l index -d 'Make the index meanwhile'
 complete -c xheap -n __xheap_before_command -l real-time -d 'A flush timer of 100ms'
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare every remembered stack with a full walk'
-complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors'
+complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print nothing but errors and what the trace lacks'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Show the options'
-complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --flush-timer)'
+complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer)'
 
 complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
 complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Do not remove the session\'s directory'
@@ -118,6 +119,7 @@ complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Every heap
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Every block'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'What was resident of each process'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o stacks -d 'The tree of stacks'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o wholeStacks -d 'The text of each whole stack'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o images -d 'Which file lay where'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o processes -d 'Processes and how they ended'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Events from T1 to T2'

@@ -132,6 +132,7 @@ typedef struct xheap_target {
 	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
 	uint64_t pause_ns;       /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_target;
 
 /** A thread of a target that lives. */
@@ -142,6 +143,7 @@ typedef struct xheap_target_thread {
 	uint64_t waits, wait_ns; /**< for want of buffers, since its first events were taken */
 	const char *name;        /**< "" when unknown */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_target_thread;
 
 typedef struct xheap_session_state {
@@ -169,6 +171,7 @@ typedef struct xheap_session_state {
 	uint32_t write_count;    /**< times that memory was written out */
 	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 	uint32_t is_real_time;   /**< 1: it was begun with --real-time */
 	uint32_t is_clock_chosen; /**< 1: its clock was asked for; 0: the best that there is was taken */
 	uint64_t calls_after_end; /**< that were made and counted after recording had ended early */
@@ -222,6 +225,7 @@ typedef struct xheap_summary {
 	uint32_t processes, untraced_processes;
 	uint64_t untraced_calls;
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
+	uint64_t whole_stacks;   /**< that reach the start of their thread */
 } xheap_summary;
 
 void xheap_summary_init(xheap_summary *summary, size_t size);
@@ -281,11 +285,12 @@ typedef struct xheap_trace_info {
 	int64_t start_realtime_ns; /**< since 1970 */
 	int64_t duration_ns;
 	uint64_t sample_bytes;   /**< blocks were recorded by chance, one byte in so many that were asked for; 0: all of them */
-	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, and no heap call of a recorded process is missing */
+	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, no heap call of a recorded process is missing, and no process ran untraced */
 	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
 	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
 	uint32_t option_count;
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data; truncated_stacks are those that were cut */
+	uint64_t whole_stacks;   /**< that reach the start of their thread; UINT64_MAX: not known, the trace is older than this number */
 } xheap_trace_info;
 
 const xheap_trace_info *xheap_trace_get_info(const xheap_trace *trace);
@@ -464,7 +469,8 @@ void xheap_events_close(xheap_events *events);
 
 /* ==== allocations ==== */
 
-/** Where an allocation's beginning and end lie as to a window. */
+/** Where an allocation's beginning and free lie as to a window: AI, AO: inside or before it; FI, FO: inside, or after it or never. What was freed before it or
+ *  allocated after it is in none. */
 enum xheap_window_class { XHEAP_AIFI, XHEAP_AIFO, XHEAP_AOFI, XHEAP_AOFO, XHEAP_CLASS_ANY };
 
 /** Which allocations count: those that pass all of it. The defaults pass all. Texts of frames are patterns as `xheap heap` takes them. */
@@ -581,7 +587,7 @@ typedef struct xheap_totals {
 
 typedef struct xheap_row {
 	const char *text;        /**< what the row is of: a stack's frames with ; between them, a function, an image, a heap */
-	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one */
+	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one. Where labels are alike, the id follows: "pid 17 (python3) #3" */
 	const xheap_numbers *numbers;
 	int64_t lifetime_min_ns, lifetime_median_ns, lifetime_max_ns; /**< 0 where total_count is, and with inclusive actions */
 	uint32_t threads, processes; /**< 0 with inclusive actions */
@@ -590,6 +596,7 @@ typedef struct xheap_row {
 	uint32_t extra_count;    /**< numbers that only this action has, */
 	const char *const *extra_names; /**< by name: "steps" */
 	const uint64_t *extra;
+	uint32_t process, thread; /**< of the split by process, thread or heap: their ids in the trace; else XHEAP_NONE */
 } xheap_row;
 
 typedef struct xheap_report xheap_report;

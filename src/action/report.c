@@ -37,6 +37,17 @@ static const struct {
 };
 enum { ERROR_COUNT = sizeof(errors) / sizeof(*errors) };
 
+/* Ids of what rows are split by, for programs. */
+static const struct {
+	const char *name;
+	uint32_t (*of)(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+	unsigned splits;             /* a bit for each enum heap_by that has it */
+} by_ids[] = {
+	{"process_id", heap_by_process, 1 << HEAP_BY_PROCESS | 1 << HEAP_BY_THREAD | 1 << HEAP_BY_HEAP},
+	{"thread_id", heap_by_thread, 1 << HEAP_BY_THREAD},
+};
+enum { BY_ID_COUNT = sizeof(by_ids) / sizeof(*by_ids) };
+
 static uint64_t number_at(const struct heap_numbers *from, size_t offset)
 {
 	uint64_t number;
@@ -175,10 +186,19 @@ static bool lacks_earlier(const struct trace_dictionary *dictionary)
 	return has_option(dictionary, TRACE_OPTION_EARLIER_MISSING) && !has_option(dictionary, "sample");
 }
 
+static uint32_t untraced_count(const struct trace_dictionary *dictionary)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		count += trace_process_is_untraced(&dictionary->processes[i]);
+	return count;
+}
+
 /* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
 static const struct { const char *option, *json_key, *text; } uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
 	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
+	{TRACE_OPTION_DAMAGED, "damaged_memory", "shared memory was damaged"},
 };
 enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
 
@@ -194,13 +214,13 @@ static int uncounted_kind(const struct trace_dictionary *dictionary)
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
 	return dictionary->is_complete && !early_end_first(dictionary) && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
-	       uncounted_kind(dictionary) == UNCOUNTED_KINDS;
+	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
 }
 
 struct text report_missing_text(const struct trace_dictionary *dictionary)
 {
 	struct text text = {""};
-	uint64_t calls = report_missing_calls(dictionary);
+	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
 	int kind = uncounted_kind(dictionary);
 	const struct trace_early_end *end = early_end_first(dictionary);
 	if (end)
@@ -209,6 +229,8 @@ struct text report_missing_text(const struct trace_dictionary *dictionary)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
 	else if (kind < UNCOUNTED_KINDS)
 		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
+	else if (untraced)
+		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -308,14 +330,6 @@ static const char *missing_next(const struct trace_dictionary *dictionary, uint3
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
 }
 
-static uint32_t untraced_count(const struct trace_dictionary *dictionary)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		count += trace_process_is_untraced(&dictionary->processes[i]);
-	return count;
-}
-
 void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary)
 {
 	uint32_t untraced = untraced_count(dictionary);
@@ -351,7 +365,7 @@ void report_text_missing_calls(FILE *out, const struct trace_dictionary *diction
 	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
 		uint32_t at = 0;
 		for (const char *text; (text = option_next(dictionary, uncounted[kind].option, &at));)
-			fprintf(out, "  %s\n", text);
+			fprintf(out, "  %s\n", text_shown(text));
 	}
 	if (untraced)
 		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
@@ -361,7 +375,7 @@ void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, c
 {
 	uint32_t at = 0;
 	for (const char *text; (text = missing_next(dictionary, &at));)
-		fprintf(out, "%s%s\n", lead, text);
+		fprintf(out, "%s%s\n", lead, text_shown(text));
 }
 
 void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary)
@@ -424,8 +438,10 @@ static struct unwindless unwindless_find(const struct trace_dictionary *dictiona
 void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary)
 {
 	struct unwindless images = unwindless_find(dictionary);
-	json_count(json, "truncated_stacks", dictionary->truncated_count);
-	json_count(json, "unwindless_stacks", dictionary->unwindless_count);
+	if (dictionary->is_whole_known)
+		json_count(json, "whole_stacks", dictionary->ends.whole);
+	json_count(json, "truncated_stacks", dictionary->ends.truncated);
+	json_count(json, "unwindless_stacks", dictionary->ends.unwindless);
 	if (images.count) {
 		json_begin_array(json, "unwindless_images");
 		for (size_t i = 0; i < images.count; i++)
@@ -439,10 +455,10 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 {
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
-	if (dictionary->unwindless_count) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->unwindless_count).data);
+	if (dictionary->ends.unwindless) {
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
-			fprintf(out, "%s%s", i ? ", " : "", images.names[i]);
+			fprintf(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
 		if (images.count > NAMES_MAX)
 			fprintf(out, " and %zu more images", images.count - NAMES_MAX);
 		fputs(")\n", out);
@@ -605,6 +621,19 @@ static void json_extra(struct json *json, const struct action_extra *extra, uint
 		json_count(json, extra->name, value);
 }
 
+static void json_by(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row, const char *by)
+{
+	const struct heap_window *window = part->window;
+	/* Rows of heaps have their process under the same name. */
+	if (*by && !(window->by == HEAP_BY_PROCESS && part->action->is_by_heap))
+		json_text(json, heap_by_name(window->by), by);
+	for (int i = 0; i < BY_ID_COUNT; i++) {
+		uint32_t id = by_ids[i].of(window, report->source->table, row->by);
+		if (id != HEAP_NONE)
+			json_count(json, by_ids[i].name, id);
+	}
+}
+
 static void json_row(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row)
 {
 	const struct action *action = part->action;
@@ -612,8 +641,7 @@ static void json_row(struct json *json, const struct report *report, const struc
 	row_id(part, row, by, id);
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
-	if (*by)
-		json_text(json, heap_by_name(part->window->by), by);
+	json_by(json, report, part, row, by);
 	if (action->parent)
 		json_count(json, "depth", row->depth);
 	json_numbers(json, report, &row->numbers);
@@ -713,6 +741,31 @@ static void csv_extra(const struct action_extra *extra, uint64_t value, FILE *ou
 		fprintf(out, ",%" PRIu64, value);
 }
 
+/* What the rows are split by, then its ids. */
+static void csv_by(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
+{
+	const struct heap_window *window = part->window;
+	char *by = heap_by_text(window, report->source->table, row->by);
+	putc(',', out);
+	csv_field(out, by);
+	free(by);
+	for (int i = 0; i < BY_ID_COUNT; i++) {
+		uint32_t id = by_ids[i].of(window, report->source->table, row->by);
+		if (by_ids[i].splits & 1u << window->by)
+			putc(',', out);
+		if (id != HEAP_NONE)
+			fprintf(out, "%" PRIu32, id);
+	}
+}
+
+static void csv_by_names(const struct heap_window *window, FILE *out)
+{
+	fprintf(out, ",%s", heap_by_name(window->by));
+	for (int i = 0; i < BY_ID_COUNT; i++)
+		if (by_ids[i].splits & 1u << window->by)
+			fprintf(out, ",%s", by_ids[i].name);
+}
+
 static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
 {
 	const struct action *action = part->action;
@@ -723,12 +776,8 @@ static void csv_row(const struct report *report, const struct report_part *part,
 		csv_details(row, out);
 	if (action->parent)
 		fprintf(out, ",%" PRIu32, row->depth);
-	if (part->window->by != HEAP_BY_NONE) {
-		char *by = heap_by_text(part->window, report->source->table, row->by);
-		putc(',', out);
-		csv_field(out, by);
-		free(by);
-	}
+	if (part->window->by != HEAP_BY_NONE)
+		csv_by(report, part, row, out);
 	putc(',', out);
 	csv_field(out, row->text);
 	putc('\n', out);
@@ -751,7 +800,7 @@ static void report_csv(const struct report *report, FILE *out)
 	if (part->action->parent)
 		fputs(",depth", out);
 	if (part->window->by != HEAP_BY_NONE)
-		fprintf(out, ",%s", heap_by_name(part->window->by));
+		csv_by_names(part->window, out);
 	fprintf(out, ",%s\n", part->action->label);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		csv_row(report, part, part->rows.rows[i], out);
@@ -771,13 +820,21 @@ static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
+/* Beside stacks that lack their outer part, how many have it. */
+static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+{
+	const struct stack_ends *ends = &dictionary->ends;
+	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
+		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data, text_count(dictionary->event_count).data);
+}
+
 static void text_without_symbols(const struct report *report, FILE *out)
 {
 	enum { NAMES_MAX = 5 };
 	size_t without;
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", images[i]);
+		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
 		fprintf(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
@@ -790,10 +847,10 @@ static void text_doubts(const struct report *report, FILE *out)
 	const struct heap_window *window = report->source->window;
 	struct report_losses losses = report_losses_sum(dictionary);
 	if (report->source->session)
-		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", report->source->session);
+		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", text_shown(report->source->session));
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? dictionary->cut_reason : "");
+			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	report_text_missing(out, dictionary, "  ");
 	if (is_sample(report))
@@ -816,8 +873,9 @@ static void text_doubts(const struct report *report, FILE *out)
 		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
 			text_duration(window->peak_from_ns - 1).data);
 	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
-	text_doubt(out, "truncated stacks", dictionary->truncated_count, "");
+	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
 	report_text_unwindless(out, dictionary);
+	text_whole(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
 			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
@@ -935,7 +993,8 @@ static void text_label(struct grid *grid, const struct action_row *row)
 	enum { INDENT = 2, DEPTH_MAX = 60 };
 	unsigned indent = INDENT * (row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
 	char *text = NULL;
-	if (asprintf(&text, "%*s%s", (int)indent, "", row->text) < 0)
+	char room[TEXT_NAME_BYTES];
+	if (asprintf(&text, "%*s%s", (int)indent, "", text_name(row->text, room)) < 0)
 		memory_exhausted(0);
 	grid_cell(grid, text);
 	free(text);
@@ -1022,7 +1081,7 @@ static void text_part(const struct report *report, const struct report_part *par
 static void text_filters(const struct report *report, FILE *out)
 {
 	for (size_t i = 0; i < report->filter_count; i++)
-		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", report->filters[i].text);
+		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
 	if (report->filter_count)
 		putc('\n', out);
 }
@@ -1036,7 +1095,7 @@ static void report_text(const struct report *report, FILE *out)
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s", text_count(dictionary->event_count).data,
 		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), report->source->path,
+	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), text_shown(report->source->path),
 		style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_doubts(report, out);
 	if (report->has_range)

@@ -93,7 +93,7 @@ void report_json_dropped(struct json *json, const struct trace_dictionary *dicti
 void report_json_folded(struct json *json, const struct trace_dictionary *dictionary);
 void report_text_folded(FILE *out, const struct trace_dictionary *dictionary);
 
-/** Write how many stacks lack their outer part: truncated ones, those that end for want of unwind data, and the images of the code without it. */
+/** Write how stacks end: how many are whole (if that is known), truncated, or end for want of unwind data, and the images of the code without it. */
 void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);
 
 /** Write the line about stacks that end for want of unwind data, if there are any. */

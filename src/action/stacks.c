@@ -15,7 +15,7 @@ static void stacks_groups(struct action_source *source, const struct heap_cell *
 
 char *action_stack_text(struct action_source *source, uint32_t node)
 {
-	return heap_names_text(source->names, node);
+	return heap_names_text(source->names, node, 0);
 }
 
 void action_stack_json(struct action_source *source, uint32_t node, struct json *json)
@@ -32,12 +32,13 @@ void action_stack_json(struct action_source *source, uint32_t node, struct json 
 static void stack_line(struct action_source *source, uint32_t node, FILE *out)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
-	fprintf(out, "        %s", heap_names_name(source->names, frame->name)->text);
+	char room[TEXT_NAME_BYTES];
+	fprintf(out, "        %s", text_name(text_shown(heap_names_name(source->names, frame->name)->text), room));
 	fputs(style_begin(source->is_colored, STYLE_QUIET), out);
 	if (frame->is_inlined)
 		fputs(" [inlined]", out);
 	if (frame->file)
-		fprintf(out, "  %s", text_file_name(frame->file));
+		fprintf(out, "  %s", text_shown(text_file_name(frame->file)));
 	if (frame->line)
 		fprintf(out, ":%" PRIu32, frame->line);
 	fprintf(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));

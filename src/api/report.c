@@ -125,7 +125,9 @@ static void list_rows(struct xheap_report *report)
 			.lifetime_max_ns = has_lives ? from->lifetime_max : 0, .threads = action->is_inclusive ? 0 : from->threads,
 			.processes = action->is_inclusive ? 0 : from->processes, .depth = from->depth,
 			.parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
-			.extra_count = action->extra_count, .extra_names = report->extra_names, .extra = from->extra};
+			.extra_count = action->extra_count, .extra_names = report->extra_names, .extra = from->extra,
+			.process = heap_by_process(part->window, report->trace->table, from->by),
+			.thread = heap_by_thread(part->window, report->trace->table, from->by)};
 	}
 	free(places);
 }

@@ -273,7 +273,7 @@ static int start_work(void *context, struct diag *diag)
 {
 	struct making *making = context;
 	xheap_session_options options;
-	struct words words = {.items = {"xheap", "start", making->name, "--quiet"}, .count = 4};
+	struct words words = {.items = {"xheap", "start", making->name, "--quiet", "--quiet"}, .count = 5};
 	xheap_session_options_init(&options, sizeof(options));
 	int error = api_take(&options, sizeof(options), making->options, "xheap_session_options", diag);
 	if (error)
@@ -308,6 +308,9 @@ static uint32_t stacks_of(uint32_t options)
 	return stacks;
 }
 
+/* The members of a public structure that tell how stacks end. */
+#define STACK_ENDS(ends) .whole_stacks = (ends).whole, .truncated_stacks = (ends).truncated, .unwindless_stacks = (ends).unwindless
+
 /* What the caller has is the first member. */
 struct state {
 	xheap_session_state shown;
@@ -324,7 +327,7 @@ static xheap_target_thread *threads_new(const struct controller_state *from)
 		const struct controller_thread *row = &from->threads[i];
 		const struct control_thread *thread = &row->thread;
 		threads[i] = (xheap_target_thread){
-			.target = (uint32_t)row->target, .tid = (int32_t)thread->tid, .events = thread->events, .truncated_stacks = thread->truncated, .unwindless_stacks = thread->unwindless,
+			.target = (uint32_t)row->target, .tid = (int32_t)thread->tid, .events = thread->events, STACK_ENDS(thread->ends),
 			.events_per_second = thread->rate, .waits = thread->waits, .wait_ns = thread->wait_ns, .name = row->name};
 	}
 	return threads;
@@ -339,7 +342,7 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 	state->shown = (xheap_session_state){
 		.name = state->name, .path = state->held.path, .ended = from->error ? state->held.reason : NULL, .logger_pid = of->logger,
 		.target_count = (uint32_t)from->target_count, .started_realtime_ns = session->started_realtime_ns, .events = session->events,
-		.lost_events = session->lost, .truncated_stacks = session->truncated, .unwindless_stacks = session->unwindless, .waits = session->waits, .wait_ns = session->wait_ns,
+		.lost_events = session->lost, STACK_ENDS(session->ends), .waits = session->waits, .wait_ns = session->wait_ns,
 		.size_bytes = session->size_bytes, .max_file_bytes = session->max_file_bytes, .logger_cpu_ns = session->logger_cpu_ns,
 		.buffers_written = session->buffers_written, .buffer_bytes = session->buffer_size, .min_buffers = session->buffer_min,
 		.max_buffers = session->buffer_max, .buffers = session->buffers_now, .free_buffers = session->buffers_free,
@@ -354,7 +357,7 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 		const struct control_target *target = &from->targets[i].target;
 		state->targets[i] = (xheap_target){
 			.pid = from->targets[i].pid, .processes = target->processes, .threads = target->threads, .events = target->events,
-			.lost_events = target->lost, .truncated_stacks = target->truncated, .unwindless_stacks = target->unwindless, .waits = target->waits, .wait_ns = target->wait_ns,
+			.lost_events = target->lost, STACK_ENDS(target->ends), .waits = target->waits, .wait_ns = target->wait_ns,
 			.resident_bytes = target->resident_bytes, .command = from->targets[i].text, .cpu_ns = target->cpu_ns,
 			.events_per_second = target->rate, .pause_ns = target->pause_ns};
 	}
@@ -513,7 +516,7 @@ static int say_stop(struct talk *talk, struct diag *diag)
 	int error = controller_stop(talk->socket, &summary, &talk->ear, diag);
 	if (error && !summary.error)
 		return error;
-	made = (xheap_summary){.size = sizeof(made), .events = summary.events, .lost_events = summary.lost, .truncated_stacks = summary.truncated, .unwindless_stacks = summary.unwindless,
+	made = (xheap_summary){.size = sizeof(made), .events = summary.events, .lost_events = summary.lost, STACK_ENDS(summary.ends),
 			       .size_bytes = summary.size_bytes, .waits = summary.waits, .wait_ns = summary.wait_ns,
 			       .logger_cpu_ns = summary.logger_cpu_ns, .peak_buffer_bytes = summary.peak_buffer_bytes, .processes = summary.processes,
 			       .untraced_processes = summary.untraced_processes, .untraced_calls = summary.untraced_calls};

@@ -6,6 +6,8 @@
 #ifndef XHEAP_BASE_EVENTS_H
 #define XHEAP_BASE_EVENTS_H
 
+#include <stdint.h>
+
 /*
  * X(ID, action word of dump, word of JSON counts). The numbers go into trace files: append, never reorder.
  */
@@ -85,5 +87,15 @@ enum event_flag {
 	EVENT_FOLDED_AFTER = 128 /**< the thread's next event is not there: it is in the trace's sums */
 };
 #define EVENT_FOLDED (EVENT_FOLDED_BEFORE | EVENT_FOLDED_AFTER)
+
+/** How many events have a stack that reaches its start, one that was cut, and one that ends for want of unwind data. All others have no stack. */
+struct stack_ends { uint64_t whole, truncated, unwindless; };
+
+static inline void stack_ends_add(struct stack_ends *to, const struct stack_ends *ends)
+{
+	to->whole += ends->whole;
+	to->truncated += ends->truncated;
+	to->unwindless += ends->unwindless;
+}
 
 #endif

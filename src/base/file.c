@@ -2,10 +2,37 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { COPY_CHUNK = 1 << 24 };
+
+int file_check_owner(int fd, const char *path, struct diag *diag)
+{
+	struct stat status;
+	if (fstat(fd, &status) != 0)
+		return diag_errno(diag, "cannot write %s", path);
+	return !S_ISREG(status.st_mode) || status.st_uid == geteuid() ? 0 : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
+}
+
+int file_make(const char *path, mode_t permissions, struct diag *diag)
+{
+	struct stat status;
+	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, FILE_PERMISSIONS);
+	if (fd < 0 && errno == ELOOP)
+		return diag_fail(diag, ELOOP, "cannot write %s: it is a symbolic link", path);
+	if (fd < 0)
+		return diag_errno(diag, "cannot write %s", path);
+	int error = file_check_owner(fd, path, diag);
+	if (!error && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fchmod(fd, permissions) != 0)
+		error = diag_errno(diag, "cannot set the mode of %s", path);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
 
 bool file_write(int fd, const void *data, size_t size, uint64_t offset)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 void grid_row(struct grid *grid)
 {
@@ -25,9 +26,8 @@ void grid_cell(struct grid *grid, const char *text)
 	assert(grid->filled < grid->columns);
 	char *copy = arena_text(&grid->arena, text);
 	/* A cell is one line, and no text of a traced program steers the terminal. */
-	for (char *at = copy; at && *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = ' ';
+	if (copy)
+		text_make_harmless(copy);
 	grid->cells[(grid->row_count - 1) * grid->columns + grid->filled++] = copy;
 }
 
@@ -98,11 +98,14 @@ void grid_fini(struct grid *grid)
 
 void csv_field(FILE *out, const char *text)
 {
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, out);
+	/* A spreadsheet would take it as a formula. */
+	bool is_formula = *text && strchr("=+-@\t\r", *text);
+	text = text_shown(text);
+	if (!text[strcspn(text, ",\"")]) {
+		fprintf(out, "%s%s", is_formula ? "'" : "", text);
 		return;
 	}
-	putc('"', out);
+	fputs(is_formula ? "\"'" : "\"", out);
 	for (; *text; text++) {
 		if (*text == '"')
 			putc('"', out);

@@ -28,7 +28,7 @@ void grid_columns(struct grid *grid, unsigned columns, const char *const *titles
 /** Begin a row. */
 void grid_row(struct grid *grid);
 
-/** The row's next cell; the text is copied, control characters as spaces. */
+/** The row's next cell; the text is copied, made harmless (base/text.h). */
 void grid_cell(struct grid *grid, const char *text);
 
 /** Lines to print beneath the row, each with its line feed; copied. */
@@ -39,7 +39,7 @@ void grid_print(const struct grid *grid, FILE *out, unsigned indent);
 
 void grid_fini(struct grid *grid);
 
-/** A CSV field, quoted where it must be. */
+/** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a formula. Not for numbers. */
 void csv_field(FILE *out, const char *text);
 
 #endif

@@ -6,35 +6,12 @@
 
 #include "base/text.h"
 
-static bool is_continuation(unsigned char byte)
-{
-	return (byte & 0xc0) == 0x80;
-}
-
-/* Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
-static unsigned utf8_length(const unsigned char *at)
-{
-	if (at[0] < 0x80)
-		return 1;
-	if (at[0] >= 0xc2 && at[0] <= 0xdf)
-		return is_continuation(at[1]) ? 2 : 0;
-	if ((at[0] & 0xf0) == 0xe0) {
-		bool is_bad = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f);
-		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) ? 3 : 0;
-	}
-	if (at[0] >= 0xf0 && at[0] <= 0xf4) {
-		bool is_bad = (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f);
-		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) && is_continuation(at[3]) ? 4 : 0;
-	}
-	return 0;
-}
-
 void json_quote(FILE *out, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	putc('"', out);
 	while (*at) {
-		unsigned length = utf8_length(at);
+		unsigned length = text_utf8_length(at);
 		if (!length) {
 			fputs("\\ufffd", out);
 			at++;

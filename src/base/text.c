@@ -4,11 +4,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <xxhash.h>
 
 struct text text_count(uint64_t count)
 {
@@ -205,4 +207,125 @@ const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Whether a UTF-8 character begins here. */
+static bool is_start(char byte)
+{
+	return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+const char *text_name(const char *name, char room[TEXT_NAME_BYTES])
+{
+	static const char mark[] = " ... ";
+	enum { TAIL = TEXT_NAME_BYTES / 4, HEAD = TEXT_NAME_BYTES - TAIL - sizeof(mark) };
+	size_t length = strlen(name), head = HEAD, tail = length - TAIL;
+	if (length < TEXT_NAME_BYTES)
+		return name;
+	while (head && !is_start(name[head]))
+		head--;
+	while (tail < length && !is_start(name[tail]))
+		tail++;
+	memcpy(room, name, head);
+	memcpy(room + head, mark, sizeof(mark) - 1);
+	memcpy(room + head + sizeof(mark) - 1, name + tail, length - tail + 1);
+	return room;
+}
+
+/* ---- what may be shown ---- */
+
+static bool is_continuation(unsigned char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+unsigned text_utf8_length(const unsigned char *at)
+{
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] >= 0xc2 && at[0] <= 0xdf)
+		return is_continuation(at[1]) ? 2 : 0;
+	if ((at[0] & 0xf0) == 0xe0) {
+		bool is_bad = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f);
+		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) ? 3 : 0;
+	}
+	if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+		bool is_bad = (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f);
+		return !is_bad && is_continuation(at[1]) && is_continuation(at[2]) && is_continuation(at[3]) ? 4 : 0;
+	}
+	return 0;
+}
+
+/* Code points that turn the order of text around, or end a line though they are no controls. */
+static const struct { uint32_t from, to; } unseen[] = {{0x80, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+
+static uint32_t code_point(const unsigned char *at, unsigned length)
+{
+	uint32_t code = length == 1 ? at[0] : at[0] & (0x7fu >> length);
+	for (unsigned i = 1; i < length; i++)
+		code = code << 6 | (at[i] & 0x3f);
+	return code;
+}
+
+static bool is_harmless(const unsigned char *at, unsigned length)
+{
+	uint32_t code = code_point(at, length);
+	if (!length || code < ' ' || code == 0x7f)
+		return false;
+	for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]); i++)
+		if (code >= unseen[i].from && code <= unseen[i].to)
+			return false;
+	return true;
+}
+
+/* The first place that is not harmless, or the end. */
+static char *harm_find(char *text, unsigned *length)
+{
+	unsigned char *at = (unsigned char *)text;
+	for (; *at; at += *length) {
+		*length = text_utf8_length(at);
+		if (!is_harmless(at, *length))
+			break;
+	}
+	return (char *)at;
+}
+
+char *text_make_harmless(char *text)
+{
+	unsigned length = 0;
+	for (char *at = text; *(at = harm_find(at, &length));)
+		for (unsigned i = 0; i < (length ? length : 1); i++)
+			*at++ = '?';
+	return text;
+}
+
+/* What was shown before. Names that are not harmless are rare, and the same ones come again and again. */
+struct shown { struct shown *next; char *given, *text; };
+
+const char *text_shown(const char *text)
+{
+	enum { BUCKETS = 1024 };
+	static struct shown *buckets[BUCKETS];
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	unsigned length = 0;
+	if (!text || !*harm_find((char *)text, &length))
+		return text;
+	struct shown **bucket = &buckets[XXH3_64bits(text, strlen(text)) % BUCKETS], *shown;
+	pthread_mutex_lock(&lock);
+	for (shown = *bucket; shown && strcmp(shown->given, text) != 0;)
+		shown = shown->next;
+	if (!shown && (shown = calloc(1, sizeof(*shown)))) {
+		*shown = (struct shown){*bucket, strdup(text), strdup(text)};
+		if (shown->given && shown->text) {
+			text_make_harmless(shown->text);
+			*bucket = shown;
+		} else {
+			free(shown->given);
+			free(shown->text);
+			free(shown);
+			shown = NULL;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return shown ? shown->text : "?";
 }

@@ -42,7 +42,24 @@ bool text_parse_size(const char *text, uint64_t *size_bytes);
 /** A decimal number that is all of the text. */
 bool text_parse_count(const char *text, uint64_t *count);
 
+/**
+ * Make a text of anybody's harmless where it stands: what steers a terminal (C0 and C1 controls, also as UTF-8), ends a line, or turns the order of
+ * what is shown around (bidirectional controls) becomes '?', and so does what is no UTF-8. Its length stays. Returns the text.
+ */
+char *text_make_harmless(char *text);
+
+/** The text as it may be shown: itself where it is harmless, else a copy made so, each text once, for ever. Any thread. */
+const char *text_shown(const char *text);
+
+/** Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
+unsigned text_utf8_length(const unsigned char *at);
+
 /** The part of a path after its last slash. */
 const char *text_file_name(const char *path);
+
+enum { TEXT_NAME_BYTES = 400 };
+
+/** A name for people, in `room` when it is too long for a line: then its middle is left out. Programs get the whole name. */
+const char *text_name(const char *name, char room[TEXT_NAME_BYTES]);
 
 #endif

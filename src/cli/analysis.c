@@ -57,7 +57,7 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 	if (time_ns - last_ns < PROGRESS_NS || !all)
 		return;
 	last_ns = time_ns;
-	fprintf(stderr, "\rreading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+	cli_progress("reading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
 }
 
 /* Build the table; with an index of one of the paths, when it can be. */
@@ -75,14 +75,13 @@ static int table_build(struct heap_table **table, const struct trace *trace, con
 	}
 	bool has_file = how.fd >= 0;
 	int error = heap_table_build(table, trace, &how, diag);
-	if (is_terminal)
-		fputs("\r\033[K", stderr);
+	cli_progress_end();
 	if (!error && has_file)
 		heap_index_write(*table, path, paths[chosen], &reason);
 	/* A place in the cache is as good as one beside the trace. */
 	bool is_kept = has_file && (chosen > 0 || !reason.text[0]);
 	if (!error && path_count && !is_kept)
-		fprintf(stderr, "xheap: no index is kept, so the next question reads the whole trace again: %s\n", reason.text);
+		cli_say("no index is kept, so the next question reads the whole trace again: %s", reason.text);
 	return error;
 }
 
@@ -105,14 +104,24 @@ int analysis_table(struct heap_table **table, const struct trace *trace, const c
 	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 }
 
-int analysis_check(const struct heap_table *table, const char *index_path)
+bool analysis_is_good(const struct heap_table *table)
 {
-	if (!*table->is_damaged)
-		return CLI_OK;
-	if (!index_path)
-		return cli_fail("the table of allocations could not be read again");
-	unlink(index_path);
-	return cli_fail("the index %s was damaged and is removed; ask again", index_path);
+	return !*table->is_damaged;
+}
+
+int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
+{
+	char *damaged = *index_path;
+	/* What was just made lies in a file of ours, or in memory. */
+	if (!damaged)
+		return cli_fail("%s: the table of allocations could not be read again", path);
+	fprintf(stderr, "xheap: the index %s was damaged and is made anew\n", damaged);
+	unlink(damaged);
+	heap_table_free(*table);
+	*table = NULL;
+	int status = analysis_table(table, trace, path, index_path);
+	free(damaged);
+	return status;
 }
 
 /* ---- all of it ---- */
@@ -140,6 +149,11 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 	return CLI_OK;
 }
 
+int analysis_mend(struct analysis *analysis)
+{
+	return analysis_table_mend(&analysis->table, analysis->trace, analysis->path, &analysis->index_path);
+}
+
 void analysis_close(struct analysis *analysis)
 {
 	heap_names_free(analysis->names);
@@ -158,7 +172,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 void analysis_tell_times(const struct analysis *analysis)
 {
 	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = moment_now_ns();
-	fprintf(stderr, "xheap: timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s\n", seconds(analysis->begin_ns, analysis->opened_ns),
+	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s", seconds(analysis->begin_ns, analysis->opened_ns),
 		analysis->index_path ? "index" : "matching", seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
 		seconds(analysis->matched_ns + symbols_ns, end_ns));
 }

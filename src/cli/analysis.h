@@ -27,11 +27,18 @@ bool analysis_is_worth_an_index(const struct trace *trace);
  *  *index_path is the index that it came from, the caller's (free), or NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
 
-/** What was answered is good: CLI_OK. When it came from an index that turned out to be damaged, that is removed: CLI_FAILED after a message. */
-int analysis_check(const struct heap_table *table, const char *index_path);
+/** The table again, once some of it could not be read: that of a damaged index is made anew, and so is the index, with a note. CLI_OK, and all that was
+ *  answered is to be answered again; or CLI_FAILED after a message. */
+int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
+
+/** Whether what was answered is good. */
+bool analysis_is_good(const struct heap_table *table);
 
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
+
+/** As analysis_table_mend(). */
+int analysis_mend(struct analysis *analysis);
 void analysis_close(struct analysis *analysis);
 
 /** Say on standard error what took how long, up to now. */

@@ -49,12 +49,12 @@ int record_start_logger(struct record *record)
 void record_hear(void *cookie, enum controller_word word, const char *text)
 {
 	struct record_listener *listener = cookie;
-	bool is_quiet = listener->record->is_quiet;
+	const struct record *record = listener->record;
 	if (word == CONTROLLER_REFUSED) {
 		cli_fail("%s", text);
 		listener->refusals++;
-	} else if (!is_quiet) {
-		fprintf(stderr, word == CONTROLLER_ATTACHED ? "xheap: recording %s\n" : "xheap: %s\n", text);
+	} else if (word == CONTROLLER_WARNING ? !record->is_silent : !record->is_quiet) {
+		cli_say(word == CONTROLLER_ATTACHED ? "recording %s" : "%s", text);
 	}
 }
 
@@ -112,7 +112,7 @@ int record_attached(struct record *record)
 	if (is_recording) {
 		tell(record, CONTROL_READY, 0);
 		if (!record->is_quiet)
-			fprintf(stderr, "xheap: %s\n", record->limit_ms ? "until the time is over; Ctrl-C ends it earlier" : "Ctrl-C ends it");
+			cli_say("%s", record->limit_ms ? "until the time is over; Ctrl-C ends it earlier" : "Ctrl-C ends it");
 		wait_for_end(record);
 	}
 	tell(record, CONTROL_STOP, 0);

@@ -3,6 +3,7 @@
 #ifndef XHEAP_CLI_CLI_H
 #define XHEAP_CLI_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +41,12 @@ void command_print_list(FILE *out);
 /** The error number that the first failure had that was told by cli_fail(); 0: none is known. */
 int cli_error_number(void);
 
+/** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
+__attribute__((format(printf, 1, 2)))
+void cli_say(const char *format, ...);
+__attribute__((format(printf, 1, 0)))
+void cli_vsay(const char *format, va_list arguments);
+
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2)))
 int cli_fail(const char *format, ...);
@@ -56,6 +63,14 @@ void cli_output_open(struct cli_output *output, bool wants_pager);
 
 /** End it, wait for the pager: CLI_OK, or CLI_FAILED after a message when not all could be written. A reader that left early is no failure. */
 int cli_output_close(struct cli_output *output);
+
+/** Show how far something is, on a line of its own of a terminal, in place of what was shown before; elsewhere nothing. One thread at a time. An interrupt
+ *  clears the line. */
+__attribute__((format(printf, 1, 2)))
+void cli_progress(const char *format, ...);
+
+/** Clear the line. */
+void cli_progress_end(void);
 
 /** The path to read: `given`, or the newest trace of this directory (which is said on stderr), or NULL after a message. The caller's (free). */
 char *cli_trace_path(const char *given);

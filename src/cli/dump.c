@@ -297,17 +297,31 @@ static void stack_image(const struct row *row, struct value *value)
 
 static void stack_offset(const struct row *row, struct value *value) { put_address(value, stack_address(row)->offset); }
 
-/* The names of the whole stack; too long for `room`, it is kept until the next row. */
-static void stack_text(const struct row *row, struct value *value)
+/* Too long for `room`, a text is kept until the next one. */
+static void put_long_text(struct value *value, char *text)
 {
 	static char *kept;
 	free(kept);
-	kept = heap_names_text(row->names, heap_names_stack(row->names, row->at));
-	put_text(value, kept);
+	kept = text;
+	put_text(value, text);
 }
 
+/* The names of this row's code, inlined functions first; its parent's row has those around it. */
+static void stack_frame(const struct row *row, struct value *value)
+{
+	uint32_t end = heap_names_stack(row->names, stack_node(row)->parent);
+	put_long_text(value, heap_names_text(row->names, heap_names_stack(row->names, row->at), end));
+}
+
+static void stack_text(const struct row *row, struct value *value)
+{
+	put_long_text(value, heap_names_text(row->names, heap_names_stack(row->names, row->at), 0));
+}
+
+/* The last one is as long as the stack is deep, and so is only there when it is asked for. */
 static const struct column stack_columns[] = {
-	{"stack_id", stack_id, 8}, {"parent_id", stack_parent, 9}, {"image", stack_image, -24}, {"offset", stack_offset, -12}, {"stack", stack_text, 0},
+	{"stack_id", stack_id, 8}, {"parent_id", stack_parent, 9}, {"image", stack_image, -24}, {"offset", stack_offset, -12}, {"frame", stack_frame, -24},
+	{"stack", stack_text, 0},
 };
 
 static const struct trace_mapping *image_mapping(const struct row *row) { return &row->dictionary->mappings[row->at]; }
@@ -471,7 +485,7 @@ static const struct column allocation_columns[] = {
 
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
-	const char *text = value->kind == VALUE_ABSENT ? "-" : value->text;
+	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
 	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
 }
 
@@ -595,7 +609,7 @@ static const struct {
 	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
 	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
 };
-enum { SUBJECT_EVENTS, SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
+enum { SUBJECT_EVENTS, SUBJECT_STACKS, SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
 
 /* ---- the command ---- */
 
@@ -603,7 +617,15 @@ struct dump_options {
 	struct filter_options filter; /* first: its options are given this */
 	struct input input;
 	int format, subject;
+	bool has_whole_stacks;
 };
+
+static int set_whole_stacks(void *context, struct words *words, int number)
+{
+	(void)words, (void)number;
+	((struct dump_options *)context)->has_whole_stacks = true;
+	return 0;
+}
 
 static int set_subject(void *context, struct words *words, int number)
 {
@@ -627,26 +649,30 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
-static void write_allocations(struct dump *dump, const struct heap_table *table)
+/* From the row `first` on: the number of the next one, when some could not be read, or the number of all. */
+static uint32_t write_allocations(struct dump *dump, const struct heap_table *table, uint32_t first)
 {
 	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_EVERYTHING, &dump->options->filter.filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!ferror(dump->out) && (rows = heap_scan_next(&scan))) {
+	while (!ferror(dump->out) && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		dump->row.rows = rows;
 		for heap_rows_each (rows, i) {
 			const struct heap_allocation allocation = heap_rows_get(rows, i);
 			dump->row.at = rows->first + i;
 			dump->row.allocation = allocation;
-			if (allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
+			if (dump->row.at >= first && allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
 				write_row(dump);
 		}
+		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
+	return analysis_is_good(table) ? table->count : first;
 }
 
+/* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
 static int dump_allocations(struct dump *dump, struct diag *diag)
 {
 	struct heap_table *table;
@@ -656,10 +682,14 @@ static int dump_allocations(struct dump *dump, struct diag *diag)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
 	int status = filter_prepare(&dump->options->filter, table, names);
-	if (status == CLI_OK)
-		write_allocations(dump, table);
-	if (status == CLI_OK)
-		status = analysis_check(table, index_path);
+	uint32_t next = status == CLI_OK ? write_allocations(dump, table, 0) : 0;
+	while (status == CLI_OK && !analysis_is_good(table)) {
+		status = analysis_table_mend(&table, dump->trace, dump->path, &index_path);
+		if (status == CLI_OK)
+			status = filter_prepare(&dump->options->filter, table, names);
+		if (status == CLI_OK)
+			next = write_allocations(dump, table, next);
+	}
 	heap_names_free(names);
 	heap_table_free(table);
 	free(index_path);
@@ -677,14 +707,16 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	struct dump dump = {.options = options, .path = path, .trace = trace, .symbols = symbols_new(),
 			    .columns = subjects[options->subject].columns, .column_count = subjects[options->subject].count,
 			    .format = options->format, .range = range, .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
+	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
+		dump.column_count--;
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
-		fprintf(stderr, "xheap: %s is cut at byte %" PRIu64 ": %s\n", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
 	early_end_text(stderr, dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
 		report_text_missing(stderr, dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
-		fprintf(stderr, "xheap: %s: %s events are folded: what had ended by then is not listed; xheap info tells up to when\n", path,
+		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when", path,
 			text_count(dump.row.dictionary->folded_count).data);
 	write_header(&dump);
 	int error = subjects[options->subject].run(&dump, &diag);
@@ -715,6 +747,7 @@ static int dump_run(int argc, char **argv)
 	static const struct option table[] = {
 		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
 		{"allocations", set_subject, SUBJECT_ALLOCATIONS}, {"memory", set_subject, SUBJECT_MEMORY}, FILTER_OPTIONS, {"format", set_format, 0},
+		{"wholeStacks", set_whole_stacks, 0},
 	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
@@ -722,6 +755,8 @@ static int dump_run(int argc, char **argv)
 	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
 	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
 		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);
+	if (!status && options.has_whole_stacks && options.subject != SUBJECT_STACKS)
+		status = cli_fail("-wholeStacks is for -stacks");
 	if (!status)
 		status = dump_file(&options);
 	filter_options_fini(&options.filter);
@@ -734,7 +769,8 @@ const struct command command_dump = {
 	.help =
 	"  -events         every heap call in the order of time (the default)\n"
 	"  -allocations    every block: where and when it began and ended, who freed it; takes the filters of xheap heap\n"
-	"  -stacks         the tree of stacks; stack_id is the one that events name\n"
+	"  -stacks         the tree of stacks, a row for each frame; stack_id is the one that events name, parent_id the caller's row\n"
+	"  -wholeStacks    with -stacks: the text of the whole stack in each row, too\n"
 	"  -images         which file lay where in which process\n"
 	"  -processes      processes and how they ended\n"
 	"  -memory         how much memory of each process was resident, when that had changed\n"

@@ -56,9 +56,9 @@ static int refuse_trace(const struct filter_options *options, const char *option
 	if (!dot || strcmp(dot, ".xht") != 0 || stat(word, &status) != 0)
 		return 0;
 	cli_fail("-%s: %s is a file, and not a frame: a list goes on to the next option or --; write", option, word);
-	fprintf(stderr, "    xheap %s %s -%s", options->command, word, option);
+	fprintf(stderr, "    xheap %s %s -%s", options->command, text_shown(word), option);
 	for (; strcmp(*first, word) != 0; first++)
-		fprintf(stderr, " %s", *first);
+		fprintf(stderr, " %s", text_shown(*first));
 	fputs(" ...\n", stderr);
 	return CLI_FAILED;
 }
@@ -297,7 +297,7 @@ bool filter_report_patterns(const struct heap_patterns *patterns, const char *op
 		if (pattern->hits)
 			continue;
 		heap_pattern_missing(pattern, names, text, sizeof(text));
-		fprintf(stderr, "xheap: -%s: %s\n", option, text);
+		cli_say("-%s: %s", option, text);
 		missing++;
 	}
 	return patterns->count && missing == patterns->count;

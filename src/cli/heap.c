@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "cli/analysis.h"
 #include "cli/filter.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
+enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
@@ -23,12 +27,16 @@ struct heap_options {
 	bool with_lines, without_default_cull, is_timed;
 	enum heap_by by;
 	struct heap_cull cull;
+	const char **cull_lists;     /* files */
+	size_t cull_list_count, cull_list_capacity;
 	struct heap_patterns callers;
+	const char *after_action;    /* the word behind an action, which is no sort key of it; NULL: there was none */
 };
 
 /* ---- what to show ---- */
 
-/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st". */
+/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st". An "s" by itself, which they allow,
+ * is the key that the action has anyway. */
 static const struct action_sort *take_sort(struct words *words)
 {
 	const char *word = options_peek(words);
@@ -37,7 +45,7 @@ static const struct action_sort *take_sort(struct words *words)
 		return action_sort_find(words->next[-1]);
 	}
 	const struct action_sort *sort = word ? action_sort_find(word + (*word == '-')) : NULL;
-	if (sort)
+	if (sort || (word && !strcasecmp(word + (*word == '-'), "s")))
 		words->next++;
 	return sort;
 }
@@ -56,8 +64,12 @@ static int add_part(struct heap_options *options, const struct action *action, c
 
 static int set_action(void *context, struct words *words, int number)
 {
+	struct heap_options *options = context;
 	const struct action *action = action_table[number];
-	return add_part(context, action, action->groups ? take_sort(words) : NULL);
+	const struct action_sort *sort = action->groups ? take_sort(words) : NULL;
+	if (action->groups && !sort)
+		options->after_action = options_peek(words);
+	return add_part(options, action, sort);
 }
 
 /* A word behind -frames, so the key may come behind it. */
@@ -130,9 +142,14 @@ static int set_output(void *context, struct words *words, int number)
 	return options->output ? 0 : CLI_FAILED;
 }
 
+/* A mistyped key reads as a FILE. */
 static int set_input(void *context, char *word)
 {
-	return input_take_path(&((struct heap_options *)context)->input, word);
+	struct heap_options *options = context;
+	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0))
+		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word, options->input.path ? " when one is named already" : "",
+				action_sort_keys());
+	return input_take_path(&options->input, word);
 }
 
 static int set_session(void *context, struct words *words, int number)
@@ -160,6 +177,8 @@ static int take_cull_list(void *context, const char *word)
 {
 	struct heap_options *options = context;
 	struct diag diag = {""};
+	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
+	options->cull_lists[options->cull_list_count++] = word;
 	return heap_patterns_add_file(&options->cull.frames, word, &diag) ? cli_fail("-cullLists: %s", diag.text) : 0;
 }
 
@@ -217,21 +236,45 @@ static const struct option heap_option_table[] = {
 
 /* ---- the report ---- */
 
-static int report_show(const struct heap_options *options, struct report *report)
+static int report_print(const struct heap_options *options, struct report *report)
 {
 	struct cli_output output;
-	if (!options->output) {
-		cli_output_open(&output, options->format == REPORT_TEXT);
-		report->source->is_colored = output.is_colored;
-		report_write(report, (enum report_format)options->format, output.file);
-		return cli_output_close(&output);
+	cli_output_open(&output, options->format == REPORT_TEXT);
+	report->source->is_colored = output.is_colored;
+	report_write(report, (enum report_format)options->format, output.file);
+	return cli_output_close(&output);
+}
+
+/* By now it is known which files have told names. */
+static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols, struct diag *diag)
+{
+	struct whole_file file;
+	struct stat status;
+	if (!stat(options->output, &status) && symbols_read_file(symbols, &status))
+		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read", options->output);
+	int error = whole_file_open(&file, options->output, 0666, diag);
+	if (error)
+		return error;
+	FILE *out = fdopen(file.fd, "w");
+	if (!out)
+		memory_exhausted(0);
+	file.fd = -1;
+	report_write(report, (enum report_format)options->format, out);
+	bool is_bad = ferror(out);
+	if (fclose(out) || is_bad) {
+		error = diag_errno(diag, "cannot write %s", options->output);
+		whole_file_abandon(&file);
+		return error;
 	}
-	FILE *file = fopen(options->output, "we");
-	if (!file)
-		return cli_fail("cannot write %s: %s", options->output, strerror(errno));
-	report_write(report, (enum report_format)options->format, file);
-	bool is_bad = ferror(file);
-	return fclose(file) || is_bad ? cli_fail("cannot write %s: %s", options->output, strerror(errno)) : CLI_OK;
+	return whole_file_commit(&file, diag);
+}
+
+static int report_show(const struct heap_options *options, struct report *report, const struct symbols *symbols)
+{
+	struct diag diag = {""};
+	if (!options->output)
+		return report_print(options, report);
+	return report_save(options, report, symbols, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
@@ -241,7 +284,7 @@ static void parts_take(const struct heap_options *options, struct report_part pa
 }
 
 /* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_source *source, const char *index_path)
+static int parts_show(const struct heap_options *options, struct action_source *source, const struct analysis *analysis)
 {
 	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
@@ -253,14 +296,12 @@ static int parts_show(const struct heap_options *options, struct action_source *
 				.filters = options->filter.notes, .filter_count = options->filter.note_count};
 	parts_take(options, parts);
 	report_make(&report, options->top);
-	int status = analysis_check(source->table, index_path);
-	if (status == CLI_OK)
-		status = report_show(options, &report);
+	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
 	report_fini(&report);
 	return status;
 }
 
-static int source_show(struct heap_options *options, struct action_source *source, const char *index_path)
+static int source_show(struct heap_options *options, struct action_source *source, const struct analysis *analysis)
 {
 	struct heap_window window;
 	struct heap_range range = {0, source->table->duration_ns};
@@ -277,7 +318,7 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 		return cli_fail("%s: %s", source->path, diag.text);
 	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
-	status = parts_show(options, source, index_path);
+	status = parts_show(options, source, analysis);
 	heap_window_fini(&window);
 	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
 		status = CLI_NO;
@@ -301,19 +342,52 @@ static int parts_settle(struct heap_options *options)
 	return 0;
 }
 
-static int heap_show(struct heap_options *options)
+/* A report over what it tells of would be the last one. */
+static int output_check(const struct heap_options *options, const char *path)
 {
-	struct analysis analysis;
-	if (analysis_open(&analysis, options->input.path, options->with_lines))
-		return CLI_FAILED;
-	struct action_source source = analysis_source(&analysis, &options->filter.filter, &options->cull);
+	char *indexes[ANALYSIS_INDEX_PLACES];
+	struct diag diag = {""};
+	analysis_index_paths(indexes, path);
+	int error = whole_file_check(options->output, &path, 1, &diag);
+	error = error ? error : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
+	error = error ? error : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count, &diag);
+	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
+		free(indexes[i]);
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
+static int analysis_show(struct heap_options *options, const struct analysis *analysis)
+{
+	struct action_source source = analysis_source(analysis, &options->filter.filter, &options->cull);
 	source.callers_of = &options->callers;
 	source.session = options->input.session;
-	int status = source_show(options, &source, analysis.index_path);
+	int status = source_show(options, &source, analysis);
+	action_source_fini(&source);
+	return status;
+}
+
+static int trace_show(struct heap_options *options, const char *path)
+{
+	struct analysis analysis;
+	if ((options->output && output_check(options, path)) || analysis_open(&analysis, path, options->with_lines))
+		return CLI_FAILED;
+	int status;
+	while ((status = analysis_show(options, &analysis)) == HEAP_AGAIN)
+		if (analysis_mend(&analysis) != CLI_OK) {
+			status = CLI_FAILED;
+			break;
+		}
 	if (options->is_timed)
 		analysis_tell_times(&analysis);
-	action_source_fini(&source);
 	analysis_close(&analysis);
+	return status;
+}
+
+static int heap_show(struct heap_options *options)
+{
+	char *path = cli_trace_path(options->input.path);
+	int status = path ? trace_show(options, path) : CLI_FAILED;
+	free(path);
 	return status;
 }
 
@@ -327,6 +401,7 @@ static int heap_run(int argc, char **argv)
 		status = heap_show(&options);
 	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
+	free(options.cull_lists);
 	heap_patterns_fini(&options.callers);
 	input_fini(&options.input);
 	return status;

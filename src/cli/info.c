@@ -129,7 +129,8 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
-	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) ||
+	       !strcmp(option, TRACE_OPTION_DAMAGED) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
 static void info_json(const struct info *info, FILE *out)
@@ -142,7 +143,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_bool(&json, "complete", report_is_complete(dictionary));
 	if (!dictionary->is_complete) {
 		json_count(&json, "cut_offset", dictionary->cut_offset);
-		json_text(&json, "cut_reason", dictionary->cut_reason ? dictionary->cut_reason : "");
+		json_text(&json, "cut_reason", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	}
 	json_count(&json, "size_bytes", dictionary->size_bytes);
 	json_time(&json, "duration_us", dictionary->duration_ns);
@@ -245,7 +246,9 @@ static void text_facts(const struct info *info, FILE *out)
 		text_line(&grid, "  in flight", text_count(dictionary->in_flight_count).data);
 	text_line(&grid, "stacks", arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
 						text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
-						text_count(dictionary->frame_count).data, text_count(dictionary->truncated_count).data));
+						text_count(dictionary->frame_count).data, text_count(dictionary->ends.truncated).data));
+	if (dictionary->is_whole_known)
+		text_line(&grid, "  whole", arena_format(&grid.arena, "%s, of %s events", text_count(dictionary->ends.whole).data, text_count(dictionary->event_count).data));
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
 	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);
@@ -291,7 +294,7 @@ static void text_processes(const struct info *info, FILE *out)
 		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
 		grid_cell(&grid, known(*process->command ? process->command : process->image));
 		if (is_untraced)
-			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", process->note));
+			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", text_shown(process->note)));
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
@@ -303,7 +306,7 @@ static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (inactive_read(&inactive, &dictionary->options[i]))
 			fprintf(out, "  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32 " threads in it\n", inactive.pid,
-				inactive.command, text_bytes(inactive.bytes).data, inactive.threads);
+				text_shown(inactive.command), text_bytes(inactive.bytes).data, inactive.threads);
 }
 
 static void info_text(const struct info *info, FILE *out)
@@ -311,10 +314,10 @@ static void info_text(const struct info *info, FILE *out)
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct report_losses losses = report_losses_sum(dictionary);
 	struct text missing = report_missing_text(dictionary);
-	fprintf(out, "%s: %s%s%s\n", info->path, report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
+	fprintf(out, "%s: %s%s%s\n", text_shown(info->path), report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
 		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
-		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? dictionary->cut_reason : "");
+		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	report_text_missing(out, dictionary, "  ");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);

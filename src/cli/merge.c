@@ -53,7 +53,7 @@ static int merge_run(int argc, char **argv)
 	if (result == CLI_OK && trace_merge(options.output, options.paths, (unsigned)options.count, &diag))
 		result = cli_fail("%s", diag.text);
 	if (result == CLI_OK && !stat(options.output, &status))
-		fprintf(stderr, "xheap: %s: %zu traces, %s\n", options.output, options.count, text_bytes((uint64_t)status.st_size).data);
+		cli_say("%s: %zu traces, %s", options.output, options.count, text_bytes((uint64_t)status.st_size).data);
 	free(options.paths);
 	return result;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -23,11 +24,26 @@ int cli_fail(const char *format, ...)
 	va_list arguments;
 	error_number = error_number ? error_number : diag_last_error();
 	va_start(arguments, format);
-	fputs("xheap: ", stderr);
-	vfprintf(stderr, format, arguments);
-	putc('\n', stderr);
+	cli_vsay(format, arguments);
 	va_end(arguments);
 	return CLI_FAILED;
+}
+
+void cli_vsay(const char *format, va_list arguments)
+{
+	char *text = NULL;
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	fprintf(stderr, "xheap: %s\n", text ? text_make_harmless(text) : "no memory for a message");
+	free(text);
+}
+
+void cli_say(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	cli_vsay(format, arguments);
+	va_end(arguments);
 }
 
 /*
@@ -91,6 +107,52 @@ int cli_output_close(struct cli_output *output)
 	return CLI_OK;
 }
 
+/* ---- progress ---- */
+
+#define CLEAR_LINE "\r\033[K"
+static bool has_progress;
+
+/* The handler is gone by now, so that the signal ends us as it would have. */
+static void progress_interrupted(int signal_number)
+{
+	ssize_t ignored = write(STDERR_FILENO, CLEAR_LINE, sizeof(CLEAR_LINE) - 1);
+	(void)ignored;
+	raise(signal_number);
+}
+
+static void progress_begin(void)
+{
+	const struct sigaction action = {.sa_handler = progress_interrupted, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction before;
+	has_progress = true;
+	if (!sigaction(SIGINT, NULL, &before) && before.sa_handler == SIG_DFL)
+		sigaction(SIGINT, &action, NULL);
+}
+
+void cli_progress(const char *format, ...)
+{
+	va_list arguments;
+	if (isatty(STDERR_FILENO) != 1)
+		return;
+	if (!has_progress)
+		progress_begin();
+	putc('\r', stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+}
+
+void cli_progress_end(void)
+{
+	struct sigaction action;
+	if (!has_progress)
+		return;
+	fputs(CLEAR_LINE, stderr);
+	if (!sigaction(SIGINT, NULL, &action) && action.sa_handler == progress_interrupted)
+		signal(SIGINT, SIG_DFL);
+	has_progress = false;
+}
+
 char *cli_trace_path(const char *given)
 {
 	glob_t found;
@@ -114,7 +176,7 @@ char *cli_trace_path(const char *given)
 		globfree(&found);
 	}
 	if (newest)
-		fprintf(stderr, "xheap: reading %s, the newest trace here\n", newest);
+		cli_say("reading %s, the newest trace here", newest);
 	else
 		cli_fail("no trace: name a FILE; there is no xheap.*.xht here");
 	return newest;

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "hook/hook.h"
 #include "os/fd.h"
 #include "os/limits.h"
@@ -78,9 +79,18 @@ static bool parse_stackwalk(const char *text, uint32_t *kinds)
 	return true;
 }
 
+/* Whoever records has to go on with the file, and nobody executes it. */
+static bool parse_permissions(const char *text, uint32_t *permissions)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+	*permissions = (uint32_t)mode;
+	return text[0] >= '0' && text[0] <= '7' && !*end && !(mode & ~0666ul) && (mode & 0600) == 0600;
+}
+
 static int usage_error(const char *what, const char *value, const char *why)
 {
-	fprintf(stderr, "xheap: %s %s: %s\n", what, value, why);
+	cli_say("%s %s: %s", what, value, why);
 	return EXIT_USAGE;
 }
 
@@ -105,11 +115,12 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('c', "clock", required_argument, "CLOCK", "what times are taken from: auto (default), tsc, monotonic") \
 	X('K', "keep", required_argument, "live", "of a long run: the newest events, what is live whole, and sums of the rest: see the manual") \
 	X('T', "trigger", required_argument, "WHAT", "with a flight recorder, write it out at: rss=SIZE, memory-limit, exit, crash") \
+	X('P', "permissions", required_argument, "MODE", "who may read and write the trace, as chmod has it in octal (default 600)") \
 	X('U', "flush-timer", required_argument, "TIME", "what is older than this is in the file (default 1s, 10ms to 60s)") \
 	X('I', "index", no_argument, "", "make the trace's index meanwhile, so that the first question is answered as fast as later ones") \
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
-	X('q', "quiet", no_argument, "", "print nothing of our own but errors")
+	X('q', "quiet", no_argument, "", "print nothing of our own but errors and what the trace lacks; twice: but errors")
 
 static const struct option long_options[] = {
 #define X(letter, name, has, value, help) {name, has, NULL, letter},
@@ -122,7 +133,7 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
 {
 	uint64_t number;
 	if (!text_parse_size(text, &number) || number < low || number > high) {
-		fprintf(stderr, "xheap: record: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text, low, high,
+		fprintf(stderr, "xheap: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text_shown(text), low, high,
 			high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
 		return EXIT_USAGE;
 	}
@@ -201,13 +212,14 @@ static int take_option(struct record *record, int letter)
 	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
+	case 'P': return parse_permissions(optarg, &session->permissions) ? 0 : usage_error("--permissions", optarg, "not an octal mode from 600 to 666");
 	case 'R':
 		session->flush_ms = FLUSH_MS_REAL_TIME;
 		session->is_real_time = true;
 		return 0;
 	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
-	case 'q': record->is_quiet = true; return 0;
+	case 'q': record->is_silent = record->is_quiet; record->is_quiet = true; return 0;
 	default: return EXIT_USAGE;
 	}
 }
@@ -262,7 +274,7 @@ int record_parse(struct record *record, const char *command, int count, char **a
 	record->command = arguments + optind;
 	if (record->session.buffer_max < record->session.buffer_min) {
 		record->session.buffer_max = record->session.buffer_min;
-		fprintf(stderr, "xheap: --max-buffers is %u, as --min-buffers\n", record->session.buffer_max);
+		cli_say("--max-buffers is %u, as --min-buffers", record->session.buffer_max);
 	}
 	return check_file_mode(record, command);
 }
@@ -280,7 +292,7 @@ static int parse(struct record *record, int count, char **arguments)
 	if (record->limit_ms && !record->pid_count)
 		return cli_fail("record: --duration goes with --pid; a command is recorded until it ends");
 	if (!record->command[0] && !record->pid_count) {
-		fprintf(stderr, "xheap: record: no command: xheap record [OPTIONS] COMMAND [ARG...]\n");
+		cli_say("record: no command: xheap record [OPTIONS] COMMAND [ARG...]");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -308,7 +320,7 @@ static int find_program(struct record *record)
 		if (access(record->program, X_OK) == 0)
 			return 0;
 	}
-	fprintf(stderr, "xheap: cannot run %s: %s\n", name, is_found ? "permission denied" : "no such command");
+	cli_say("cannot run %s: %s", name, is_found ? "permission denied" : "no such command");
 	return EXIT_USAGE;
 }
 
@@ -338,9 +350,15 @@ int record_check_output(const struct record *record)
 	struct stat status;
 	if (record->output && !path[0])
 		return cli_fail("record: --output: the name of the file is missing");
-	if (record->output && stat(path, &status) == 0) {
+	if (record->output && lstat(path, &status) == 0) {
+		if (S_ISLNK(status.st_mode))
+			return cannot_write(path, ELOOP, "it is a symbolic link");
+		if (S_ISREG(status.st_mode) && status.st_uid != geteuid())
+			return cannot_write(path, EACCES, "it belongs to another user");
 		if (!S_ISREG(status.st_mode))
 			return S_ISDIR(status.st_mode) ? cannot_write(path, EISDIR, "it is a directory") : cannot_write(path, ENXIO, "it is no file");
+		if (whole_file_is(record->program, &status))
+			return cannot_write(path, EBUSY, "it is the command itself");
 		return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno, NULL);
 	}
 	if (slash)
@@ -374,7 +392,7 @@ int record_set_path(struct record *record, const char *program, pid_t pid)
 	} else {
 		char here[2048];
 		if (!getcwd(here, sizeof(here))) {
-			fprintf(stderr, "xheap: cannot tell the current directory: %s\n", strerror(errno));
+			cli_say("cannot tell the current directory: %s", strerror(errno));
 			return EXIT_USAGE;
 		}
 		snprintf(record->trace_path, sizeof(record->trace_path), "%s/%s", here, path);
@@ -423,15 +441,15 @@ static void become_command(struct record *record, int go, int failure)
 
 void record_take(struct record *record, const struct control_message *message)
 {
-	if (message->kind == CONTROL_NOTE && message->text[0] && !record->is_quiet)
-		fprintf(stderr, "xheap: %s\n", message->text);
+	if (message->kind == CONTROL_NOTE && message->text[0] && !(message->value ? record->is_silent : record->is_quiet))
+		cli_say("%s", message->text);
 	if (message->kind == CONTROL_REFUSED)
 		snprintf(record->refusal, sizeof(record->refusal), "%s", message->text);
 	if (message->kind == CONTROL_SUMMARY) {
 		record->summary = message->summary;
 		record->has_summary = true;
 		if (message->summary.error && message->text[0])
-			fprintf(stderr, "xheap: %s\n", message->text);
+			cli_say("%s", message->text);
 		/* A counter has its number now. */
 		if (!message->summary.error && record_is_numbered(record) && message->text[0])
 			snprintf(record->trace_path, sizeof(record->trace_path), "%s", message->text);
@@ -445,7 +463,7 @@ static int wait_until_held(struct record *record)
 	for (;;) {
 		int got = control_receive(record->control, &message, -1);
 		if (got < 0) {
-			fprintf(stderr, "xheap: cannot record: the logger has died\n");
+			cli_say("cannot record: the logger has died");
 			return EXIT_USAGE;
 		}
 		if (got == 0)
@@ -456,7 +474,7 @@ static int wait_until_held(struct record *record)
 		}
 		if (message.value == 0)
 			return 0;
-		fprintf(stderr, "xheap: %s\n", message.text);
+		cli_say("%s", message.text);
 		return EXIT_USAGE;
 	}
 }
@@ -516,6 +534,26 @@ void record_wait_for_summary(struct record *record)
 	}
 }
 
+static void print_untraced(const struct control_summary *summary)
+{
+	if (summary->untraced_processes || summary->untraced_calls)
+		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
+			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
+}
+
+/* In place of the summary: what the trace lacks, if anything. */
+static void print_missing(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	if (summary->after)
+		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
+	if (summary->lost)
+		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
+	print_untraced(summary);
+	if (summary->check_failures)
+		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+}
+
 void record_print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
@@ -526,39 +564,40 @@ void record_print_summary(const struct record *record, int logger_status)
 			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status), strsignal(WTERMSIG(logger_status)));
 		else
 			fprintf(stderr, "xheap: the logger ended with status %d", WEXITSTATUS(logger_status));
-		fprintf(stderr, "; what it recorded is safe: xheap recover %s\n", shown);
+		fprintf(stderr, "; what it recorded is safe: xheap recover %s\n", text_shown(shown));
 		return;
 	}
-	if (record->is_quiet)
+	if (record->is_quiet) {
+		if (!record->is_silent)
+			print_missing(record);
 		return;
+	}
 	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated", summary->events,
-		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->truncated);
-	if (summary->unwindless)
-		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->unwindless);
+		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->ends.truncated);
+	if (summary->ends.unwindless)
+		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (summary->after)
 		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
 	if (record->session.sample_bytes)
-		fprintf(stderr, "xheap: a sample, of one byte in %s asked for: reports estimate the rest\n", text_bytes(record->session.sample_bytes).data);
-	if (summary->untraced_processes || summary->untraced_calls)
-		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
-			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
+		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
+	print_untraced(summary);
 	if (record->session.check_stacks)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
 	if (record->session.file_mode == SESSION_FILE_NONE)
 		return;
 	if (summary->dropped)
-		fprintf(stderr, "xheap: the newest %s of them are kept\n", text_count(kept).data);
-	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", shown,
+		cli_say("the newest %s of them are kept", text_count(kept).data);
+	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", text_shown(shown),
 		text_bytes(summary->size_bytes).data,
 		kept ? (double)summary->size_bytes / (double)kept : 0.0, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
 	if (summary->index_bytes)
-		fprintf(stderr, "xheap: its index is made, %s\n", text_bytes(summary->index_bytes).data);
+		cli_say("its index is made, %s", text_bytes(summary->index_bytes).data);
 	/* Of what could not be written there may be no file. */
 	if (!summary->error || access(record->trace_path, F_OK) == 0)
-		fprintf(stderr, "xheap: next: xheap report %s\n", shown);
+		cli_say("next: xheap report %s", shown);
 }
 
 static int exit_status(int status)
@@ -627,7 +666,7 @@ static int launch_open(struct launch *launch, const struct record *record)
 	int error = errno;
 	snprintf(why, sizeof(why), "%s", strerror(error));
 	limits_explain(0, error, why, sizeof(why));
-	fprintf(stderr, "xheap: cannot make a pipe: %s\n", why);
+	cli_say("cannot make a pipe: %s", why);
 	return EXIT_USAGE;
 }
 

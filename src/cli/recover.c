@@ -48,7 +48,7 @@ static const struct option recover_option_table[] = {
 static void list_print(const struct recover_session *sessions, int count)
 {
 	for (int i = 0; i < count; i++)
-		fprintf(stderr, "  %s\n      %s of %.60s%s\n", sessions[i].directory, sessions[i].trace_path, sessions[i].command,
+		fprintf(stderr, "  %s\n      %s of %.60s%s\n", text_shown(sessions[i].directory), text_shown(sessions[i].trace_path), text_shown(sessions[i].command),
 			sessions[i].has_logger ? " (being recorded)" : "");
 }
 
@@ -95,21 +95,21 @@ static int session_choose(const struct recover_session *sessions, int count, con
 
 static int result_print(const struct recover_session *session, const struct recover_options *options, const struct recover_result *result)
 {
-	fprintf(stderr, "xheap: %s: %s\n", result->trace_path, result->was_missing ? "made anew" : "completed");
-	fprintf(stderr, "xheap: %s events were still in memory of %s regions; the trace has %s, %s\n", text_count(result->events).data,
+	cli_say("%s: %s", result->trace_path, result->was_missing ? "made anew" : "completed");
+	cli_say("%s events were still in memory of %s regions; the trace has %s, %s", text_count(result->events).data,
 		text_count(result->regions).data, text_count(result->total_events).data, text_bytes(result->size_bytes).data);
 	if (result->in_flight)
-		fprintf(stderr, "xheap: %s calls had not returned\n", text_count(result->in_flight).data);
+		cli_say("%s calls had not returned", text_count(result->in_flight).data);
 	if (result->lost)
-		fprintf(stderr, "xheap: %s events are lost\n", text_count(result->lost).data);
+		cli_say("%s events are lost", text_count(result->lost).data);
 	if (result->live_processes)
-		fprintf(stderr, "xheap: %s processes still run, no longer traced\n", text_count(result->live_processes).data);
+		cli_say("%s processes still run, no longer traced", text_count(result->live_processes).data);
 	if (result->bad_regions)
 		return cli_fail("%s regions could not be read: %s; kept %s", text_count(result->bad_regions).data, result->bad_region,
 				session->directory);
 	if (options->keep)
-		fprintf(stderr, "xheap: kept %s\n", session->directory);
-	fprintf(stderr, "xheap: next: xheap report %s\n", result->trace_path);
+		cli_say("kept %s", session->directory);
+	cli_say("next: xheap report %s", result->trace_path);
 	return CLI_OK;
 }
 
@@ -143,7 +143,8 @@ static int recover_pieces(const struct recover_words *recover)
 		return cli_fail("%s: %s", recover->what, diag.text);
 	if (!recover->options.keep)
 		store_remove(recover->what);
-	fprintf(stderr, "xheap: %s: made of its pieces; what is in none of them is lost\nxheap: next: xheap report %s\n", output, output);
+	cli_say("%s: made of its pieces; what is in none of them is lost", output);
+	cli_say("next: xheap report %s", output);
 	return CLI_OK;
 }
 
@@ -167,10 +168,7 @@ static int session_of_pieces(const struct recover_session *sessions, int count, 
 static int recover_from_pieces(const struct recover_words *recover)
 {
 	struct recover_session *sessions;
-	struct diag diag = {""};
-	int count = recover_list(&sessions, &diag);
-	if (count < 0)
-		return cli_fail("%s", diag.text);
+	int count = recover_list(&sessions);
 	int number = session_of_pieces(sessions, count, recover->what);
 	int status = number >= 0 ? session_recover(&sessions[number], &recover->options) : recover_pieces(recover);
 	free(sessions);
@@ -189,10 +187,7 @@ static int recover_named(const struct recover_words *recover)
 static int recover_found(const struct recover_words *recover)
 {
 	struct recover_session *sessions;
-	struct diag diag = {""};
-	int count = recover_list(&sessions, &diag), status = CLI_FAILED;
-	if (count < 0)
-		return cli_fail("%s", diag.text);
+	int count = recover_list(&sessions), status = CLI_FAILED;
 	int chosen = session_choose(sessions, count, recover->what);
 	if (chosen >= 0)
 		status = session_recover(&sessions[chosen], &recover->options);

@@ -233,7 +233,8 @@ static void frames_print(const struct view *view, uint32_t node)
 	for (; node && count < FRAMES_MAX; node = heap_names_frame(names, node)->parent, count++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
-		const char *text = is_same ? name->symbol : name->text;
+		char room[TEXT_NAME_BYTES];
+		const char *text = text_name(text_shown(is_same ? name->symbol : name->text), room);
 		size_t length = strlen(text);
 		if (count) {
 			bool is_full = at + 3 + length > view->width;
@@ -332,7 +333,7 @@ static void part_print(struct view *view, const struct part *part)
 
 static void next_print(const struct view *view)
 {
-	const char *path = view->source.path;
+	const char *path = text_shown(view->source.path);
 	const struct heap_numbers *totals = &view->window.totals;
 	heading(view, "Next");
 	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n", path);
@@ -349,9 +350,9 @@ static void next_print(const struct view *view)
 static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
-	const char *command = dictionary->process_count ? dictionary->processes[0].command : "";
+	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = report_missing_text(dictionary);
-	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), view->source.path,
+	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), text_shown(view->source.path),
 		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
 	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
@@ -371,13 +372,13 @@ static unsigned terminal_width(void)
 	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
 }
 
-static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter, struct heap_cull *cull, const struct cli_output *output)
+static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter, struct heap_cull *cull, bool is_colored, FILE *out)
 {
-	struct view view = {.source = analysis_source(analysis, filter, cull), .out = output->file, .width = terminal_width()};
+	struct view view = {.source = analysis_source(analysis, filter, cull), .out = out, .width = terminal_width()};
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns}, HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
-	view.source.is_colored = output->is_colored;
+	view.source.is_colored = is_colored;
 	view.report = (struct report){.source = &view.source};
 	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
@@ -405,28 +406,56 @@ static int set_session(void *context, struct words *words, int number)
 	return input_take_session(&((struct report_options *)context)->input, words);
 }
 
+/* The view as a text, the caller's (free): of a damaged index nothing is shown. */
+static char *view_make(const struct analysis *analysis, const char *session, bool is_colored)
+{
+	struct heap_filter filter;
+	struct heap_cull cull = {.with_entries = false};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		memory_exhausted(0);
+	heap_filter_init_for(&filter, analysis->table);
+	heap_cull_use_default(&cull);
+	view_show(analysis, session, &filter, &cull, is_colored, out);
+	fclose(out);
+	heap_cull_fini(&cull);
+	heap_filter_fini(&filter);
+	return text;
+}
+
+static int analysis_show(struct analysis *analysis, const char *session)
+{
+	struct cli_output output;
+	int status = CLI_OK;
+	cli_output_open(&output, true);
+	char *text = view_make(analysis, session, output.is_colored);
+	while (status == CLI_OK && !analysis_is_good(analysis->table)) {
+		free(text);
+		text = NULL;
+		status = analysis_mend(analysis);
+		if (status == CLI_OK)
+			text = view_make(analysis, session, output.is_colored);
+	}
+	if (status == CLI_OK)
+		fputs(text, output.file);
+	free(text);
+	int end_status = cli_output_close(&output);
+	return status == CLI_OK ? end_status : status;
+}
+
 static int report_run(int argc, char **argv)
 {
 	static const struct option table[] = {{"session", set_session, 0}};
 	struct report_options options = {.input = {.path = NULL}};
 	struct analysis analysis;
-	struct cli_output output;
-	struct heap_filter filter;
-	struct heap_cull cull = {.with_entries = false};
 	int status = options_parse(argc, argv, table, 1, &options, set_path) ? CLI_FAILED : analysis_open(&analysis, options.input.path, false);
 	if (status != CLI_OK) {
 		input_fini(&options.input);
 		return status;
 	}
-	heap_filter_init_for(&filter, analysis.table);
-	heap_cull_use_default(&cull);
-	cli_output_open(&output, true);
-	view_show(&analysis, options.input.session, &filter, &cull, &output);
-	status = cli_output_close(&output);
-	if (status == CLI_OK)
-		status = analysis_check(analysis.table, analysis.index_path);
-	heap_cull_fini(&cull);
-	heap_filter_fini(&filter);
+	status = analysis_show(&analysis, options.input.session);
 	analysis_close(&analysis);
 	input_fini(&options.input);
 	return status;

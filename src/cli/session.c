@@ -27,8 +27,8 @@
 static void hear(void *cookie, enum controller_word word, const char *text)
 {
 	(void)cookie;
-	if (word == CONTROLLER_NOTE)
-		fprintf(stderr, "xheap: %s\n", text);
+	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
+		cli_say("%s", text);
 }
 
 static const struct controller_ear ear = {hear, NULL};
@@ -84,15 +84,15 @@ static void start_tell(const struct record *record, const char *name)
 	const struct session_options *options = &record->session;
 	const struct text size = text_bytes(options->max_file_bytes);
 	if (options->file_mode == SESSION_FILE_NONE)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it\n", name, size.data, name, name);
+		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name, size.data, name, name);
 	else if (options->file_mode == SESSION_FILE_KEEP)
 		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
-			" ends it\n", name, size.data, name, record->output, name);
+			" ends it\n", name, size.data, name, text_shown(record->output), name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
-		fprintf(stderr, "xheap: session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it\n", name, size.data, name,
+		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it", name, size.data, name,
 			record->output, name);
 	else
-		fprintf(stderr, "xheap: session %s records into %s; xheap stop %s ends it\n", name, record->output, name);
+		cli_say("session %s records into %s; xheap stop %s ends it", name, record->output, name);
 }
 
 static int start_run(int count, char **arguments)
@@ -256,6 +256,13 @@ static int update_run(int count, char **arguments)
 
 /* ---- query and sessions ---- */
 
+static void json_stack_ends(struct json *json, const struct stack_ends *ends)
+{
+	json_count(json, "whole_stacks", ends->whole);
+	json_count(json, "truncated_stacks", ends->truncated);
+	json_count(json, "unwindless_stacks", ends->unwindless);
+}
+
 static void json_threads(struct json *json, const struct controller_state *state, size_t target)
 {
 	json_begin_array(json, "thread_rows");
@@ -268,8 +275,7 @@ static void json_threads(struct json *json, const struct controller_state *state
 		json_known_text(json, "name", state->threads[i].name);
 		json_count(json, "events", thread->events);
 		json_count(json, "events_per_second", thread->rate);
-		json_count(json, "truncated_stacks", thread->truncated);
-		json_count(json, "unwindless_stacks", thread->unwindless);
+		json_stack_ends(json, &thread->ends);
 		json_count(json, "waits", thread->waits);
 		json_time(json, "wait_us", (int64_t)thread->wait_ns);
 		json_end_object(json);
@@ -291,8 +297,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	if (target->target.after)
 		json_count(json, "calls_after_end", target->target.after);
 	json_count(json, "untraced_calls", target->target.untraced_calls);
-	json_count(json, "truncated_stacks", target->target.truncated);
-	json_count(json, "unwindless_stacks", target->target.unwindless);
+	json_stack_ends(json, &target->target.ends);
 	json_count(json, "waits", target->target.waits);
 	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
 	/* A process that has ended, or that the logger may not read, has no resident bytes. */
@@ -349,8 +354,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		if (state->error)
 			json_count(json, "calls_after_end", session->after);
 		json_count(json, "untraced_calls", session->untraced_calls);
-		json_count(json, "truncated_stacks", session->truncated);
-		json_count(json, "unwindless_stacks", session->unwindless);
+		json_stack_ends(json, &session->ends);
 		json_count(json, "waits", session->waits);
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
@@ -389,7 +393,7 @@ static void text_file(const struct controller_state *state)
 	if (session->dropped)
 		printf("; %s events of the past not kept", text_count(session->dropped).data);
 	if (session->write_count)
-		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", state->path);
+		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", text_shown(state->path));
 	putchar('\n');
 }
 
@@ -409,8 +413,8 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, tid);
 		grid_cell(&grid, text_count(thread->events).data);
 		grid_cell(&grid, text_count(thread->rate).data);
-		grid_cell(&grid, text_count(thread->truncated).data);
-		grid_cell(&grid, text_count(thread->unwindless).data);
+		grid_cell(&grid, text_count(thread->ends.truncated).data);
+		grid_cell(&grid, text_count(thread->ends.unwindless).data);
 		grid_cell(&grid, text_count(thread->waits).data);
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
 		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
@@ -430,9 +434,11 @@ static void text_state(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
-	printf("%s: records into %s\n", name, is_in_memory ? "memory" : state->path);
-	printf("  %s events, %s lost, %s stacks truncated, %s without unwind data, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
-	       text_count(session->truncated).data, text_count(session->unwindless).data, text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	printf("%s: records into %s\n", name, is_in_memory ? "memory" : text_shown(state->path));
+	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data, text_bytes(session->size_bytes).data,
+	       is_in_memory ? "kept" : "written");
+	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data, text_count(session->ends.truncated).data,
+	       text_count(session->ends.unwindless).data);
 	text_untraced(session);
 	if (session->after)
 		printf("  recording has ended: %s calls since, in no number\n", text_count(session->after).data);
@@ -446,9 +452,9 @@ static void text_state(const char *name, const struct controller_state *state)
 	       text_bytes(session->logger_bytes).data, session_clock_name((enum region_clock)session->clock));
 	for (size_t i = 0; i < state->inactive_count; i++)
 		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n", (int)state->inactive[i].pid,
-		       state->inactive[i].text, text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
+		       text_shown(state->inactive[i].text), text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
 	if (state->error)
-		printf("  ended recording: %s\n", state->reason);
+		printf("  ended recording: %s\n", text_shown(state->reason));
 	if (!state->target_count) {
 		printf("  no targets: xheap update %s --add-pid PID, or xheap launch %s -- COMMAND\n", name, name);
 		return;
@@ -469,8 +475,8 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, text_count(target->events).data);
 		grid_cell(&grid, text_count(target->rate).data);
 		grid_cell(&grid, text_count(target->lost).data);
-		grid_cell(&grid, text_count(target->truncated).data);
-		grid_cell(&grid, text_count(target->unwindless).data);
+		grid_cell(&grid, text_count(target->ends.truncated).data);
+		grid_cell(&grid, text_count(target->ends.unwindless).data);
 		grid_cell(&grid, text_count(target->waits).data);
 		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
 		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/whole_file.h"
 #include "cli/options.h"
 #include "cli/symbol_cache.h"
 #include "os/moment.h"
@@ -175,9 +176,9 @@ static void progress_show(struct work *work, uint32_t all)
 	for (uint32_t done = 0; done < all;) {
 		moment_pause(PROGRESS_NS);
 		done = __atomic_load_n(&work->done, __ATOMIC_RELAXED);
-		fprintf(stderr, "\r%s of %s addresses", text_count(done).data, text_count(all).data);
+		cli_progress("%s of %s addresses", text_count(done).data, text_count(all).data);
 	}
-	fputs("\r\033[K", stderr);
+	cli_progress_end();
 }
 
 static uint32_t work_count(const struct work *work)
@@ -217,21 +218,18 @@ static int keep_owner(int copy, const struct stat *of, const char *path, struct 
 	return fchmod(copy, of->st_mode & 07777) ? diag_errno(diag, "cannot set the mode of a copy of %s", path) : 0;
 }
 
-static int copy_file(const char *from, const char *to, struct diag *diag)
+static int copy_file(const char *from, int to, struct diag *diag)
 {
 	struct stat status;
 	int in = open(from, O_RDONLY | O_CLOEXEC);
 	if (in < 0 || fstat(in, &status) != 0)
 		return diag_errno(diag, "cannot read %s", from);
-	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	int error = out < 0 ? diag_errno(diag, "cannot write %s", to) : keep_owner(out, &status, from, diag);
+	int error = keep_owner(to, &status, from, diag);
 	for (ssize_t moved = 1; !error && moved > 0;) {
-		moved = copy_file_range(in, NULL, out, NULL, COPY_CHUNK, 0);
+		moved = copy_file_range(in, NULL, to, NULL, COPY_CHUNK, 0);
 		if (moved < 0)
-			error = diag_errno(diag, "cannot copy %s to %s", from, to);
+			error = diag_errno(diag, "cannot copy %s", from);
 	}
-	if (out >= 0 && close(out) != 0 && !error)
-		error = diag_errno(diag, "cannot write %s", to);
 	close(in);
 	return error;
 }
@@ -270,23 +268,19 @@ static void cache_write(const struct work *work)
 	}
 }
 
-/* A copy with the symbols takes the trace's place, also where `name` is a link to it: at any moment there is a whole one. */
-static int trace_replace(const struct work *work, const char *name)
+/* A copy with the symbols takes the trace's place: at any moment there is a whole one. */
+static int trace_replace(const struct work *work, const char *path)
 {
 	struct diag diag = {""};
-	char *temporary = NULL, *path = realpath(name, NULL);
-	if (!path)
-		return cli_fail("cannot find %s: %s", name, strerror(errno));
-	if (asprintf(&temporary, "%s.%d.new", path, (int)getpid()) < 0)
-		memory_exhausted(0);
-	int error = copy_file(path, temporary, &diag);
-	error = error ? error : trace_write(work, temporary, &diag);
-	if (!error && rename(temporary, path) != 0)
-		error = diag_errno(&diag, "cannot replace %s", path);
+	struct whole_file file;
+	if (whole_file_open(&file, path, 0600, &diag))
+		return cli_fail("%s", diag.text);
+	int error = copy_file(path, file.fd, &diag);
+	error = error ? error : trace_write(work, file.temporary, &diag);
 	if (error)
-		unlink(temporary);
-	free(temporary);
-	free(path);
+		whole_file_abandon(&file);
+	else
+		error = whole_file_commit(&file, &diag);
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
@@ -324,7 +318,7 @@ static void missing_print(const struct trace_image *image)
 	/* Packages may have it where it lay before /bin and /lib went to /usr. */
 	if (!package[0] && !strncmp(image->path, usr, strlen(usr)))
 		package_find(image->path + strlen(usr), package, sizeof(package));
-	fprintf(stderr, "xheap: no symbols for %s, build-id ", image->path);
+	fprintf(stderr, "xheap: no symbols for %s, build-id ", text_shown(image->path));
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		fprintf(stderr, "%02x", image->build_id[i]);
 	if (!image->build_id_size)
@@ -350,7 +344,7 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 	}
 	if (missing && !getenv("DEBUGINFOD_URLS"))
 		fputs("xheap: or set DEBUGINFOD_URLS, as https://debuginfod.debian.net, and run this again with -again\n", stderr);
-	fprintf(stderr, "xheap: %s: %s addresses, %s with a function, %s with a line, in %s\n", path, text_count(all).data, text_count(named).data,
+	cli_say("%s: %s addresses, %s with a function, %s with a line, in %s", path, text_count(all).data, text_count(named).data,
 		text_count(with_line).data, text_duration(time_ns).data);
 }
 
@@ -397,7 +391,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 	unsigned count = options->threads < work.job_count ? (unsigned)options->threads : work.job_count;
 	int status = CLI_OK;
 	if (!work.job_count) {
-		fprintf(stderr, "xheap: %s has its symbols already; -again looks for them anew\n", path);
+		cli_say("%s has its symbols already; -again looks for them anew", path);
 	} else {
 		work_do(&work, workers, count);
 		status = trace_replace(&work, path);

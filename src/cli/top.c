@@ -82,6 +82,7 @@ static void line(const struct screen *screen, const char *format, ...)
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
+	text_make_harmless(text);
 	va_end(arguments);
 	/* Nothing is cut in the middle of a character. */
 	size_t columns = 0, at = 0;

@@ -4,8 +4,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
+#include <xxhash.h>
 
+#include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -129,7 +133,8 @@ static int time_text(char **text, struct heap_range range, uint32_t part)
 	return asprintf(text, "%s to %s", text_duration(from).data, text_duration(to).data);
 }
 
-char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+/* The label, which several may have. */
+static char *by_label(const struct heap_window *window, const struct heap_table *table, uint32_t by)
 {
 	char *text = NULL;
 	int length = -1;
@@ -146,4 +151,73 @@ char *heap_by_text(const struct heap_window *window, const struct heap_table *ta
 	if (length < 0)
 		memory_exhausted(0);
 	return text;
+}
+
+/* ---- several with one label ---- */
+
+static uint32_t by_count(enum heap_by by, const struct trace_dictionary *dictionary)
+{
+	return by == HEAP_BY_PROCESS ? dictionary->process_count : by == HEAP_BY_THREAD ? dictionary->thread_count
+	       : by == HEAP_BY_HEAP ? dictionary->heap_count : 0;
+}
+
+static uint32_t process_of(enum heap_by by, const struct trace_dictionary *dictionary, uint32_t id)
+{
+	return by == HEAP_BY_PROCESS ? id : by == HEAP_BY_THREAD ? dictionary->threads[id].process : dictionary->heaps[id].process;
+}
+
+void heap_by_find_shared(struct heap_window *window, const struct heap_table *table)
+{
+	uint32_t count = by_count(window->by, table->dictionary);
+	struct map seen = {0}, seen_in_process = {0};
+	if (!count)
+		return;
+	uint64_t *keys = memory_zeroed(count, 2 * sizeof(*keys)), *process_keys = &keys[count];
+	for (uint32_t i = 0; i < count; i++) {
+		bool added;
+		uint32_t process = process_of(window->by, table->dictionary, i);
+		char *label = by_label(window, table, i);
+		keys[i] = XXH3_64bits(label, strlen(label));
+		process_keys[i] = XXH3_64bits_withSeed(label, strlen(label), (uint64_t)process + 1);
+		++*map_add(&seen, keys[i], &added);
+		++*map_add(&seen_in_process, process_keys[i], &added);
+		free(label);
+	}
+	window->label_ends = memory_zeroed(count, 1);
+	for (uint32_t i = 0; i < count; i++)
+		if (*map_find(&seen, keys[i]) > 1)
+			window->label_ends[i] = *map_find(&seen_in_process, process_keys[i]) > 1 ? HEAP_LABEL_ID : HEAP_LABEL_PROCESS;
+	map_fini(&seen);
+	map_fini(&seen_in_process);
+	free(keys);
+}
+
+char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	char *label = by_label(window, table, by), *text = NULL;
+	enum heap_label_end end = by < by_count(window->by, table->dictionary) ? (enum heap_label_end)window->label_ends[by] : HEAP_LABEL_PLAIN;
+	int length = 0;
+	if (end == HEAP_LABEL_PLAIN)
+		return label;
+	if (end == HEAP_LABEL_ID || window->by == HEAP_BY_PROCESS)
+		length = asprintf(&text, "%s #%" PRIu32, label, by);
+	else
+		length = asprintf(&text, "%s, process #%" PRIu32, label, process_of(window->by, table->dictionary, by));
+	if (length < 0)
+		memory_exhausted(0);
+	free(label);
+	return text;
+}
+
+uint32_t heap_by_process(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	if (by >= by_count(window->by, dictionary))
+		return HEAP_NONE;
+	return process_of(window->by, dictionary, by);
+}
+
+uint32_t heap_by_thread(const struct heap_window *window, const struct heap_table *table, uint32_t by)
+{
+	return window->by == HEAP_BY_THREAD && by < table->dictionary->thread_count ? by : HEAP_NONE;
 }

@@ -23,14 +23,15 @@ enum heap_class heap_class_find(const char *name)
 
 const char *heap_class_name(enum heap_class class)
 {
-	return class < HEAP_CLASS_NONE ? class_names[class] : "later";
+	return class < HEAP_CLASS_NONE ? class_names[class] : "none";
 }
 
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
 {
 	bool is_outside = allocation->birth_ns < window.from_ns || allocation->flags & HEAP_EARLIER;
-	bool is_freed_inside = heap_end_is_given_back(allocation->end) && allocation->end_ns >= window.from_ns && allocation->end_ns <= window.to_ns;
-	if (!is_outside && allocation->birth_ns > window.to_ns)
+	bool is_freed = heap_end_is_given_back(allocation->end), is_freed_before = is_freed && allocation->end_ns < window.from_ns;
+	bool is_freed_inside = is_freed && !is_freed_before && allocation->end_ns <= window.to_ns;
+	if (is_freed_before || (!is_outside && allocation->birth_ns > window.to_ns))
 		return HEAP_CLASS_NONE;
 	return is_outside ? (is_freed_inside ? HEAP_AOFI : HEAP_AOFO) : (is_freed_inside ? HEAP_AIFI : HEAP_AIFO);
 }
@@ -49,6 +50,18 @@ static void selection_free(struct heap_selection *selection)
 	free(selection);
 }
 
+/* What heap_filter_prepare() made. */
+static void prepared_free(struct heap_filter *filter)
+{
+	free(filter->site);
+	free(filter->free_site);
+	free(filter->thread);
+	free(filter->heap);
+	selection_free(filter->selection);
+	filter->site = filter->free_site = filter->thread = filter->heap = NULL;
+	filter->selection = NULL;
+}
+
 void heap_filter_fini(struct heap_filter *filter)
 {
 	heap_patterns_fini(&filter->required);
@@ -56,11 +69,7 @@ void heap_filter_fini(struct heap_filter *filter)
 	free(filter->pids);
 	free(filter->tids);
 	free(filter->heaps);
-	free(filter->site);
-	free(filter->free_site);
-	free(filter->thread);
-	free(filter->heap);
-	selection_free(filter->selection);
+	prepared_free(filter);
 	heap_filter_init(filter);
 }
 
@@ -204,6 +213,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
 {
+	prepared_free(filter);
 	int error = threads_pass(filter, table->dictionary, diag);
 	error = error ? error : heaps_pass(filter, table->dictionary, diag);
 	if (error)

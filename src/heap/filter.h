@@ -13,7 +13,8 @@ struct heap_range {
 	int64_t from_ns, to_ns;
 };
 
-/** Where an allocation's beginning and end lie as to a window: before it is outside, too, and so is never. */
+/** Where an allocation's beginning and its free lie as to a window. Outside is before it for the beginning, after it or never for the free; an end of the
+ *  process is no free. HEAP_CLASS_NONE: allocated after the window, or freed before it. */
 enum heap_class { HEAP_AIFI, HEAP_AIFO, HEAP_AOFI, HEAP_AOFO, HEAP_CLASS_NONE };
 
 /** Numbers that pass: from <= number < to. */
@@ -73,10 +74,10 @@ void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filte
 void heap_filter_fini_beside(struct heap_filter *filter);
 void heap_filter_fini(struct heap_filter *filter);
 
-/** Look at the trace: which sites, threads and heaps pass. 0, or -EINVAL with the reason in diag: a pid, thread or heap that is not there. */
+/** Look at the trace: which sites, threads and heaps pass; again, for another table of it. 0, or -EINVAL with the reason in diag: a pid, thread or heap that is not there. */
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag);
 
-/** Where the allocation lies as to the window. One that began behind it is HEAP_CLASS_NONE. */
+/** Where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
 /** The class with this name ("AIFI") in any case, HEAP_CLASS_NONE when there is none. */

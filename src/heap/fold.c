@@ -303,8 +303,8 @@ static void fold_begin(struct folding *folding)
 	fold->event_count = folding->dictionary->event_count;
 	fold->failed = folding->dictionary->failed_count;
 	fold->in_flight = folding->dictionary->in_flight_count;
-	fold->truncated = folding->dictionary->truncated_count;
-	fold->unwindless = folding->dictionary->unwindless_count;
+	fold->ends = folding->dictionary->ends;
+	fold->is_whole_known = folding->dictionary->is_whole_known;
 	memcpy(fold->kind_count, folding->dictionary->kind_count, sizeof(fold->kind_count));
 }
 
@@ -313,8 +313,7 @@ static void fold_begin(struct folding *folding)
 static void event_uncount(struct trace_fold *fold, uint8_t kind, uint8_t flags, uint8_t stack_end)
 {
 	fold->event_count--;
-	fold->truncated -= !!(flags & EVENT_TRUNCATED);
-	fold->unwindless -= stack_end == TRACE_STACK_UNWINDLESS;
+	trace_count_end(&fold->ends, flags, stack_end, -1);
 	if (flags & EVENT_FAILED)
 		fold->failed--;
 	else if (flags & EVENT_IN_FLIGHT)

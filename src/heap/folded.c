@@ -42,7 +42,7 @@ static struct heap_allocation extreme(const struct trace_sum *sum, uint32_t site
 					.end_site = HEAP_NONE, .thread = sum->thread, .heap = sum->heap};
 }
 
-/* The window class of all, HEAP_CLASS_NONE when they began behind it; false: they may have several. */
+/* The window class of all, HEAP_CLASS_NONE when they began behind it or were freed before it; false: they may have several. */
 static bool class_of_all(const struct trace_sum *sum, struct heap_range window, enum heap_class *class)
 {
 	struct heap_allocation first = extreme(sum, 0, false);

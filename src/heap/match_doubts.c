@@ -57,10 +57,10 @@ static void earlier_end(struct matching *matching, const struct stray *stray)
 	matching_allocation_end(matching, matching_row_add(matching, &row, &details), stray->end, stray->time_ns, stray->site, stray->thread);
 }
 
-static void unknown_free_count(struct matching *matching, const struct stray *stray)
+void matching_unknown_free(struct matching *matching, uint32_t process)
 {
 	matching->table->unknown_frees++;
-	matching->table->processes[stray->process].unknown_frees++;
+	matching->table->processes[process].unknown_frees++;
 }
 
 static bool is_earlier(const struct stray *stray)
@@ -76,7 +76,7 @@ static void stray_settle(struct matching *matching, const struct stray *stray)
 		memory_grow(matching->doubts, matching->doubt_count, matching->doubt_capacity);
 		matching->doubts[matching->doubt_count++] = *stray;
 	} else {
-		unknown_free_count(matching, stray);
+		matching_unknown_free(matching, stray->process);
 	}
 }
 
@@ -87,7 +87,7 @@ void matching_doubts_settle(struct matching *matching)
 		if (stray->before_ns < matching->processes[stray->process].reading_ns)
 			earlier_end(matching, stray);
 		else
-			unknown_free_count(matching, stray);
+			matching_unknown_free(matching, stray->process);
 	}
 }
 

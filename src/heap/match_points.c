@@ -108,6 +108,13 @@ static bool has_ended_before(const struct live_cell *cell)
 	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
+/* What is folded leaves no trace of what a child inherited: the first that happens to an address in it, an end, is that of its parent's block, and has
+ * nothing to do with a block that begins there a moment later. */
+static bool is_of_folded_parent(const struct matching *matching, const struct point *point, const struct live_cell *cell)
+{
+	return !cell && matching->table->dictionary->fold_count && matching->processes[point->process].forked_from != TRACE_NONE;
+}
+
 static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -125,7 +132,11 @@ static void point_end(struct matching *matching, const struct point *point)
 	if (!row) {
 		/* What a realloc took need not be in a sample. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
-		if (!matching_copy_end(matching, point) && !may_be_missing)
+		if (matching_copy_end(matching, point) || may_be_missing)
+			return;
+		if (is_of_folded_parent(matching, point, cell))
+			matching_unknown_free(matching, point->process);
+		else
 			matching_stray_add(matching, point, end, measure);
 		return;
 	}

@@ -206,6 +206,9 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 /** What an end says of its block while earlier blocks are being found. */
 struct measure matching_measure(struct matching *matching, const struct point *point);
 
+/** Count a free of what nobody saw begin. */
+void matching_unknown_free(struct matching *matching, uint32_t process);
+
 /** An end of an address that is not live: it waits for its Begin. */
 void matching_stray_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure);
 

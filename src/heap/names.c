@@ -338,7 +338,7 @@ uint32_t heap_names_count(const struct heap_names *names)
 	return names->keys.count;
 }
 
-char *heap_names_text(const struct heap_names *names, uint32_t node)
+char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -347,9 +347,9 @@ char *heap_names_text(const struct heap_names *names, uint32_t node)
 		memory_exhausted(0);
 	if (!node)
 		fputs("[no stack]", out);
-	for (uint32_t at = node; at; at = names->frames[at].parent) {
+	for (uint32_t at = node; at && at != end; at = names->frames[at].parent) {
 		fputs(names->names[names->frames[at].name].text, out);
-		if (names->frames[at].parent)
+		if (names->frames[at].parent && names->frames[at].parent != end)
 			putc(';', out);
 	}
 	fclose(out);

@@ -53,8 +53,9 @@ uint32_t heap_names_count(const struct heap_names *names);
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
-/** Frames joined by ';', innermost first; "[no stack]" for the empty stack. Owned by the caller (free). */
-char *heap_names_text(const struct heap_names *names, uint32_t node);
+/** Frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0: all. "[no stack]" for the empty stack. Owned by
+ *  the caller (free). */
+char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
 
 /** File names of the images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);

@@ -508,6 +508,7 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 		.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
 		.overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded};
 	window_sum(window, &empty, &making);
+	heap_by_find_shared(window, table);
 }
 
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
@@ -517,10 +518,12 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 		.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns, .overhead_site = HEAP_NONE,
 		.peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded};
 	window_sum(window, &empty, &making);
+	heap_by_find_shared(window, table);
 }
 
 void heap_window_fini(struct heap_window *window)
 {
+	free(window->label_ends);
 	free(window->cells);
 	free(window->numbers);
 	free(window->uses);

@@ -19,11 +19,15 @@ struct heap_cell {
 	uint32_t site, by;
 };
 
+/** What a label ends in: nothing where no other is the same, else what tells it from the others. */
+enum heap_label_end { HEAP_LABEL_PLAIN, HEAP_LABEL_PROCESS, HEAP_LABEL_ID };
+
 struct heap_window {
 	struct heap_range range;
 	struct heap_numbers totals;
 	int64_t peak_at_ns;
 	enum heap_by by;
+	uint8_t *label_ends;         /**< enum heap_label_end, by place in the trace's list of processes, threads or heaps that it is split by */
 	bool is_by_heap;             /**< cells have heaps in place of sites: the heap's place in the trace's list from 1, 0 without one */
 	struct heap_cell *cells;
 	struct heap_numbers *numbers; /**< one for each cell */
@@ -80,7 +84,7 @@ static inline bool heap_is_in_range(const struct heap_allocation *allocation, st
 	return allocation->birth_ns >= range.from_ns && allocation->birth_ns <= range.to_ns && !(allocation->flags & HEAP_EARLIER);
 }
 
-/** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too. */
+/** Whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS before it, too, if it was not freed before it. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
 
 /** Whether one that the window has is outstanding. */
@@ -96,8 +100,16 @@ uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *t
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
 		      struct heap_cell *cell);
 
-/** What a cell's `by` stands for: "pid 17 (python3)", "32 B to 63 B"; "" for HEAP_BY_NONE. Owned by the caller (free). */
+/** What a cell's `by` stands for: "pid 17 (python3)", "32 B to 63 B"; "" for HEAP_BY_NONE. No two of a trace have the same text: where labels are alike,
+ *  an id follows, "pid 17 (python3) #3". Owned by the caller (free). */
 char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+
+/** The process, and the thread, that a cell's `by` is of: ids of the trace, or HEAP_NONE. */
+uint32_t heap_by_process(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+uint32_t heap_by_thread(const struct heap_window *window, const struct heap_table *table, uint32_t by);
+
+/** Fill in label_ends. */
+void heap_by_find_shared(struct heap_window *window, const struct heap_table *table);
 
 /** The word of a split ("process"), and the split with this word in any case, HEAP_BY_NONE when there is none. */
 const char *heap_by_name(enum heap_by by);

@@ -115,20 +115,42 @@ static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, vo
 	struct urgency before = urgency_begin();
 	uint64_t began_ns = moment_now_ns();
 	struct stand *stand = calls_begin(crowd, &remote, diag);
+	pid_t caller = stand ? stand->tid : 0;
 	int error = stand ? call(&remote, cookie) : -EBUSY;
 	if (stand)
-		calls_end(&remote, stand);
+		calls_end(&remote, crowd, caller);
 	pause->one_ns += moment_now_ns() - began_ns;
 	urgency_end(&before);
 	return error;
 }
 
-struct placing { struct inject *inject; pid_t pid; const char *region_path; struct diag *diag; };
+struct placing { struct inject *inject; struct crowd *crowd; const char *region_path; struct inject_pause *pause; struct diag *diag; };
+
+/* While the region's file is open in the process, none of its threads may take a copy of the descriptor. */
+struct aloneness { struct crowd *crowd; pid_t caller; struct inject_pause *pause; struct urgency before; uint64_t began_ns; };
+
+static int alone_begin(void *cookie, struct diag *diag)
+{
+	struct aloneness *alone = cookie;
+	alone->before = urgency_begin();
+	alone->began_ns = moment_now_ns();
+	return crowd_stop_others(alone->crowd, alone->caller, diag);
+}
+
+static void alone_end(void *cookie)
+{
+	struct aloneness *alone = cookie;
+	crowd_others_go_on(alone->crowd, alone->caller);
+	alone->pause->all_ns += moment_now_ns() - alone->began_ns;
+	urgency_end(&alone->before);
+}
 
 static int place_map(struct remote *remote, void *cookie)
 {
 	const struct placing *placing = cookie;
-	return inject_map(placing->inject, remote, placing->pid, proc_stack_start(placing->pid), placing->region_path, placing->diag);
+	struct aloneness cookie_alone = {.crowd = placing->crowd, .caller = remote->pid, .pause = placing->pause};
+	const struct inject_alone alone = {alone_begin, alone_end, &cookie_alone};
+	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid), placing->region_path, &alone, placing->diag);
 }
 
 static int place_settle(struct remote *remote, void *cookie)
@@ -141,7 +163,7 @@ static int place_settle(struct remote *remote, void *cookie)
 /* Everything but the patches. What takes time is done while nobody is traced: a thread that gets a signal would stand for us. */
 static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
 {
-	struct placing placing = {inject, crowd->pid, region_path, diag};
+	struct placing placing = {inject, crowd, region_path, pause, diag};
 	int error = crowd_call(crowd, place_map, &placing, pause, diag);
 	if (error)
 		return error;

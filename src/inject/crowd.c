@@ -103,6 +103,17 @@ int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
 	return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
 }
 
+/* It goes on as it was. */
+static void let_go_of_stranger(pid_t tid)
+{
+	int status;
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+		return;
+	bool is_signal = status >> 16 == 0;
+	ptrace(PTRACE_DETACH, tid, 0, is_signal ? WSTOPSIG(status) : 0);
+}
+
 /* Seize the threads that are not yet. *more: there were some. */
 static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 {
@@ -118,6 +129,11 @@ static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
+			/* The number may be a stranger's by now: one that we trace does not leave the list. */
+			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
+				let_go_of_stranger(tid);
+				continue;
+			}
 			*more = true;
 			error = stand_add(crowd, tid) ? 0 : diag_fail(diag, ENOMEM, "no memory for the threads of process %d", (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
@@ -218,10 +234,16 @@ void stand_go_on(struct stand *stand)
 	stand->signal = 0;
 }
 
-void crowd_go_on(struct crowd *crowd)
+void crowd_others_go_on(struct crowd *crowd, pid_t caller)
 {
 	for (uint32_t i = 0; i < crowd->count; i++)
-		stand_go_on(&crowd->stands[i]);
+		if (crowd->stands[i].tid != caller)
+			stand_go_on(&crowd->stands[i]);
+}
+
+void crowd_go_on(struct crowd *crowd)
+{
+	crowd_others_go_on(crowd, 0);
 }
 
 /* Read what a stopped thread has in its registers. */
@@ -277,19 +299,24 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 }
 
 /* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is given. */
-int crowd_stop(struct crowd *crowd, struct diag *diag)
+int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
 	uint64_t limit_ns = STOP_FIRST_NS;
 	int error = crowd_stop_within(crowd, limit_ns, diag);
 	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS; attempt++) {
-		crowd_go_on(crowd);
+		crowd_others_go_on(crowd, caller);
 		crowd_wait(crowd, BETWEEN_STOPS_NS);
 		limit_ns = limit_ns < STOP_LIMIT_NS / 2 ? 2 * limit_ns : STOP_LIMIT_NS;
 		error = crowd_stop_within(crowd, limit_ns, diag);
 	}
 	if (error)
-		crowd_go_on(crowd);
+		crowd_others_go_on(crowd, caller);
 	return error;
+}
+
+int crowd_stop(struct crowd *crowd, struct diag *diag)
+{
+	return crowd_stop_others(crowd, 0, diag);
 }
 
 /* A thread stops for each signal that it is to get, and waits for us: so nobody who traces threads only sleeps. */
@@ -400,8 +427,9 @@ struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct dia
 	return NULL;
 }
 
-void calls_end(struct remote *remote, struct stand *stand)
+void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 {
+	struct stand *stand = stand_of(crowd, caller);
 	remote_end(remote);
 	/* A stopped process does not run a single instruction because of us. */
 	if (!stand->is_group_stop)

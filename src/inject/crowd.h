@@ -41,8 +41,14 @@ int crowd_seize(struct crowd *crowd, struct diag *diag);
 /** Stop all threads, those too that begin meanwhile, and read their registers. -EBUSY: one of them did not stop in time; all run on then. */
 int crowd_stop(struct crowd *crowd, struct diag *diag);
 
+/** The same while one of them makes calls, which stands already and does not go on. */
+int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag);
+
 /** Let all that are stopped go on, still traced. */
 void crowd_go_on(struct crowd *crowd);
+
+/** The same, but for one that makes calls. */
+void crowd_others_go_on(struct crowd *crowd, pid_t caller);
 
 /** Wait so long, while those that run get their signals. */
 void crowd_wait(struct crowd *crowd, uint64_t ns);
@@ -67,6 +73,6 @@ bool stand_can_call(const struct stand *stand);
 
 /** Begin to make calls by one of the threads, which is stopped then; NULL with the reason in diag: none can. */
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag);
-void calls_end(struct remote *remote, struct stand *stand);
+void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller);
 
 #endif

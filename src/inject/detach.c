@@ -182,9 +182,10 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 	}
 	if (!stand)
 		return -EBUSY;
+	pid_t caller = stand->tid;
 	originals->close(originals);
 	pieces_unmap(pieces, &remote);
-	calls_end(&remote, stand);
+	calls_end(&remote, crowd, caller);
 	return 0;
 }
 

@@ -316,7 +316,8 @@ static uint32_t entry_add(struct region *region, const struct region_entry *entr
 	const char *path = region_image(region, entry->image)->path;
 	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
 		const struct region_entry *known = region_entry(region, i);
-		if (known->function == entry->function && !strcmp(known->name, entry->name) && !strcmp(region_image(region, known->image)->path, path))
+		if (known->function == entry->function && known->image < region->image_ready && !strncmp(known->name, entry->name, sizeof(known->name)) &&
+		    !strncmp(region_image(region, known->image)->path, path, REGION_PATH_BYTES))
 			return i;
 	}
 	return region_add_entry(region, entry);
@@ -354,6 +355,13 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 	return at;
 }
 
+/* Whether the process has memory: one that is ending has none, and lacks no hook. */
+static bool has_memory(struct inject *inject)
+{
+	struct region_header *region;
+	return context_read(inject, offsetof(struct recorder, region), &region, sizeof(region));
+}
+
 /* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
 static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
 {
@@ -382,7 +390,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		return;
 	}
 	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
-	if (is_read && is_patched(inject, address, now))
+	if (is_read ? is_patched(inject, address, now) : !has_memory(inject))
 		return;
 	struct inject_island *island = island_for(inject, address);
 	if (!island) {
@@ -430,7 +438,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct inject_jump jump = jump_make(&stub, to, now);
 	/* The stub must be whole before the first thread can jump to it. */
 	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
-		refuse(inject, target->name, path, "its memory cannot be written");
+		if (has_memory(inject))
+			refuse(inject, target->name, path, "its memory cannot be written");
 		return;
 	}
 	island->next += ((uint64_t)size + 63) & ~63ull;
@@ -555,6 +564,18 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	return is_read && noted ? noted - 1 : UINT32_MAX;
 }
 
+void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = open(path, O_RDWR | O_CLOEXEC);
+	inject->wait_limit_ms = wait_limit_ms;
+	if (memory < 0)
+		return;
+	remote_write(memory, inject->recorder + offsetof(struct recorder, wait_limit_ms), &wait_limit_ms, sizeof(wait_limit_ms));
+	close(memory);
+}
+
 /*
  * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a boot, so ours tells
  * how far from its begin that lies.
@@ -624,8 +645,10 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	struct region_process *process = region_process(inject->region, 0);
 	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
-	if (proc_status_value(inject->pid, "Seccomp") > 0)
-		header->no_syscalls = 1;
+	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0;
+	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
+	RECORDER_WRITE(inject, wait_limit_ms, inject->wait_limit_ms);
+	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
 }
 
 /* Images are told to a dynamic process by its loader hook; a static one has none, so they are put in place here. */
@@ -821,7 +844,7 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 }
 
 static int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
-		   struct diag *diag)
+		   const struct inject_alone *alone, struct diag *diag)
 {
 	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
@@ -834,7 +857,12 @@ static int map_all(struct inject *inject, struct remote *remote, const char *reg
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
 	int64_t results[REMOTE_BATCH_MAX] = {0};
+	error = alone ? alone->begin(alone->cookie, diag) : 0;
+	if (error)
+		return error;
 	error = map_memory(inject, remote, region_path, results);
+	if (alone)
+		alone->end(alone->cookie);
 	inject->region_address = mapping_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = mapping_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
 	inject->wiped = inject->recorder + recorder_bytes(inject);
@@ -919,7 +947,8 @@ void inject_prepare(struct inject *inject, pid_t pid)
 	free(maps);
 }
 
-int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag)
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
+	       const struct inject_alone *alone, struct diag *diag)
 {
 	struct proc_map *maps = NULL;
 	inject->pid = pid;
@@ -934,7 +963,7 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 	else
-		error = map_all(inject, remote, region_path, loader_map->low, main_map, diag);
+		error = map_all(inject, remote, region_path, loader_map->low, main_map, alone, diag);
 	if (!error)
 		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);
@@ -965,7 +994,7 @@ static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
 	_Static_assert(sizeof(struct recorder_pool) <= POOL_HEAD_BYTES, "the head of a pool");
-	uint64_t bytes = inject->region->header->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
+	uint64_t bytes = inject->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
 	const struct memory memory = {bytes, PROT_READ | PROT_WRITE, anonymous, -1};
 	int64_t at = inject->is_gathering ? map_moved(inject, remote, map_at(remote, 0, &memory), &memory) : -ENOMEM;
 	if (mapping_failed(at))
@@ -1012,7 +1041,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	if (error)
 		return error;
 	inject->region = region;
-	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, diag);
+	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, NULL, diag);
 	if (!error) {
 		inject_fill(inject);
 		error = check_patches(inject, diag);

@@ -68,6 +68,8 @@ struct inject {
 	uint32_t image_count;
 	bool is_static;
 	bool has_allocator;           /**< at least one function is patched */
+	uint32_t wait_limit_ms;       /**< how long a thread waits for the logger at most */
+	bool no_syscalls;             /**< it had a seccomp filter when it was injected into */
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
 	struct inject_jump *jump;     /**< patched, or with is_gathering to be patched */
 	uint32_t jump_count, jump_capacity;
@@ -100,6 +102,9 @@ struct inject_rest {
 	pid_t tid;                    /**< one of them */
 	char why[256];                /**< if it is for something else; else "" */
 };
+
+/** Change how long threads wait at most, in a process that was injected into, or was forked from it since. */
+void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms);
 
 /** Why the kernel does not let us trace pid, with this error; a negative errno. */
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag);
@@ -141,8 +146,14 @@ int inject_detach(struct inject_detaching *detaching, struct diag *diag);
  *  by themselves. Find the executable's functions, which inject_map() asks for; map recorder and region; patch or gather the entries of what there
  *  is; what only the process can do; say that all is there. */
 struct remote;
+
+/** How to stop the process's other threads while one of them has a descriptor for us, and how to let them go on. begin: 0 or a negative errno. */
+struct inject_alone { int (*begin)(void *cookie, struct diag *diag); void (*end)(void *cookie); void *cookie; };
+
 void inject_prepare(struct inject *inject, pid_t pid);
-int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path, struct diag *diag);
+/** alone: NULL: it has no other threads. */
+int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
+	       const struct inject_alone *alone, struct diag *diag);
 void inject_fill(struct inject *inject);
 void inject_settle(struct inject *inject, struct remote *remote);
 void inject_begin(struct inject *inject);

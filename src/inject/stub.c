@@ -94,7 +94,7 @@ static void put_compare(struct output *output, unsigned char modrm, uint32_t val
 	put(output, &value, sizeof(value));
 }
 
-enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 18, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75, JUMP_ALWAYS = 0xeb };
+enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 19, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75, JUMP_ALWAYS = 0xeb };
 
 /* A short jump over `bytes`, by its opcode. */
 static void put_skip(struct output *output, unsigned char condition, unsigned char bytes)
@@ -103,12 +103,12 @@ static void put_skip(struct output *output, unsigned char condition, unsigned ch
 	put_byte(output, bytes);
 }
 
-/* push %rax; movabs $address, %rax; orl $bits, (%rax); pop %rax */
+/* push %rax; movabs $address, %rax; lock orl $bits, (%rax); pop %rax */
 static void put_set(struct output *output, uint64_t address, uint32_t bits)
 {
 	put_byte(output, 0x50);
 	put_constant(output, 0x48, 0xb8, address);
-	put(output, "\x81\x08", 2);
+	put(output, "\xf0\x81\x08", 3);
 	put(output, &bits, sizeof(bits));
 	put_byte(output, 0x58);
 }
@@ -117,14 +117,14 @@ static void put_set(struct output *output, uint64_t address, uint32_t bits)
  * that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
 struct beginning { uint32_t first, strict, clock; };
 
-/* Mark in the region that system calls, and the clock, are no longer ours to use; then fall into the moved instructions:
+/* Mark in the recorder that system calls, and in the region that the clock, are no longer ours to use; then fall into the moved instructions:
  *     first != seccomp: past the next; set no_syscalls
  *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
-static void put_beginning(struct output *output, const struct beginning *beginning, uint64_t region)
+static void put_beginning(struct output *output, const struct beginning *beginning, uint64_t recorder, uint64_t region)
 {
 	put_compare(output, COMPARE_EDI, beginning->first);
 	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
-	put_set(output, region + offsetof(struct region_header, no_syscalls), 1);
+	put_set(output, recorder + offsetof(struct recorder, no_syscalls), 1);
 	put_compare(output, COMPARE_EDI, beginning->clock);
 	put_skip(output, JUMP_EQUAL, 6 + 2 + 6 + 2);
 	put_compare(output, COMPARE_EDI, beginning->first);
@@ -234,7 +234,8 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	else if (stub->target->function == HOOK_START)
 		put_start(&output, stub->at, (uint64_t)stub->context.recorder + offsetof(struct recorder, mappings.start));
 	else
-		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning, stub->region_address);
+		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning,
+			      (uint64_t)stub->context.recorder, stub->region_address);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
 	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets, diag);

@@ -136,7 +136,7 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-enum { FIELD_STATE = 3, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28, FIELD_BREAK_START = 47,
+enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28, FIELD_BREAK_START = 47,
        FIELD_WAIT_STATUS = 52 };
 
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
@@ -189,6 +189,23 @@ char proc_state(pid_t pid)
 		state = *field;
 	free(text);
 	return state;
+}
+
+bool proc_read_life(pid_t pid, struct proc_life *life)
+{
+	enum { HAS_NOT_EXECUTED = 0x40 }; /* the kernel's PF_FORKNOEXEC */
+	size_t size;
+	char *text = read_whole(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL, *end = text ? strrchr(text, ')') : NULL, *at = end;
+	uint64_t field[FIELD_STACK_START + 1] = {0};
+	if (name && end > name) {
+		for (int i = FIELD_STATE; i <= FIELD_STACK_START && at && (at = strchr(at + 1, ' ')); i++)
+			field[i] = strtoull(at + 1, NULL, 10);
+		*life = (struct proc_life){.has_executed = !(field[FIELD_FLAGS] & HAS_NOT_EXECUTED), .start_time = field[FIELD_START_TIME],
+					   .stack_start = field[FIELD_STACK_START]};
+		snprintf(life->name, sizeof(life->name), "%.*s", (int)(end - name - 1), name + 1);
+	}
+	free(text);
+	return at != NULL;
 }
 
 uint64_t proc_resident_bytes(pid_t pid)
@@ -300,6 +317,44 @@ pid_t proc_outer_thread(pid_t pid, pid_t inner)
 	struct wanted_thread wanted = {pid, inner};
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	return search_numbers(path, is_wanted_thread, &wanted);
+}
+
+struct family { pid_t pid; void (*visit)(void *cookie, pid_t child); void *cookie; };
+
+static bool visit_children(void *cookie, pid_t tid)
+{
+	const struct family *family = cookie;
+	char name[64];
+	size_t size;
+	snprintf(name, sizeof(name), "task/%d/children", (int)tid);
+	char *text = read_whole(family->pid, name, &size), *end;
+	for (char *at = text; at; at = end) {
+		pid_t child = (pid_t)strtol(at, &end, 10);
+		if (end == at)
+			break;
+		family->visit(family->cookie, child);
+	}
+	free(text);
+	return false;
+}
+
+void proc_children(pid_t pid, void (*visit)(void *cookie, pid_t child), void *cookie)
+{
+	char path[64];
+	struct family family = {pid, visit, cookie};
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	search_numbers(path, visit_children, &family);
+}
+
+pid_t proc_newest(void)
+{
+	char text[128];
+	int newest = 0, fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return sscanf(text, "%*s %*s %*s %*s %d", &newest) == 1 ? newest : 0;
 }
 
 bool proc_environment_has(pid_t pid, const char *name, const char *text)

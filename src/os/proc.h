@@ -46,6 +46,23 @@ uint64_t proc_break_start(pid_t pid);
 /** Its state's letter in /proc/PID/stat ("R", "S", "D", "T", ...), 0 when gone. */
 char proc_state(pid_t pid);
 
+/** How far a process has come. */
+struct proc_life {
+	char name[32];                /**< as the kernel has it, of at most 15 bytes; known also when the process has ended */
+	bool has_executed;            /**< an image, since it was forked */
+	uint64_t start_time;          /**< as proc_start_time() */
+	uint64_t stack_start;         /**< as proc_stack_start() */
+};
+
+/** Read it by one look at /proc/PID/stat. False: pid is gone. */
+bool proc_read_life(pid_t pid, struct proc_life *life);
+
+/** Call visit for each child of pid, also those that have ended and wait for it. Nothing happens where the kernel has no lists of children. */
+void proc_children(pid_t pid, void (*visit)(void *cookie, pid_t child), void *cookie);
+
+/** The process or thread that was begun last on this machine, as far as we can see; 0: that is not told. */
+pid_t proc_newest(void);
+
 /** Bytes of pid's memory that are resident; 0 when it is gone. */
 uint64_t proc_resident_bytes(pid_t pid);
 

@@ -75,7 +75,7 @@ static struct bounds bounds_at(const struct thread *thread, uint64_t sp)
 	const struct recorder *recorder = thread->recorder;
 	/* The page that sp is in exists: the processor has just used it. */
 	struct bounds bounds = {sp, (sp & ~(uint64_t)(PAGE - 1)) + PAGE, 1};
-	if (recorder->region->no_syscalls) {
+	if (recorder->no_syscalls) {
 		bounds.can_probe = 0;
 		if (thread->fs_base == recorder->main_fs_base && recorder->stack_high - sp < (8u << 20))
 			bounds.high = recorder->stack_high;
@@ -286,7 +286,7 @@ static int is_start(struct thread *thread, struct walk *walk)
 	uint64_t sp = walk->at.sp, above = recorder->stack_start - sp;
 	int is_first = above < START_FRAMES_BYTES;
 	/* Places that a word names are probed, by a system call. */
-	if ((sp & 7) || recorder->region->no_syscalls || (!is_first && thread->fs_base - sp >= HOME_SLACK))
+	if ((sp & 7) || recorder->no_syscalls || (!is_first && thread->fs_base - sp >= HOME_SLACK))
 		return 0;
 	uint64_t bytes = is_first ? above : THREAD_FRAMES_BYTES;
 	for (uint64_t word = sp; word - sp < bytes && bounds_allow(&walk->bounds, word); word += 8) {

@@ -179,12 +179,10 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 		thread->guard = frame;
 	__asm__ volatile("" ::: "memory");
 	call->begin = clock_of(recorder, call->options);
-	if (call->options & OPTION_COARSE_CLOCK) {
-		/* What this thread recorded by the processor's clock stays before. */
-		while (call->begin <= call->stream->ticks) {
-			__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
-			call->begin = clock_of(recorder, call->options);
-		}
+	/* What this thread recorded by the processor's clock stays before. */
+	if ((call->options & OPTION_COARSE_CLOCK) && call->begin <= call->stream->ticks) {
+		__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
+		call->begin = call->stream->ticks + 1;
 	}
 	return 1;
 }
@@ -1161,7 +1159,7 @@ static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t ro
 		/* Its last word, so that no other page is asked for. */
 		if (page != (from | (PAGE - 1))) {
 			page = from | (PAGE - 1);
-			if (recorder->region->no_syscalls || !page_is_readable((from & ~(uint64_t)(PAGE - 1)) + LAST_WORD))
+			if (recorder->no_syscalls || !page_is_readable((from & ~(uint64_t)(PAGE - 1)) + LAST_WORD))
 				break;
 		}
 		if (!*(const char *)from)

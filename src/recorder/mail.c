@@ -11,7 +11,10 @@
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, MAIL_WAIT_MOST_MS = 60000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
-       X_OK = 1, MADVISE_DONTDUMP = 16, SIGNALS_SET = 2 };
+       X_OK = 1, MADVISE_DONTDUMP = 16, MS_ASYNC = 1, SIGNALS_SET = 2 };
+
+#define PAGE_BYTES UINT64_C(4096)
+#define USER_END (UINT64_C(1) << 47)
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -100,6 +103,19 @@ static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 		capture_forget(recorder, low, high);
 }
 
+/* A row may be any process's of this region: the unwinder's table has to be there, and within the image. */
+static int is_image(const struct recorder *recorder, const struct region_image *image)
+{
+	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes, page = header & ~(PAGE_BYTES - 1);
+	if (image->base < PAGE_BYTES || image->base % PAGE_BYTES || image->end <= image->base || image->end > USER_END)
+		return 0;
+	if (!header)
+		return 1;
+	if (header < image->base || header >= image->end || bytes > image->end - header)
+		return 0;
+	return recorder->no_syscalls || sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
+}
+
 /* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is here. */
 static void images_refresh(struct recorder *recorder)
 {
@@ -118,17 +134,17 @@ static void images_refresh(struct recorder *recorder)
 		}
 	}
 	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max; recorder->image_seen++) {
-		const struct region_image *image = region_image_at(region, &recorder->limits, recorder->image_seen);
-		if (image->process != process || image->unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX)
+		const struct region_image image = *region_image_at(region, &recorder->limits, recorder->image_seen);
+		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX || !is_image(recorder, &image))
 			continue;
 		/* Code without an image was there before, perhaps, and has rows. */
-		rows_forget(recorder, image->base, image->end);
-		recorder->image[recorder->image_count++] = (struct recorder_image){
-			image->base, image->end, image->eh_frame_header, image->eh_frame_header_bytes, recorder->image_seen, 0};
+		rows_forget(recorder, image.base, image.end);
+		recorder->image[recorder->image_count++] =
+			(struct recorder_image){image.base, image.end, image.eh_frame_header, image.eh_frame_header_bytes, recorder->image_seen, 0};
 		has_changed = 1;
 		/* Patched code is in its file, as it is without us: nothing for a core file. */
-		if (image->code_high > image->code_low && !region->no_syscalls)
-			sys_call4(SYS_NUMBER_MADVISE, (long)image->code_low, (long)(image->code_high - image->code_low), MADVISE_DONTDUMP, 0);
+		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end && !recorder->no_syscalls)
+			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low), MADVISE_DONTDUMP, 0);
 	}
 	list_end(recorder);
 	if (has_changed)
@@ -170,7 +186,7 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
 		return 0;
-	if (region->no_syscalls)
+	if (recorder->no_syscalls)
 		return 0;
 	/* A search of PATH tries names that do not exist: nothing to announce. */
 	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
@@ -188,7 +204,7 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 		mail_release(mail);
 		return 0;
 	}
-	logger_allow(region);
+	logger_allow(recorder);
 	/* A stop that comes meanwhile waits: a vfork parent could not stop before the exec, and its job would seem to hang. What is
 	 * pending when the mask comes back finds the process held, and the logger sends it again after the exec. */
 	uint64_t all = ~0ull, before = 0;
@@ -243,7 +259,7 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 	struct region_header *region = recorder->region;
 	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
 	/* A vfork child has its parent's memory, but ends alone. */
-	if (process < recorder->limits.process_max && !region->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
+	if (process < recorder->limits.process_max && !recorder->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
 		struct region_process *row = region_process_at(region, &recorder->limits, process);
 		STORE_RELEASE(&row->exit_told, region_exit_encode(pid, (uint32_t)status));
 	}

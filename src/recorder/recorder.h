@@ -255,6 +255,11 @@ struct recorder {
 
 	uint32_t room_refused[ROOM_KINDS]; /**< + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
 	uint32_t reserved3;
+	/* Set when the process is injected into, or by itself: no other process of the region decides these. */
+	uint32_t session_pid;         /**< logger, in its own pid namespace */
+	uint32_t wait_limit_ms;       /**< how long a thread waits while the logger makes no progress; the logger changes it live */
+	uint32_t no_syscalls;         /**< it is under seccomp: hooks must make no system call */
+	uint32_t is_weary;            /**< somebody has waited for far longer than that, and in vain: progress counts no longer */
 	uint64_t stalled;             /**< +1: a wait ended where the logger's progress stayed at this, do not wait again */
 	uint64_t ticks_per_ms;
 	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */

@@ -4,7 +4,7 @@
 #include "recorder/sys.h"
 #include "region/record.h"
 
-enum { ROOM_WAIT_MS = 2000, ROOM_WAIT_MOST_MS = 20000, SHORT_WAIT_MS = 200, FUTEX_WAKE = 1, SPIN_COUNT = 200, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8 };
+enum { ROOM_WAIT_MS = 2000, ROOM_WAIT_MOST_MS = 20000, SHORT_WAIT_MS = 200, FUTEX_WAKE = 1, SPIN_COUNT = 200, PAUSE_NS = 10, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8, WAIT_LIMITS_MOST = 60 };
 
 /* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
  * ones are kept: a sixteenth for frees. */
@@ -31,42 +31,55 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 }
 
 /* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait for. */
-void pause_for(const struct recorder *recorder, uint32_t round)
+uint64_t pause_for(const struct recorder *recorder, uint32_t round)
 {
-	if (round < SPIN_COUNT || recorder->region->no_syscalls) {
+	if (round < SPIN_COUNT || recorder->no_syscalls) {
 		__asm__ volatile("pause");
-		return;
+		return PAUSE_NS;
 	}
 	uint32_t doublings = (round - SPIN_COUNT) / SLEEPS_ALIKE;
 	int64_t time[2] = {0, (int64_t)SLEEP_NS << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX)};
 	sys_call4(SYS_NUMBER_NANOSLEEP, (long)time, 0, 0, 0);
+	return (uint64_t)time[1];
 }
 
 /* Wake the logger, which may sleep for some milliseconds more. */
-static void doorbell_ring(struct region_header *region)
+static void doorbell_ring(const struct recorder *recorder)
 {
+	struct region_header *region = recorder->region;
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
-	if (!region->no_syscalls)
+	if (!recorder->no_syscalls)
 		sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 }
 
 int logger_wait(struct recorder *recorder, struct waiting *waiting)
 {
 	struct region_header *region = recorder->region;
+	const uint64_t limit_ms = LOAD(&recorder->wait_limit_ms), limit = limit_ms * recorder->ticks_per_ms, limit_ns = limit_ms * 1000000;
 	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
 	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !(LOAD(&region->options) & OPTION_WAIT))
 		return 0;
 	if (!waiting->round)
-		doorbell_ring(region);
+		doorbell_ring(recorder);
 	if (!waiting->round || progress != waiting->progress) {
 		waiting->begin = waiting->round ? waiting->begin : now;
 		waiting->progress = progress;
 		waiting->since = now;
-	} else if (now - waiting->since > (uint64_t)region->wait_limit_ms * recorder->ticks_per_ms) {
+		waiting->paused_ns = 0;
+	} else if (now - waiting->since > limit || waiting->paused_ns > limit_ns) {
 		recorder->stalled = progress + 1;
 		return 0;
 	}
-	pause_for(recorder, waiting->round++);
+	/* Progress, and that time passes where there is no clock, are what any process of the region can change: who has waited long for nothing
+	 * believes them no longer. */
+	uint64_t limits = LOAD(&recorder->is_weary) ? 1 : WAIT_LIMITS_MOST;
+	if (now - waiting->begin > limits * limit || waiting->all_paused_ns > limits * limit_ns) {
+		STORE(&recorder->is_weary, 1);
+		return 0;
+	}
+	uint64_t paused_ns = pause_for(recorder, waiting->round++);
+	waiting->paused_ns += paused_ns;
+	waiting->all_paused_ns += paused_ns;
 	return 1;
 }
 
@@ -122,6 +135,8 @@ void stream_hand_over(struct thread *thread, struct stream *stream)
 	if (!full)
 		return;
 	stream_commit(stream);
+	/* A child that a signal handler forked in the midst of a record, and that goes on with it, may still commit what was whole by then. */
+	STORE(&full->handed_over, (uint64_t)full->sequence << 32 | (uint32_t)(stream->write - stream->start));
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);
 	STORE(&stream->head, (struct region_buffer *)0);
@@ -135,6 +150,9 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
+	/* The buffer is the parent's in a child that a signal handler forked in the midst of a record. */
+	if (!LOAD(thread->is_alive))
+		return 0;
 	stream_hand_over(thread, stream);
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);

@@ -15,11 +15,16 @@ int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, e
 /** Count an event that could not be recorded. */
 void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks);
 
-/** Pause before looking again for the `round`th time: longer the longer it takes. */
-void pause_for(const struct recorder *recorder, uint32_t round);
+/** Pause before looking again for the `round`th time: longer the longer it takes. For at least so many ns. */
+uint64_t pause_for(const struct recorder *recorder, uint32_t round);
 
-/** A wait for the logger to make room; zeroed. In ticks. */
-struct waiting { uint64_t begin, since, progress; uint32_t round; };
+/** A wait for the logger to make room; zeroed. */
+struct waiting {
+	uint64_t begin, since;        /**< ticks: the first pause, and the last progress */
+	uint64_t progress;
+	uint64_t paused_ns, all_paused_ns; /**< pauses since the last progress, and all: no clock is needed to know these */
+	uint32_t round;
+};
 
 /** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too long. */
 int logger_wait(struct recorder *recorder, struct waiting *waiting);

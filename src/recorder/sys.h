@@ -11,7 +11,7 @@
 #include "region/layout.h"
 
 enum {
-	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9, SYS_NUMBER_MUNMAP = 11, SYS_NUMBER_MADVISE = 28,
+	SYS_NUMBER_RT_SIGPROCMASK = 14, SYS_NUMBER_NANOSLEEP = 35, SYS_NUMBER_GETPID = 39, SYS_NUMBER_MMAP = 9, SYS_NUMBER_MUNMAP = 11, SYS_NUMBER_MADVISE = 28, SYS_NUMBER_MSYNC = 26,
 	SYS_NUMBER_GETTID = 186, SYS_NUMBER_CLOCK_GETTIME = 228, SYS_NUMBER_FUTEX = 202, SYS_NUMBER_FACCESSAT = 269, SYS_NUMBER_PRCTL = 157
 };
 
@@ -40,11 +40,11 @@ static inline uint64_t clock_ticks(void)
 }
 
 /* Yama lets only ancestors and whom a process names itself take hold of it. Elsewhere this fails, without harm. */
-static inline void logger_allow(const struct region_header *region)
+static inline void logger_allow(const struct recorder *recorder)
 {
 	enum { PR_SET_PTRACER = 0x59616d61 };
-	if (!region->no_syscalls)
-		sys_call4(SYS_NUMBER_PRCTL, PR_SET_PTRACER, region->session_pid, 0, 0);
+	if (!recorder->no_syscalls)
+		sys_call4(SYS_NUMBER_PRCTL, PR_SET_PTRACER, recorder->session_pid, 0, 0);
 }
 
 enum { CLOCK_RAW = 4 };
@@ -58,7 +58,7 @@ static inline uint64_t clock_slow(const struct recorder *recorder, uint32_t opti
 	struct region_header *region = recorder->region;
 	int64_t time[2];
 	int failure = -1;
-	if (recorder->limits.clock == REGION_CLOCK_MONOTONIC_RAW && !region->no_syscalls) {
+	if (recorder->limits.clock == REGION_CLOCK_MONOTONIC_RAW && !recorder->no_syscalls) {
 		if (recorder->vdso_clock && !(options & OPTION_NO_CLOCK))
 			failure = ((vdso_clock_call *)recorder->vdso_clock)(CLOCK_RAW, time);
 		else

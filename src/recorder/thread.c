@@ -16,7 +16,7 @@ enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROB
 static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
 {
 	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
-	if (recorder->region->no_syscalls)
+	if (recorder->no_syscalls)
 		return 0;
 	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 	if (result <= 0)
@@ -81,7 +81,7 @@ static int is_vfork_child(const struct recorder *recorder)
 
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 {
-	if (recorder->region->no_syscalls || is_vfork_child(recorder))
+	if (recorder->no_syscalls || is_vfork_child(recorder))
 		return *(const uint32_t *)(fs_base + recorder->tid_offset);
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
@@ -121,7 +121,7 @@ static int process_begin(struct recorder *recorder, uint32_t pid)
 	STORE(&recorder->parent_process, place - 1);
 	STORE_RELEASE(&wiped->is_alive, 1);
 	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
-	logger_allow(recorder->region);
+	logger_allow(recorder);
 	return 1;
 }
 
@@ -133,7 +133,7 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 {
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
-	uint32_t pid = recorder->region->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+	uint32_t pid = recorder->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
 	while (!process_begin(recorder, pid)) {
 		uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
 		if (ready < recorder->limits.process_max ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)

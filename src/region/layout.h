@@ -191,12 +191,10 @@ struct region_header {
 	uint64_t region_id;           /**< random */
 	uint8_t boot_id[16];
 	struct region_limits limits;
-	uint32_t session_pid;         /**< logger, in its own pid namespace */
 	uint32_t owner;               /**< robust futex that the logger owns: its tid; the kernel marks it when the logger dies */
 	uint64_t robust_node[2];      /**< the logger's list node, at a fixed distance from owner */
 
 	uint32_t options;             /**< enum region_option; changed live */
-	uint32_t wait_limit_ms;       /**< changed live: how long a target waits while the logger makes no progress */
 	uint32_t state;               /**< enum region_state */
 	uint32_t is_short;            /**< the logger found no memory for more of what is asked for, or there are as many slots as there can be */
 	uint64_t progress;            /**< the logger adds one when it makes room: who waits for some gives up where this stays as it is */
@@ -211,9 +209,7 @@ struct region_header {
 	uint32_t heap_count;
 	uint32_t thread_serial;       /**< next serial */
 	uint64_t untraced_calls;
-	uint32_t no_syscalls;         /**< set when a target is under seccomp: hooks must make no system call */
 	uint32_t check_failures;      /**< OPTION_CHECK found a difference */
-	uint32_t loader_generation;   /**< +1 for each change of images */
 	uint32_t ticks_per_ms;
 	uint64_t coarse_ticks;        /**< raised by the logger now and then, and by one for each use */
 	uint64_t sample_bytes;        /**< mean distance of chosen bytes; never changes */
@@ -347,7 +343,8 @@ struct region_buffer {
 	uint32_t sequence;            /**< within the slot; side buffers have REGION_SIDE */
 	uint32_t process, serial;     /**< owner when it was claimed */
 	uint64_t taken;               /**< the logger's, for one after it: sequence << 32 | how many of its events are in the trace; 0: not told */
-	uint64_t reserved[4];
+	uint64_t handed_over;         /**< by its owner, before FULL: sequence << 32 | bytes that hold whole records, whatever `committed` becomes */
+	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct region_buffer) == 64, "layout");
 

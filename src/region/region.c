@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "region/atomic.h"
+#include "region/guard.h"
 #include "region/mail.h"
 
 enum {
@@ -212,7 +213,7 @@ static struct region_limits limits_of(const struct region_config *config)
 /* All but the magic number, which says that the rest is there. */
 static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
 {
-	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .wait_limit_ms = config->wait_limit_ms, .limits = *limits,
+	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .limits = *limits,
 				       .name_count = 1, .pc_count = PC_FIRST};
 	boot_id_read(header.boot_id);
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
@@ -226,7 +227,8 @@ static int map_shared(struct region *region, const char *path, struct diag *diag
 	if (mapping == MAP_FAILED)
 		return diag_errno(diag, "cannot map %s", path);
 	region->header = mapping;
-	return 0;
+	region->guard = guard_add(mapping, region->bytes);
+	return region->guard ? 0 : diag_fail(diag, EMFILE, "cannot map %s: there are too many", path);
 }
 
 static int create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
@@ -253,6 +255,11 @@ static int create(struct region *region, const char *path, const struct region_c
 
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
 {
+	return region_create_in(region, AT_FDCWD, path, path, config, diag);
+}
+
+int region_create_in(struct region *region, int directory, const char *name, const char *path, const struct region_config *config, struct diag *diag)
+{
 	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);
 	if (error)
@@ -260,13 +267,13 @@ int region_create(struct region *region, const char *path, const struct region_c
 	region->limits = limits_of(config);
 	if (!layout_compute(&region->limits))
 		return diag_fail(diag, EINVAL, "cannot lay out %s: too many threads, images or program counters", path);
-	region->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	region->fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (region->fd < 0)
 		return diag_errno(diag, "cannot make %s", path);
 	error = create(region, path, config, diag);
 	if (error) {
 		region_close(region);
-		unlink(path);
+		unlinkat(directory, name, 0);
 	}
 	return error;
 }
@@ -279,24 +286,23 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	struct stat status;
 	if (fstat(region->fd, &status) != 0)
 		return diag_errno(diag, "cannot open %s", path);
-	if (!S_ISREG(status.st_mode) || status.st_size < REGION_HEADER_BYTES)
-		return diag_fail(diag, EINVAL, "%s is no region: it is too small", path);
-	region->bytes = (size_t)status.st_size;
-	int error = map_shared(region, path, diag);
-	if (error)
-		return error;
 	struct region_header found;
 	struct region_limits *limits = &region->limits;
-	memcpy(&found, region->header, sizeof(found));
+	if (!S_ISREG(status.st_mode) || pread(region->fd, &found, sizeof(found), 0) != sizeof(found))
+		return diag_fail(diag, EINVAL, "%s is no region: it is too small", path);
 	*limits = found.limits;
 	if (found.magic != REGION_MAGIC || found.version != REGION_VERSION || found.header_bytes != REGION_HEADER_BYTES)
 		return diag_fail(diag, EINVAL, "%s is no region of this version", path);
-	if (!layout_compute(limits) || limits->region_bytes != region->bytes || limits->region_bytes != found.limits.region_bytes ||
-	    limits->buffer_offset != found.limits.buffer_offset)
-		return diag_fail(diag, EINVAL, "%s is damaged: its limits do not fit its size", path);
+	if (!layout_compute(limits) || limits->region_bytes != found.limits.region_bytes || limits->buffer_offset != found.limits.buffer_offset)
+		return diag_fail(diag, EINVAL, "%s is damaged: its limits do not fit each other", path);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (*field(limits, parts[i].offset_field) != *field(&found.limits, parts[i].offset_field))
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
+	region->bytes = limits->region_bytes;
+	region->is_cut = (uint64_t)status.st_size < limits->region_bytes;
+	int error = map_shared(region, path, diag);
+	if (error)
+		return error;
 	region->id = found.region_id;
 	region->process_ready = at_most(found.process_ready, limits->process_max);
 	region->entry_ready = region->entry_room = at_most(found.entry_ready, limits->entry_max);
@@ -330,6 +336,8 @@ void region_forget_buffers(struct region *region)
 
 void region_close(struct region *region)
 {
+	guard_remove(region->guard);
+	region->guard = 0;
 	if (region->header)
 		munmap(region->header, region->bytes);
 	if (region->fd >= 0)
@@ -338,6 +346,13 @@ void region_close(struct region *region)
 	region->idle = NULL;
 	region->header = NULL;
 	region->fd = -1;
+}
+
+bool region_is_damaged(struct region *region)
+{
+	struct stat status;
+	region->is_cut = region->is_cut || (region->fd >= 0 && fstat(region->fd, &status) == 0 && (uint64_t)status.st_size < region->bytes);
+	return region->is_cut || guard_is_damaged(region->guard);
 }
 
 /* ---- growing ---- */

@@ -15,7 +15,6 @@ struct region_config {
 	uint32_t buffer_min, buffer_max;
 	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
 	uint32_t options;             /**< enum region_option */
-	uint32_t wait_limit_ms;
 	uint32_t clock;
 	uint64_t start_ticks;
 };
@@ -32,6 +31,8 @@ struct region {
 	uint32_t buffer_min;          /**< so many stay when nobody uses them */
 	uint32_t buffers_away;        /**< of buffer_ready */
 	uint32_t buffers_used;        /**< most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
+	uint32_t guard;               /**< of the mapping */
+	bool is_cut;                  /**< its file is shorter than it was made, or was when it was adopted */
 	bool is_short;                /**< the file system had no room for what was wanted last */
 	struct region_idle *idle;     /**< by buffer: since when nobody has used it; NULL: not watched */
 };
@@ -39,13 +40,19 @@ struct region {
 /** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on failure. */
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag);
 
+/** The same in an open directory. path: of the file, for messages. */
+int region_create_in(struct region *region, int directory, const char *name, const char *path, const struct region_config *config, struct diag *diag);
+
 /** Give the memory of all buffers back, though processes have them mapped: they were let go of and read as zeros from now on. */
 void region_forget_buffers(struct region *region);
 
-/** Adopt one that a dead logger left; every offset and limit is checked against the file's size. */
+/** Adopt one that a dead logger left; every offset and limit is checked. A file that was cut is adopted, too: it is damaged. */
 int region_open(struct region *region, const char *path, struct diag *diag);
 
 void region_close(struct region *region);
+
+/** Whether a part of it is not there, or was not once: what was there reads as zeros now, and processes that have it mapped see something else. */
+bool region_is_damaged(struct region *region);
 
 /** Tell those who wait that there is more room. */
 void region_note_progress(const struct region *region);

@@ -47,11 +47,21 @@ void logger_say_alive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-void logger_note(struct logger *logger, const char *text)
+static void tell_text(struct logger *logger, const char *text, bool is_warning)
 {
-	struct control_message message = {.kind = CONTROL_NOTE};
+	struct control_message message = {.kind = CONTROL_NOTE, .value = is_warning};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	logger_tell_all(logger, &message);
+}
+
+void logger_note(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, false);
+}
+
+void logger_warn(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, true);
 }
 
 static void done(int socket, int error, const char *text)
@@ -82,7 +92,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .parent = TRACE_NONE, .control = control, .is_attach = true};
+	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = -1, .parent = TRACE_NONE, .control = control, .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
@@ -99,7 +109,7 @@ static void attach(struct logger *logger, int control, pid_t pid)
 static void handle_attach(struct logger *logger, int socket, pid_t pid)
 {
 	struct late_attach *late;
-	int control = dup(socket);
+	int control = fcntl(socket, F_DUPFD_CLOEXEC, 0);
 	logger_remove_let_go(logger);
 	if (!is_still_leaving(logger, pid) || !(late = malloc(sizeof(*late)))) {
 		attach(logger, control, pid);
@@ -149,9 +159,13 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 	options->on_full_wait = wanted->options & OPTION_WAIT;
 	options->wait_limit_ms = wanted->wait_limit_ms;
 	for (struct target *target = logger->targets; target; target = target->next) {
-		uint32_t kept = target->region.header->options & ~(stacks | OPTION_WAIT);
-		__atomic_store_n(&target->region.header->options, kept | (wanted->options & (stacks | OPTION_WAIT)), __ATOMIC_RELEASE);
-		target->region.header->wait_limit_ms = wanted->wait_limit_ms;
+		/* The target sets bits of its own meanwhile. */
+		const uint32_t changed = stacks | OPTION_WAIT;
+		__atomic_fetch_or(&target->region.header->options, wanted->options & changed, __ATOMIC_RELEASE);
+		__atomic_fetch_and(&target->region.header->options, wanted->options | ~changed, __ATOMIC_RELEASE);
+		for (uint32_t i = 0; i < target->member_count; i++)
+			if (target->member[i].state == 1)
+				inject_set_wait_limit(&target->inject, target->member[i].pid, wanted->wait_limit_ms);
 	}
 	done(socket, 0, "");
 }
@@ -193,8 +207,7 @@ struct telling { struct logger *logger; int socket; };
 static void tell_thread(void *cookie, const struct drain_thread *thread)
 {
 	const struct telling *telling = cookie;
-	struct control_message message = {.kind = CONTROL_THREAD, .thread = {.events = thread->events, .rate = thread->rate, .truncated = thread->truncated,
-		.unwindless = thread->unwindless,
+	struct control_message message = {.kind = CONTROL_THREAD, .thread = {.events = thread->events, .rate = thread->rate, .ends = thread->ends,
 		.waits = thread->waits, .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks), .tid = thread->tid}};
 	snprintf(message.text, sizeof(message.text), "%s", thread->name);
 	control_send(telling->socket, &message);
@@ -207,7 +220,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
 		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns};
 	for (uint32_t i = 0; i < target->member_count; i++) {
@@ -234,7 +247,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
@@ -259,8 +272,8 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .directory = AT_FDCWD, .parent = TRACE_NONE,
-				       .control = dup(socket), .is_launch = true};
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .pidfd = -1, .directory = AT_FDCWD, .parent = TRACE_NONE,
+				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0), .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;

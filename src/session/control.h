@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/events.h"
+
 enum control_kind {
 	CONTROL_LAUNCH,       /**< to the logger: pid is about to execute text */
 	CONTROL_LAUNCHED,     /**< from it: held; let it execute. value: negative errno with text when it cannot be traced */
@@ -25,22 +27,23 @@ enum control_kind {
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_INACTIVE,     /**< from it: inactive, of a process that was detached from; text is its command line */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
-	CONTROL_NOTE,         /**< from it: text for the user; without one: it is busy, and will answer */
+	CONTROL_NOTE,         /**< from it: text for the user, value is 1 for a warning; without one: it is busy, and will answer */
 	CONTROL_INDEXING,     /**< from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };
 
 struct control_summary {
 	/* after: calls when recording had ended, here and below */
-	uint64_t events, lost, after, truncated, unwindless, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
+	uint64_t events, lost, after, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
 	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
+	struct stack_ends ends;       /**< of the events' stacks */
 };
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, after, untraced_calls, truncated, unwindless, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
+	uint64_t events, lost, after, untraced_calls, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
@@ -52,14 +55,16 @@ struct control_state {
 	int64_t folded_until_ns;      /**< up to then */
 	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
+	struct stack_ends ends;       /**< of the events' stacks */
 };
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, after, untraced_calls, truncated, unwindless, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t events, lost, after, untraced_calls, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;
+	struct stack_ends ends;       /**< of the events' stacks */
 };
 
 /** Code of ours that stays mapped in a process that was detached from, since threads are in it. */
@@ -67,8 +72,9 @@ struct control_inactive { uint64_t bytes; uint32_t threads; };
 
 /** A thread of the target that was told last. */
 struct control_thread {
-	uint64_t events, rate, truncated, unwindless, waits, wait_ns;
+	uint64_t events, rate, waits, wait_ns;
 	uint32_t tid;
+	struct stack_ends ends;       /**< of the events' stacks */
 };
 
 struct control_message {

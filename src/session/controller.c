@@ -60,7 +60,7 @@ static int receive(int socket, struct control_message *message, int timeout_ms, 
 		if (got > 0 && message->kind != CONTROL_NOTE)
 			return 0;
 		if (got > 0)
-			tell_ear(ear, CONTROLLER_NOTE, message->text);
+			tell_ear(ear, message->value ? CONTROLLER_WARNING : CONTROLLER_NOTE, message->text);
 		if (got > 0 && !message->text[0] && now_ms() - begin_ms < BUSY_MS)
 			end_ms = now_ms() + timeout_ms;
 	}
@@ -266,7 +266,7 @@ static void take_back(int socket, const struct controller_update *update, const 
 	unsigned again;
 	if (controller_attach(socket, update->removed, gone, ear, &diag)) {
 		snprintf(text, sizeof(text), "not all that were let go of could be attached to again: %s", diag.text);
-		tell_ear(ear, CONTROLLER_NOTE, text);
+		tell_ear(ear, CONTROLLER_WARNING, text);
 	}
 	for (unsigned i = 0; i < update->added_count; i++)
 		if (has_come[i])

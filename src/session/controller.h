@@ -15,7 +15,8 @@ enum { CONTROLLER_PIDS_MAX = 256 };
 
 /** What is heard beside the answers. */
 enum controller_word {
-	CONTROLLER_NOTE,             /**< for the user */
+	CONTROLLER_NOTE,             /**< for the user: how it goes */
+	CONTROLLER_WARNING,          /**< for the user: the trace lacks something, or a process is not as it was */
 	CONTROLLER_ATTACHED,         /**< a process is recorded from now on, and how long it stood */
 	CONTROLLER_REFUSED           /**< why a process is not */
 };

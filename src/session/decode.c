@@ -46,9 +46,9 @@ static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t pa
 	struct memory_cell *cell = &decode->memory->cell[hash >> (64 - MEMORY_BITS)];
 	if (UNLIKELY(cell->key != key)) {
 		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
-		/* No memory for it: better a stack that begins anew than none at all. */
+		/* No memory for it: better a stack that begins anew, as if it were cut there, than none at all. */
 		if (node >= UNWINDLESS_NODE)
-			return 0;
+			return TRUNCATED_NODE;
 		*cell = (struct memory_cell){key, node};
 	}
 	return cell->node;
@@ -201,8 +201,10 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 	uint32_t flags = record->shape.flags, node = flags & RECORD_NO_STACK ? 0 : decode->nodes[decode->depth];
 	uint8_t event_flags = event_flags_of(flags);
 	event_flags |= node & TRUNCATED_NODE ? EVENT_TRUNCATED : 0;
-	decode->truncated_count += node >> 31;
-	decode->unwindless_count += node >> 30 & 1;
+	/* As trace_count_end(): a stack that was cut is in the first one only, and no stack, node 0, in none. */
+	decode->ends.truncated += node >> 31;
+	decode->ends.unwindless += node >> 30 == 1;
+	decode->ends.whole += node - 1 < UNWINDLESS_NODE - 1;
 	out->usable[i] = head->slack == RECORD_NO_SLACK ? 0 : head->size + head->slack;
 	out->size[i] = head->size;
 	out->duration[i] = head->duration == RECORD_NO_DURATION ? 0 : region_duration_decode((uint16_t)head->duration);

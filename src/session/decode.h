@@ -33,7 +33,7 @@ struct decode {
 	uint32_t tid, serial, process_index;
 	uint32_t process;             /**< trace id */
 	uint32_t event_count;         /**< events seen so far */
-	uint64_t truncated_count, unwindless_count; /**< of these, with a truncated stack, and with one that ends for want of unwind data */
+	struct stack_ends ends;       /**< of their stacks; whoever takes them sets them to 0 */
 	const char *damage;           /**< static text; NULL: none */
 };
 

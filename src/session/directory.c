@@ -12,56 +12,101 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "os/proc.h"
+#include "session/places.h"
 
-enum { TMPFS = 0x01021994, NAME_MAX_BYTES = 64, BACKLOG = 16, CONNECT_SECONDS = 10 };
+enum { NAME_MAX_BYTES = 64, BACKLOG = 16, CONNECT_SECONDS = 10, TEXT_MAX = 256 * 1024, OTHERS_WRITE = S_IWGRP | S_IWOTH };
+enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 #define NAME_SUFFIX ".session"
 
-static bool is_tmpfs(const char *path)
+/* ---- the directory ---- */
+
+int session_directory_make(struct session_directory *directory, struct diag *diag)
 {
-	struct statfs status;
-	return statfs(path, &status) == 0 && status.f_type == TMPFS && access(path, W_OK | X_OK) == 0;
+	struct place place;
+	*directory = (struct session_directory){.place = -1, .fd = -1};
+	int error = place_open(&place, diag);
+	if (error)
+		return error;
+	directory->place = place.fd;
+	snprintf(directory->path, sizeof(directory->path), "%s/%d-XXXXXX", place.path, (int)getpid());
+	if (!mkdtemp(directory->path))
+		return diag_errno(diag, "cannot make %s", directory->path);
+	directory->fd = openat(place.fd, text_file_name(directory->path), DIRECTORY);
+	if (directory->fd >= 0 && place_is_own(directory->fd, geteuid()))
+		return 0;
+	session_directory_close(directory);
+	return diag_fail(diag, EPERM, "cannot use %s", directory->path);
 }
 
-void session_root(char *path, size_t size)
+int session_directory_open(struct session_directory *directory, const char *path, struct diag *diag)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	snprintf(path, size, "%s/xheap-%u", runtime && runtime[0] == '/' && is_tmpfs(runtime) ? runtime : "/dev/shm", (unsigned)geteuid());
-}
-
-int session_directory_make(char *path, size_t size, struct diag *diag)
-{
-	char root[256];
 	struct stat status;
-	session_root(root, sizeof(root));
-	if (mkdir(root, 0700) != 0 && errno != EEXIST)
-		return diag_errno(diag, "cannot make %s", root);
-	/* In a directory that anybody may write to, somebody else may have made it before. */
-	if (lstat(root, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077))
-		return diag_fail(diag, EPERM, "cannot use %s: it is not a directory of this user's alone", root);
-	snprintf(path, size, "%s/%d-XXXXXX", root, (int)getpid());
-	if (!mkdtemp(path))
-		return diag_errno(diag, "cannot make %s", path);
+	*directory = (struct session_directory){.place = -1, .fd = -1};
+	snprintf(directory->path, sizeof(directory->path), "%.*s", (int)sizeof(directory->path) - 1, path);
+	directory->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory->fd < 0 || fstat(directory->fd, &status) != 0) {
+		int error = diag_errno(diag, "cannot open %s", path);
+		session_directory_close(directory);
+		return error;
+	}
+	/* Its files say which others are written and removed. */
+	if (status.st_uid == geteuid() && !(status.st_mode & OTHERS_WRITE))
+		return 0;
+	session_directory_close(directory);
+	return diag_fail(diag, EPERM, "%s is not of this user alone: who made it can say which files are written; recover it as user %u", path,
+			 (unsigned)status.st_uid);
+}
+
+void session_directory_close(struct session_directory *directory)
+{
+	if (directory->fd >= 0)
+		close(directory->fd);
+	if (directory->place >= 0)
+		close(directory->place);
+	directory->fd = directory->place = -1;
+}
+
+/* ---- its texts ---- */
+
+int session_file_write(const struct session_directory *directory, const char *name, const struct fields *fields, struct diag *diag)
+{
+	char temporary[128];
+	snprintf(temporary, sizeof(temporary), "%.100s.new", name);
+	if (fields->is_short)
+		return diag_fail(diag, ENOMEM, "no memory for %s", name);
+	unlinkat(directory->fd, temporary, 0);
+	int fd = openat(directory->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return diag_errno(diag, "cannot write %s/%s", directory->path, temporary);
+	bool is_written = write(fd, fields->text, fields->size) == (ssize_t)fields->size;
+	close(fd);
+	if (!is_written || renameat(directory->fd, temporary, directory->fd, name) != 0)
+		return diag_errno(diag, "cannot write %s/%s", directory->path, name);
 	return 0;
 }
 
-int session_file_write(const char *directory, const char *name, const char *text, struct diag *diag)
+char *session_file_read(const struct session_directory *directory, const char *name)
 {
-	char path[512], temporary[520];
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	snprintf(temporary, sizeof(temporary), "%s.new", path);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return diag_errno(diag, "cannot write %s", temporary);
-	size_t size = strlen(text);
-	bool is_written = write(fd, text, size) == (ssize_t)size;
-	close(fd);
-	if (!is_written || rename(temporary, path) != 0)
-		return diag_errno(diag, "cannot write %s", path);
-	return 0;
+	struct stat status;
+	int fd = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool is_file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	errno = fd >= 0 && !is_file ? EINVAL : errno;
+	char *text = is_file ? malloc(TEXT_MAX + 1) : NULL;
+	ssize_t size = text ? read(fd, text, TEXT_MAX) : -1;
+	int error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (size >= 0) {
+		text[size] = 0;
+		return text;
+	}
+	free(text);
+	errno = error;
+	return NULL;
 }
 
 /* ---- names ---- */
@@ -72,37 +117,7 @@ bool session_name_is_good(const char *name)
 	for (; name[length]; length++)
 		if ((unsigned char)name[length] < ' ' || name[length] == '/' || name[length] == 0x7f)
 			return false;
-	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]);
-}
-
-/* A link with the name leads to the session's directory. */
-static void name_path_in(char *path, size_t size, const char *root, const char *name)
-{
-	snprintf(path, size, "%s/%.64s" NAME_SUFFIX, root, name);
-}
-
-static void name_path(char *path, size_t size, const char *name)
-{
-	char root[256];
-	session_root(root, sizeof(root));
-	name_path_in(path, size, root, name);
-}
-
-/* ---- other users', for root ---- */
-
-/* Where sessions of others are, by user: /dev/shm/xheap-UID, /run/user/UID/xheap-UID. */
-static const struct { const char *folder, *before; bool is_within; } places[] = {{"/dev/shm", "xheap-", false}, {"/run/user", "", true}};
-enum { PLACES = sizeof(places) / sizeof(*places) };
-
-/* False when there is none there that is this user's own. */
-static bool root_of(char *root, size_t size, unsigned place, uid_t user)
-{
-	struct stat status;
-	int length = snprintf(root, size, "%s", places[place].folder);
-	if (places[place].is_within)
-		length += snprintf(root + length, size - (size_t)length, "/%u", (unsigned)user);
-	snprintf(root + length, size - (size_t)length, "/xheap-%u", (unsigned)user);
-	return lstat(root, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == user;
+	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]) && text_shown(name) == name;
 }
 
 /* The number that the text begins with, and what is behind it. */
@@ -128,62 +143,21 @@ bool session_name_is_possible(const char *name)
 	return session_name_is_good(name) || name_of_other(name, &user);
 }
 
-static int socket_address(struct sockaddr_un *address, const char *directory)
+/* A link in the place, whose text is the directory's name there. */
+static void name_link(char link[NAME_MAX_BYTES + 16], const char *name)
 {
-	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	int length = snprintf(address->sun_path, sizeof(address->sun_path), "%s/control", directory);
-	return length < (int)sizeof(address->sun_path) ? 0 : -ENAMETOOLONG;
+	snprintf(link, NAME_MAX_BYTES + 16, "%.64s" NAME_SUFFIX, name);
 }
 
-static int connect_in(const char *directory)
+/* Through the directory's descriptor: the way there may be longer than an address can be, and is not looked at again. */
+static struct sockaddr_un socket_address(int directory)
 {
-	struct sockaddr_un address;
-	if (socket_address(&address, directory) != 0)
-		return -ENAMETOOLONG;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	/* One that never takes connections is not waited for for ever. */
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = CONNECT_SECONDS}, sizeof(struct timeval));
-	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		return fd;
-	int error = -errno;
-	close(fd);
-	return error;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", directory);
+	return address;
 }
 
-int session_listen(const char *directory, struct diag *diag)
-{
-	struct sockaddr_un address;
-	int error = socket_address(&address, directory);
-	if (error)
-		return diag_fail(diag, -error, "the path of %s is too long for a socket", directory);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, BACKLOG))
-		return fd;
-	error = diag_errno(diag, "cannot make the socket %s", address.sun_path);
-	if (fd >= 0)
-		close(fd);
-	return error;
-}
-
-static int link_read(const char *path, char *directory, size_t size)
-{
-	ssize_t length = readlink(path, directory, size - 1);
-	if (length < 0)
-		return -errno;
-	directory[length] = 0;
-	return 0;
-}
-
-static int name_directory(const char *name, char *directory, size_t size)
-{
-	char path[400];
-	name_path(path, sizeof(path), name);
-	return link_read(path, directory, size);
-}
-
-/* Whoever listens there has to be the user's: the way to it is theirs, too, and may lead anywhere. */
+/* Whoever listens there has to be the user. */
 static bool is_peer(int socket, uid_t user)
 {
 	struct ucred peer;
@@ -191,138 +165,204 @@ static bool is_peer(int socket, uid_t user)
 	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == user;
 }
 
-static int connect_other(const char *name, uid_t user)
+static int connect_in(int directory, uid_t user)
 {
-	char root[256], path[400], directory[512];
-	int error = -ENOENT;
-	for (unsigned i = 0; i < PLACES; i++) {
-		if (!root_of(root, sizeof(root), i, user))
-			continue;
-		name_path_in(path, sizeof(path), root, name);
-		if (link_read(path, directory, sizeof(directory)))
-			continue;
-		int fd = connect_in(directory);
-		if (fd >= 0 && is_peer(fd, user))
-			return fd;
-		if (fd >= 0)
-			close(fd);
-		error = fd < 0 ? fd : -EPERM;
-	}
+	struct sockaddr_un address = socket_address(directory);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* One that never takes connections is not waited for for ever. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = CONNECT_SECONDS}, sizeof(struct timeval));
+	bool is_connected = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	int error = is_connected ? -EPERM : -errno;
+	if (is_connected && is_peer(fd, user))
+		return fd;
+	close(fd);
 	return error;
 }
 
-int session_name_take(const char *name, const char *directory, struct diag *diag)
+int session_listen(const struct session_directory *directory, struct diag *diag)
 {
-	char path[400], other[512];
-	name_path(path, sizeof(path), name);
+	struct sockaddr_un address = socket_address(directory->fd);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, BACKLOG))
+		return fd;
+	int error = diag_errno(diag, "cannot make the socket %s/control", directory->path);
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+/* The session's directory that the name's link in the place leads to: a descriptor, or a negative errno. */
+static int name_open(const struct place *place, const char *name)
+{
+	char link[NAME_MAX_BYTES + 16], directory[NAME_MAX + 1];
+	name_link(link, name);
+	ssize_t length = readlinkat(place->fd, link, directory, sizeof(directory) - 1);
+	if (length < 0)
+		return -errno;
+	directory[length] = 0;
+	int fd = strchr(directory, '/') || directory[0] == '.' ? -1 : openat(place->fd, directory, DIRECTORY);
+	if (fd >= 0 && place_is_own(fd, place->user))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ECONNREFUSED;
+}
+
+struct wanted {
+	const char *name;
+	int socket;                   /* or a negative errno; -ENOENT: there is no such name */
+};
+
+static bool connect_at(void *cookie, const struct place *place)
+{
+	struct wanted *wanted = cookie;
+	int directory = name_open(place, wanted->name);
+	if (directory == -ENOENT)
+		return false;
+	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user);
+	if (directory >= 0)
+		close(directory);
+	return wanted->socket >= 0;
+}
+
+static int name_connect(const char *name, uid_t user)
+{
+	struct wanted wanted = {name, -ENOENT};
+	places_each(user, connect_at, &wanted);
+	return wanted.socket;
+}
+
+int session_name_take(const char *name, const struct session_directory *directory, struct diag *diag)
+{
+	char link[NAME_MAX_BYTES + 16];
+	name_link(link, name);
 	for (int attempt = 0; attempt < 3; attempt++) {
-		if (!symlink(directory, path))
-			return 0;
-		if (errno != EEXIST)
-			return diag_errno(diag, "cannot make %s", path);
-		/* One whose logger is dead has no name any more. */
-		int fd = name_directory(name, other, sizeof(other)) ? -ENOENT : connect_in(other);
+		int fd = name_connect(name, geteuid());
 		if (fd >= 0) {
 			close(fd);
 			break;
 		}
-		unlink(path);
+		if (!symlinkat(text_file_name(directory->path), directory->place, link))
+			return 0;
+		if (errno != EEXIST)
+			return diag_errno(diag, "cannot make a link %s beside %s", link, directory->path);
+		/* One whose logger is dead has no name any more. */
+		unlinkat(directory->place, link, 0);
 	}
 	return diag_fail(diag, EEXIST, "there is a session %s already", name);
 }
 
-void session_name_drop(const char *name)
+void session_name_drop(const char *name, const struct session_directory *directory)
 {
-	char path[400];
-	name_path(path, sizeof(path), name);
-	unlink(path);
+	char link[NAME_MAX_BYTES + 16];
+	name_link(link, name);
+	unlinkat(directory->place, link, 0);
 }
 
 int session_connect(const char *name, struct diag *diag)
 {
-	char directory[512];
-	uid_t user;
+	uid_t user = geteuid();
 	const char *of_other = name_of_other(name, &user);
-	int error = of_other || !session_name_is_good(name) ? -ENOENT : name_directory(name, directory, sizeof(directory));
-	int fd = of_other ? connect_other(of_other, user) : error ? error : connect_in(directory);
-	if (fd == -ENOENT && (error || of_other))
+	int fd = of_other ? name_connect(of_other, user) : session_name_is_good(name) ? name_connect(name, user) : -ENOENT;
+	if (fd == -ENOENT)
 		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
 	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s is gone; xheap recover saves what it recorded", name);
 }
+
+/* ---- all of them ---- */
 
 struct visiting {
 	void (*visit)(void *cookie, const char *name);
 	void *cookie;
 };
 
-/* before: "UID/" where they are another user's. */
-static void names_each(const char *root, const char *before, const struct visiting *visiting)
+/* Whether the entry is a session's name, which is left there without its suffix. */
+static bool take_name(int place, bool is_own, char *entry)
 {
-	DIR *directory = opendir(root);
+	size_t length = strlen(entry), suffix = strlen(NAME_SUFFIX);
+	if (length <= suffix || strcmp(entry + length - suffix, NAME_SUFFIX) != 0)
+		return false;
+	/* One that was recovered is none any more. */
+	if (faccessat(place, entry, F_OK, 0) != 0) {
+		if (is_own)
+			unlinkat(place, entry, 0);
+		return false;
+	}
+	entry[length - suffix] = 0;
+	return session_name_is_good(entry);
+}
+
+static DIR *place_list(const struct place *place)
+{
+	int fd = openat(place->fd, ".", DIRECTORY);
+	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	if (fd >= 0 && !directory)
+		close(fd);
+	return directory;
+}
+
+static bool names_each(void *cookie, const struct place *place)
+{
+	const struct visiting *visiting = cookie;
+	bool is_own = place->user == geteuid();
+	DIR *directory = place_list(place);
 	for (struct dirent *entry; directory && (entry = readdir(directory));) {
 		char name[NAME_MAX_BYTES + 32];
-		size_t length = strlen(entry->d_name), suffix = strlen(NAME_SUFFIX);
-		if (length <= suffix || strcmp(entry->d_name + length - suffix, NAME_SUFFIX) != 0)
+		if (!take_name(place->fd, is_own, entry->d_name))
 			continue;
-		/* One that was recovered is none any more. */
-		if (faccessat(dirfd(directory), entry->d_name, F_OK, 0) != 0) {
-			if (!before[0])
-				unlinkat(dirfd(directory), entry->d_name, 0);
-			continue;
-		}
-		entry->d_name[length - suffix] = 0;
-		if (!session_name_is_good(entry->d_name))
-			continue;
-		snprintf(name, sizeof(name), "%s%s", before, entry->d_name);
+		if (is_own)
+			snprintf(name, sizeof(name), "%.64s", entry->d_name);
+		else
+			snprintf(name, sizeof(name), "%u/%.64s", (unsigned)place->user, entry->d_name);
 		visiting->visit(visiting->cookie, name);
 	}
 	if (directory)
 		closedir(directory);
-}
-
-static void others_each(unsigned place, const struct visiting *visiting)
-{
-	size_t before = strlen(places[place].before);
-	DIR *directory = opendir(places[place].folder);
-	for (struct dirent *entry; directory && (entry = readdir(directory));) {
-		char root[256], prefix[32];
-		const char *rest;
-		uid_t user;
-		if (strncmp(entry->d_name, places[place].before, before) != 0 || !user_of(entry->d_name + before, &user, &rest) || *rest || user == geteuid() ||
-		    !root_of(root, sizeof(root), place, user))
-			continue;
-		snprintf(prefix, sizeof(prefix), "%u/", (unsigned)user);
-		names_each(root, prefix, visiting);
-	}
-	if (directory)
-		closedir(directory);
+	return false;
 }
 
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
 {
-	const struct visiting visiting = {visit, cookie};
-	char root[256];
-	session_root(root, sizeof(root));
-	names_each(root, "", &visiting);
-	for (unsigned i = 0; i < PLACES && geteuid() == 0; i++)
-		others_each(i, &visiting);
+	struct visiting visiting = {visit, cookie};
+	places_each(geteuid(), names_each, &visiting);
+	if (geteuid() == 0)
+		places_each_other(names_each, &visiting);
 }
 
-/* The value of a line "name=value" of the file. */
-static bool file_value(const char *path, const char *name, char *value, size_t size)
+static bool directories_each(void *cookie, const struct place *place)
 {
-	char line[4200];
-	size_t length = strlen(name);
-	bool is_found = false;
-	FILE *file = fopen(path, "re");
-	while (file && !is_found && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = 0;
-		is_found = !strncmp(line, name, length) && line[length] == '=' && line[length + 1];
-		if (is_found)
-			snprintf(value, size, "%.*s", (int)size - 1, line + length + 1);
+	const struct visiting *visiting = cookie;
+	DIR *directory = place_list(place);
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		char path[PLACE_PATH_BYTES + NAME_MAX + 2];
+		/* A link is a session's name. */
+		if (entry->d_name[0] == '.' || entry->d_type == DT_LNK)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", place->path, entry->d_name);
+		visiting->visit(visiting->cookie, path);
 	}
-	if (file)
-		fclose(file);
+	if (directory)
+		closedir(directory);
+	return false;
+}
+
+void session_each_directory(void (*visit)(void *cookie, const char *path), void *cookie)
+{
+	struct visiting visiting = {visit, cookie};
+	places_each(geteuid(), directories_each, &visiting);
+}
+
+/* What the session in the directory is called, or writes. Only who records it and who is recorded have a say in that: the directory is looked at as
+ * anybody's. */
+static bool title_of(const char *path, char *title, size_t size)
+{
+	struct session_directory directory = {.place = -1, .fd = open(path, DIRECTORY)};
+	char *text = directory.fd >= 0 ? session_file_read(&directory, "session") : NULL;
+	bool is_found = text && ((fields_value(text, "name", title, size) && title[0]) || (fields_value(text, "trace", title, size) && title[0]));
+	free(text);
+	session_directory_close(&directory);
 	return is_found;
 }
 
@@ -333,40 +373,53 @@ bool session_of_process(pid_t pid, char *name, size_t size)
 	int count = proc_read_maps(pid, &maps);
 	bool is_found = false;
 	for (int i = 0; i < count && !is_found; i++) {
-		char path[600];
 		char *slash = strrchr(maps[i].path, '/');
-		if (!strstr(maps[i].path, "/xheap-") || !slash || strncmp(slash, "/region.", 8) != 0 || access(maps[i].path, F_OK) != 0)
+		if (!strstr(maps[i].path, "/xheap") || !slash || strncmp(slash, "/region.", 8) != 0 || access(maps[i].path, F_OK) != 0)
 			continue;
 		*slash = 0;
-		snprintf(path, sizeof(path), "%s/session", maps[i].path);
-		is_found = file_value(path, "name", name, size) || file_value(path, "trace", name, size);
+		is_found = title_of(maps[i].path, name, size);
 	}
 	free(maps);
 	return is_found;
 }
 
-void session_file_remove(const char *directory, const char *name)
+/* ---- removing ---- */
+
+/* The region's file and the directory that was made for it alone. */
+static void elsewhere_remove(char *path)
 {
-	char own[600], path[600];
-	snprintf(own, sizeof(own), "%s/%s", directory, name);
-	if (strncmp(name, "region.", strlen("region.")) == 0 && link_read(own, path, sizeof(path)) == 0 && path[0] == '/') {
-		unlink(path);
-		*strrchr(path, '/') = 0;
-		rmdir(path);
-	}
-	unlink(own);
+	char *name = strrchr(path, '/');
+	*name++ = 0;
+	int fd = open(path, DIRECTORY);
+	if (fd >= 0 && place_is_own(fd, geteuid()))
+		unlinkat(fd, name, 0);
+	if (fd >= 0)
+		close(fd);
+	rmdir(path);
 }
 
-void session_directory_remove(const char *path)
+void session_file_remove(const struct session_directory *directory, const char *name)
 {
-	DIR *directory = opendir(path);
-	struct dirent *entry;
-	while (directory && (entry = readdir(directory))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		session_file_remove(path, entry->d_name);
-	}
-	if (directory)
-		closedir(directory);
-	rmdir(path);
+	char path[600];
+	ssize_t length = strncmp(name, "region.", strlen("region.")) == 0 ? readlinkat(directory->fd, name, path, sizeof(path) - 1) : -1;
+	path[length > 0 ? length : 0] = 0;
+	if (path[0] == '/')
+		elsewhere_remove(path);
+	unlinkat(directory->fd, name, 0);
+}
+
+void session_directory_remove(struct session_directory *directory)
+{
+	int fd = openat(directory->fd, ".", DIRECTORY);
+	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	for (struct dirent *entry; list && (entry = readdir(list));)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			session_file_remove(directory, entry->d_name);
+	if (list)
+		closedir(list);
+	else if (fd >= 0)
+		close(fd);
+	if (directory->place < 0 || unlinkat(directory->place, text_file_name(directory->path), AT_REMOVEDIR) != 0)
+		rmdir(directory->path);
+	session_directory_close(directory);
 }

@@ -44,7 +44,8 @@ struct owner {
 	bool is_open;
 	uint32_t id, serial, tid, process;
 	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
-	uint64_t events, truncated, unwindless; /* of its own, whether written or not */
+	uint64_t events;              /* of its own, whether written or not */
+	struct stack_ends ends;       /* of the stacks of these */
 	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
 	struct pace pace;
 	char name[NAME_BYTES];
@@ -60,6 +61,7 @@ struct stream {
 	uint32_t written_events;      /* while a buffer is taken: so many of its events are in the trace already */
 	struct owner owner;
 	struct writer_events *events; /* not written yet; NULL: none */
+	struct stack_ends ends;       /* of the stacks of these */
 	uint32_t completed_first, completed_last; /* buffers that these events complete; first > last: none */
 	uint32_t held;                /* list of buffers whose events these are */
 };
@@ -95,7 +97,7 @@ struct drain_region {
 	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
 	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
-	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, truncated, unwindless */
+	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, ends */
 	int error;                    /* not told yet */
 	struct diag diag;
 };
@@ -336,7 +338,13 @@ static void stream_write(struct drain_region *region, struct stream *stream, uin
 		drain->past.events += written;
 		region->own.events += written;
 		missing_count(region, error && !writer_has_ended(drain->writer) ? missing : 0, error && writer_has_ended(drain->writer) ? missing : 0);
+		/* Of a part that was written it is not known which stacks it has. */
+		if (!error) {
+			stack_ends_add(&drain->past.ends, &stream->ends);
+			stack_ends_add(&region->own.ends, &stream->ends);
+		}
 	}
+	stream->ends = (struct stack_ends){0};
 	if (events)
 		columns_give(drain, events);
 	stream->events = NULL;
@@ -413,21 +421,12 @@ static void point_note(struct drain_region *region, struct stream *stream, uint3
 		region->translate.process[process_index].last_ticks = ticks;
 }
 
-static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, int64_t truncated, int64_t unwindless)
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, const struct stack_ends *ends)
 {
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
-	stream->owner.truncated += (uint64_t)truncated;
-	stream->owner.unwindless += (uint64_t)unwindless;
-}
-
-/* Stacks of what was decoded that lack their outer part. */
-static void stacks_count(struct drain_region *region, const struct decode *decode)
-{
-	region->drain->past.truncated += decode->truncated_count;
-	region->drain->past.unwindless += decode->unwindless_count;
-	region->own.truncated += decode->truncated_count;
-	region->own.unwindless += decode->unwindless_count;
+	stack_ends_add(&stream->owner.ends, ends);
+	stack_ends_add(&stream->ends, ends);
 }
 
 /* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
@@ -446,16 +445,12 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		if (!is_known)
 			events = stream->events;
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
-		uint64_t truncated = decode->truncated_count, unwindless = decode->unwindless_count;
+		decode->ends = (struct stack_ends){0};
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known)
-			owner_count(region, stream, events->count - count, (int64_t)(decode->truncated_count - truncated),
-				    (int64_t)(decode->unwindless_count - unwindless));
+			owner_count(region, stream, events->count - count, &decode->ends);
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
-		/* Those were counted before. */
-		if (is_known)
-			decode->truncated_count = decode->unwindless_count = 0;
 		if (result == DECODE_END || result == DECODE_DAMAGED)
 			return true;
 	}
@@ -471,6 +466,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 	decode->end = decode->at + ending->pending;
 	if (!columns_ready(region, stream, ending->pending))
 		return;
+	decode->ends = (struct stack_ends){0};
 	enum decode_result result = decode_run(decode, stream->events, 1);
 	/* What lies there may be older than the call: its time tells. */
 	const struct writer_events *events = stream->events;
@@ -478,6 +474,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 	    events->entry[count] == region->translate.entry[(ending->entry - 1) & 0xff].id) {
 		stream->events->flags[count] |= EVENT_IN_FLIGHT | EVENT_NO_DURATION;
 		point_note(region, stream, decode->process_index, ending->ticks);
+		stack_ends_add(&stream->ends, &decode->ends);
 		region->drain->past.in_flight++;
 	} else {
 		stream->events->count = count;
@@ -523,6 +520,14 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 			       .end = drain->copy + bytes, .sequence = sequence, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
 }
 
+/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the midst of a record writes, too. */
+static uint32_t buffer_committed(const struct region_buffer *head)
+{
+	uint32_t committed = LOAD_ACQUIRE(&head->committed);
+	uint64_t handed_over = LOAD(&head->handed_over);
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over ? (uint32_t)handed_over : committed;
+}
+
 /* Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
 static void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
@@ -530,7 +535,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
 	uint32_t sequence = head->sequence & ~REGION_SIDE;
-	uint32_t committed = LOAD_ACQUIRE(&head->committed), pending = ending ? ending->pending : 0;
+	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
 	committed &= ~7u;
@@ -552,7 +557,6 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 		checked.pending = pending;
 		pending_take(region, stream, &decode, &checked);
 	}
-	stacks_count(region, &decode);
 	stream_complete(region, stream, sequence, index);
 }
 
@@ -577,16 +581,14 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* What makes no sense is told of when the buffer is full. */
 	bool is_decoded = stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
-	uint32_t later = 0, truncated = 0, unwindless = 0;
+	struct stack_ends ends = {0};
+	uint32_t later = 0;
 	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
 		uint32_t last = --events->count;
-		truncated += !!(events->flags[last] & EVENT_TRUNCATED);
-		unwindless += writer_stack_end(drain->writer, events->stack[last]) == TRACE_STACK_UNWINDLESS;
+		trace_count_end(&ends, events->flags[last], (uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);
 	}
 	/* Those will be taken again. */
-	owner_count(region, stream, -(int64_t)later, -(int64_t)truncated, -(int64_t)unwindless);
-	decode.truncated_count -= truncated;
-	decode.unwindless_count -= unwindless;
+	owner_count(region, stream, -(int64_t)later, &ends);
 	uint32_t taken = decode.event_count - later;
 	if (is_decoded && events && events->count > 0)
 		stream_write(region, stream, sequence, taken);
@@ -596,7 +598,6 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
-	stacks_count(region, &decode);
 	stream->open_sequence = sequence;
 	stream->open_committed = later ? 0 : committed;
 }
@@ -627,9 +628,10 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	for (uint32_t side = 0; side < 2; side++) {
 		struct stream *stream = &region->stream[side][index];
 		*stream = (struct stream){.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
+		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody knows. */
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
-		stream->has_sequence = region->known && stream->sequence != UINT32_MAX;
+		stream->has_sequence = stream->sequence != UINT32_MAX;
 	}
 	if (!region->known)
 		return;
@@ -1267,8 +1269,9 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 			continue;
 		uint64_t events = thread_events(region, i);
 		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, pace_rate(&owner->pace, events, now, ticks_per_ms),
-					      owner->truncated + (side ? side->truncated : 0), owner->unwindless + (side ? side->unwindless : 0), slot->waits - owner->waits_before,
-					      slot->wait_ticks - owner->wait_ticks_before};
+					      slot->waits - owner->waits_before, slot->wait_ticks - owner->wait_ticks_before, owner->ends};
+		if (side)
+			stack_ends_add(&thread.ends, &side->ends);
 		each(cookie, &thread);
 	}
 }

@@ -26,7 +26,8 @@ struct drain_image {
 };
 
 struct drain_totals {
-	uint64_t events, lost, after, truncated, unwindless, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
+	uint64_t events, lost, after, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
+	struct stack_ends ends;       /**< of the events' stacks */
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
 	uint64_t damaged_buffers, damaged_bytes; /**< records that made no sense; their events are in `lost`, by estimate */
@@ -38,7 +39,8 @@ struct drain_totals {
 struct drain_thread {
 	uint32_t process, tid;        /**< trace process id */
 	const char *name;
-	uint64_t events, rate, truncated, unwindless, waits, wait_ticks; /**< waits: since its first events were taken */
+	uint64_t events, rate, waits, wait_ticks; /**< waits: since its first events were taken */
+	struct stack_ends ends;       /**< of the events' stacks */
 };
 
 /** What an earlier logger has put into the trace, for recovery. */

@@ -47,7 +47,7 @@ static void answer(struct logger *logger, const struct flight_request *request, 
 	if (request->socket >= 0)
 		control_send(request->socket, &message);
 	else if (request->reason[0])
-		logger_note(logger, text);
+		(error ? logger_warn : logger_note)(logger, text);
 }
 
 void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason)

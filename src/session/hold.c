@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ struct queued { struct queued *next; struct hold_result result; };
 
 struct holder {
 	const struct session_options *options;
-	const char *directory;
+	const struct session_directory *directory;
 	struct hook_cache *hooks;
 	const struct session_clock *clock;
 	pthread_mutex_t lock;
@@ -67,8 +68,8 @@ static void on_cancel(int signal)
 	(void)signal;
 }
 
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
-			  struct doorbell *doorbell)
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
+			  const struct session_clock *clock, struct doorbell *doorbell)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 	if (!holder)
@@ -198,6 +199,21 @@ static bool wait_for_exec(struct hold *hold)
 	}
 }
 
+/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
+static bool is_meant(const struct hold_request *request)
+{
+	struct pollfd descriptor = {.fd = request->pidfd, .events = POLLIN};
+	return request->pidfd < 0 || (poll(&descriptor, 1, 0) == 0 && proc_thread_exists(request->pid, request->tid));
+}
+
+static void send_signal(const struct hold_request *request, int signal)
+{
+	if (request->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, request->pidfd, signal, NULL, 0);
+	else
+		kill(request->pid, signal);
+}
+
 /* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True: it is another image, so our
  * region is gone from it; or it has ended, most likely as that image. */
 static bool watch_exec(struct hold *hold)
@@ -234,7 +250,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	const struct session_options *options = hold->holder->options;
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 				       .options = session_options_word(options) |
-				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK), .wait_limit_ms = options->wait_limit_ms,
+				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
@@ -244,7 +260,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
 	}
-	result->region.header->session_pid = (uint32_t)getpid();
+	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
@@ -407,13 +423,21 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		hold_nothing(hold, result, error);
 		return;
 	}
+	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
+	if (!is_meant(request)) {
+		if (has_region)
+			drop_region(hold, result);
+		result->kind = HOLD_FAILED;
+		answer(hold, ESRCH, "");
+		return;
+	}
 	answer(hold, 0, "");
 	/* While the process is busy with its exec. */
 	has_region = has_region || (!is_held_only && make_region(hold, result) == 0);
 	bool is_at_exec = wait_for_exec(hold);
 	/* From here on it is kept with the others that come before the process goes on. */
 	if (hold->postponed)
-		kill(result->pid, hold->postponed);
+		send_signal(request, hold->postponed);
 	if (!is_at_exec) {
 		result->kind = HOLD_FAILED;
 		if (has_region)
@@ -456,6 +480,8 @@ static void *hold_thread(void *argument)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
 		close(hold->request.control);
+	if (hold->request.pidfd >= 0)
+		close(hold->request.pidfd);
 	free(hold);
 	return NULL;
 }
@@ -530,6 +556,18 @@ bool holder_is_busy(struct holder *holder)
 	bool is_busy = holder->holds || holder->first;
 	pthread_mutex_unlock(&holder->lock);
 	return is_busy;
+}
+
+bool holder_has(struct holder *holder, pid_t pid)
+{
+	bool has = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		has |= hold->request.pid == pid;
+	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+		has |= queued->result.pid == pid;
+	pthread_mutex_unlock(&holder->lock);
+	return has;
 }
 
 void holder_end_walks(struct holder *holder)

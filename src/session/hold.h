@@ -21,6 +21,8 @@ struct holder;
 
 struct hold_request {
 	pid_t pid, tid;
+	int pidfd;                    /**< of pid, opened before anything was found out about it: the number may be another process's by now; closed then. -1: it
+					   is a child that was not waited for, or the user's word */
 	int directory;                /**< descriptor that path is relative to, in the process; AT_FDCWD */
 	char path[1024];
 	uint32_t parent, exec_generation; /**< for the trace */
@@ -52,8 +54,8 @@ struct hold_result {
 };
 
 /** doorbell: rung with each result. */
-struct holder *holder_new(const struct session_options *options, const char *directory, struct hook_cache *hooks, const struct session_clock *clock,
-			  struct doorbell *doorbell);
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
+			  const struct session_clock *clock, struct doorbell *doorbell);
 
 /** Begin; false when it cannot (the caller lets the process go on). */
 bool holder_start(struct holder *holder, const struct hold_request *request);
@@ -66,6 +68,9 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
+
+/** Whether the process is held, or a result about it waits. */
+bool holder_has(struct holder *holder, pid_t pid);
 
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
 void holder_end_walks(struct holder *holder);

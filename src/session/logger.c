@@ -29,6 +29,7 @@
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
+#include "region/guard.h"
 #include "region/mail.h"
 #include "session/directory.h"
 #include "session/hook_cache.h"
@@ -95,10 +96,16 @@ static void settle_clock_now(void *logger)
 
 /* ---- targets ---- */
 
-static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, pid_t inner)
+static int pidfd_of(pid_t pid)
+{
+	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+/* pidfd: of pid, ours from now on. */
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, int pidfd, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .pid = pid, .inner = inner, .state = 1,
+	*member = (struct member){.pidfd = pidfd, .pid = pid, .inner = inner, .state = 1,
 				  .is_foreign = pid && proc_is_foreign(pid)};
 	watch_add(logger->watch, member->pidfd);
 	target->alive++;
@@ -133,19 +140,25 @@ static void out_of_memory(struct logger *logger)
 
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
-	char name[64], text[4096 + 4000 + 256];
+	char name[64];
+	struct fields fields = {.text = NULL};
 	snprintf(name, sizeof(name), "region.%u.info", number);
-	snprintf(text, sizeof(text), "pid=%u\nparent=%u\nexec_generation=%u\nimage=%s\ncommand=%.4000s\nstart_ticks=%llu\nprocess=%u\n", image->pid,
-		 image->parent, image->exec_generation, image->image, image->command, (unsigned long long)image->start_ticks,
-		 drain_process(target->drain, 0));
-	session_file_write(logger->directory, name, text, NULL);
+	fields_add_number(&fields, "pid", image->pid);
+	fields_add_number(&fields, "parent", image->parent);
+	fields_add_number(&fields, "exec_generation", image->exec_generation);
+	fields_add(&fields, "image", image->image);
+	fields_add(&fields, "command", image->command);
+	fields_add_number(&fields, "start_ticks", image->start_ticks);
+	fields_add_number(&fields, "process", drain_process(target->drain, 0));
+	session_file_write(&logger->directory, name, &fields, NULL);
+	fields_fini(&fields);
 }
 
 /* Nothing more goes into the trace: from now on the target's calls are only counted. */
 static void target_note_end(struct target *target)
 {
 	drain_note_end(target->drain);
-	target->region.header->options |= OPTION_COUNT_ONLY;
+	__atomic_fetch_or(&target->region.header->options, (uint32_t)OPTION_COUNT_ONLY, __ATOMIC_RELEASE);
 }
 
 static void target_add(struct logger *logger, struct hold_result *result)
@@ -160,6 +173,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->parent = result->parent;
 	target->number = result->number;
 	target->pause_ns = result->pause_ns;
+	target->stack_start = proc_stack_start(result->pid);
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -174,13 +188,17 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	robust_add(logger, &target->region);
 	if (logger->is_recording_over)
 		target_note_end(target);
-	member_begin(logger, target, 0, result->pid, proc_inner_id(result->pid, result->pid));
+	/* It stands still until its result was taken. */
+	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
-	if (!region_file_is_elsewhere(target->region_path, logger->directory) || logger->is_elsewhere_noted)
+	untraced_know(logger, result->pid);
+	if (result->pause_ns)
+		untraced_know_children(logger, result->pid);
+	if (!region_file_is_elsewhere(target->region_path, logger->directory.path) || logger->is_elsewhere_noted)
 		return;
 	logger->is_elsewhere_noted = true;
-	char text[sizeof(target->region_path) + sizeof(logger->directory) + 160];
-	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory, (int)result->pid,
+	char text[sizeof(target->region_path) + sizeof(logger->directory.path) + 160];
+	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory.path, (int)result->pid,
 		 target->region_path);
 	logger_note(logger, text);
 }
@@ -233,7 +251,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
 	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -259,9 +277,9 @@ static void target_remove(struct logger *logger, struct target *target)
 	region_close(&target->region);
 	char name[64];
 	snprintf(name, sizeof(name), "region.%u", target->number);
-	session_file_remove(logger->directory, name);
+	session_file_remove(&logger->directory, name);
 	snprintf(name, sizeof(name), "region.%u.info", target->number);
-	session_file_remove(logger->directory, name);
+	session_file_remove(&logger->directory, name);
 	free(target);
 }
 
@@ -314,11 +332,27 @@ static bool is_inner_process(void *cookie, pid_t pid)
 	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. */
-static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index)
+/* Whether pid is the process that is looked for. Its descriptor is opened before that is found out: what is found out is of this process, unless it has
+ * ended by then, and another one of the target has its number. */
+static bool take_inner_process(struct inner_process *wanted, pid_t pid, int *pidfd)
+{
+	*pidfd = pidfd_of(pid);
+	if (pid && is_inner_process(wanted, pid))
+		return true;
+	if (*pidfd >= 0)
+		close(*pidfd);
+	*pidfd = -1;
+	return false;
+}
+
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *pidfd: of it, the caller's; -1. */
+static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, int *pidfd)
 {
 	struct inner_process wanted = {target, inner, index};
-	return is_inner_process(&wanted, inner) ? inner : proc_search(is_inner_process, &wanted);
+	if (take_inner_process(&wanted, inner, pidfd))
+		return inner;
+	pid_t found = proc_search(is_inner_process, &wanted);
+	return take_inner_process(&wanted, found, pidfd) ? found : 0;
 }
 
 /* Forked processes have found themselves in the region. */
@@ -334,8 +368,9 @@ void logger_find_members(const struct logger *logger, struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i);
-		member_begin(logger, target, i, pid, inner);
+		int pidfd;
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &pidfd);
+		member_begin(logger, target, i, pid, pidfd, inner);
 		target->member[i].start_ticks = process->start_ticks;
 		/* For the trace, and for whoever recovers it. */
 		if (pid)
@@ -471,10 +506,14 @@ static void threads_reap(struct target *target)
 /* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
 static bool has_thread(const struct target *target, pid_t tid)
 {
+	int pidfd;
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
 			return true;
-	return process_outside(target, tid, UINT32_MAX) != 0;
+	bool is_there = process_outside(target, tid, UINT32_MAX, &pidfd) != 0;
+	if (pidfd >= 0)
+		close(pidfd);
+	return is_there;
 }
 
 /* Those of threads that ended before they had their answer, or had taken no notice of it. What is posted is answered first. */
@@ -503,7 +542,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
 	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
-	logger_note(logger, text);
+	logger_warn(logger, text);
 }
 
 /* Follow a change of the images of a process. */
@@ -535,6 +574,11 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 		*inject = target->inject;
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		inject->memory = open(path, O_RDWR | O_CLOEXEC);
+		/* Another process may have its number. */
+		if (inject->memory >= 0 && member_has_ended(member)) {
+			close(inject->memory);
+			inject->memory = -1;
+		}
 		inject->pid = pid;
 		inject->image = NULL;
 		inject->image_count = 0;
@@ -545,13 +589,18 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. */
-static pid_t mail_sender(const struct target *target, const struct region_mail *mail)
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *pidfd: of it, the
+ * caller's, opened before that was found out; -1. */
+static pid_t mail_sender(const struct target *target, const struct region_mail *mail, int *pidfd)
 {
+	*pidfd = -1;
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
-	if (member && member->state == 1 && member->inner == (pid_t)mail->pid)
-		return process_has_region(target, member->pid) ? member->pid : 0;
-	return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX);
+	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
+		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, pidfd);
+	if (!process_has_region(target, member->pid))
+		return 0;
+	*pidfd = fcntl(member->pidfd, F_DUPFD_CLOEXEC, 0);
+	return member->pid;
 }
 
 static pid_t sending_thread(pid_t pid, pid_t inner)
@@ -561,8 +610,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
-/* Trace ids for the image that pid is about to become. */
-static void exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
@@ -581,15 +629,18 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 {
 	logger_find_members(logger, target);
 	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
-	pid_t pid = is_wanted ? mail_sender(target, mail) : 0;
+	int pidfd = -1;
+	pid_t pid = is_wanted ? mail_sender(target, mail, &pidfd) : 0;
 	struct stat status = {0};
 	fstat(target->region.fd, &status);
-	struct hold_request request = {.pid = pid, .tid = sending_thread(pid, (pid_t)tid), .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
+	struct hold_request request = {.pid = pid, .tid = pidfd >= 0 ? sending_thread(pid, (pid_t)tid) : 0, .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	exec_identity(target, pid, mail->value[0], &request);
+	logger_exec_identity(target, pid, mail->value[0], &request);
 	if (request.tid && holder_start(logger->holder, &request))
 		return;
+	if (pidfd >= 0)
+		close(pidfd);
 	if (is_wanted)
 		COUNT(&target->region.header->untraced_execs, 1);
 	region_answer(mail, tid);
@@ -646,8 +697,7 @@ static bool mails_check(struct logger *logger, struct target *target, const stru
 
 /* ---- what held processes became ---- */
 
-/* The image that pid was is over since the time at which its successor begins. */
-static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		logger_find_members(logger, target);
@@ -657,17 +707,14 @@ static void image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 	}
 }
 
-static void untraced_add(struct logger *logger, const struct hold_result *result)
+static void untraced_held(struct logger *logger, const struct hold_result *result)
 {
-	char command[2048], text[4096];
+	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
-	struct trace_process process = {.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-					.exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks, .end_ns = INT64_MAX,
-					.end = TRACE_END_UNKNOWN, .image = result->path, .command = command, .note = result->diag.text};
-	writer_add_process(logger->writer, &process);
-	snprintf(text, sizeof(text), "process %d (%s) runs untraced: %s", (int)result->pid, result->path, result->diag.text);
-	logger_note(logger, text);
-	logger->untraced++;
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+						     .note = result->diag.text});
 }
 
 /* What was in the heaps before is known now, or what of it is not. */
@@ -677,7 +724,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		target->region.header->options &= ~(uint32_t)OPTION_MEASURE;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
 			walk_drop(&result->walk, "it was let go of before its heaps were read");
@@ -695,7 +742,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
 		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
-			logger_note(logger, text);
+			logger_warn(logger, text);
 	}
 	walk_fini(&result->walk);
 }
@@ -716,13 +763,13 @@ bool logger_take_results(struct logger *logger)
 		if (result.has_executed && result.mail)
 			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
 		if (result.has_executed)
-			image_over(logger, result.pid, result.start_ticks);
+			logger_image_over(logger, result.pid, result.start_ticks);
 		if (result.kind == HOLD_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused)
 				unhooked_note(logger, result.pid, &result.inject);
 		} else {
-			untraced_add(logger, &result);
+			untraced_held(logger, &result);
 		}
 	}
 	return has_any;
@@ -742,7 +789,8 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 	struct timespec until = moment_at(moment_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
-	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS)
+	/* Other errors: an old kernel, or a doorbell whose memory is gone. */
+	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
 		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
@@ -757,7 +805,7 @@ static void recording_check(struct logger *logger)
 	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_note_end(target);
-	logger_note(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -788,9 +836,24 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
+/* Its region was cut, punched, or the file system has no room for a page of it. What can be read of it is kept, the others go on. */
+static void damage_check(struct logger *logger, struct target *target)
+{
+	char text[200];
+	if (target->is_damaged || !region_is_damaged(&target->region))
+		return;
+	target->is_damaged = true;
+	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
+		 (int)target->inject.pid);
+	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
+	logger_warn(logger, text);
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	beat(logger);
+	damage_check(logger, target);
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target, NULL);
 	logger_find_members(logger, target);
@@ -872,7 +935,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	struct diag diag = {""};
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
-		logger_note(logger, diag.text);
+		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
 		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
 }
@@ -906,6 +969,7 @@ static void loop(struct logger *logger)
 				target_remove(logger, target);
 		}
 		recording_check(logger);
+		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
@@ -980,17 +1044,24 @@ static uint64_t index_end(struct logger *logger)
 
 static void session_write(struct logger *logger)
 {
-	char text[20000];
 	const struct session_options *options = logger->options;
 	const struct writer_clock *clock = &logger->clock.writer;
-	snprintf(text, sizeof(text),
-		 "trace=%s\npattern=%s\ncounter=%u\nfile_mode=%s\nname=%s\npid=%d\npid_start=%llu\nclock=%s\nstart_ticks=%llu\nmult=%llu\nshift=%u\n"
-		 "start_realtime_ns=%lld\ncommand=%.8000s\n",
-		 store_next_path(logger->store), options->trace_path, store_counter(logger->store), session_file_mode_name(options->file_mode),
-		 options->session_name ? options->session_name : "", (int)getpid(), (unsigned long long)proc_start_time(getpid()), clock->name,
-		 (unsigned long long)clock->start_ticks, (unsigned long long)clock->mult, clock->shift, (long long)clock->start_realtime_ns,
-		 options->command);
-	session_file_write(logger->directory, "session", text, NULL);
+	struct fields fields = {.text = NULL};
+	fields_add(&fields, "trace", store_next_path(logger->store));
+	fields_add(&fields, "pattern", options->trace_path);
+	fields_add_number(&fields, "counter", store_counter(logger->store));
+	fields_add(&fields, "file_mode", session_file_mode_name(options->file_mode));
+	fields_add(&fields, "name", options->session_name ? options->session_name : "");
+	fields_add_number(&fields, "pid", (uint64_t)getpid());
+	fields_add_number(&fields, "pid_start", proc_start_time(getpid()));
+	fields_add(&fields, "clock", clock->name);
+	fields_add_number(&fields, "start_ticks", clock->start_ticks);
+	fields_add_number(&fields, "mult", clock->mult);
+	fields_add_number(&fields, "shift", clock->shift);
+	fields_add_number(&fields, "start_realtime_ns", (uint64_t)clock->start_realtime_ns);
+	fields_add(&fields, "command", options->command);
+	session_file_write(&logger->directory, "session", &fields, NULL);
+	fields_fini(&fields);
 }
 
 /* The options in the trace, each once. */
@@ -1042,14 +1113,14 @@ static int session_begin(struct logger *logger)
 	logger->listener = -1;
 	if (!name)
 		return 0;
-	logger->listener = session_listen(logger->directory, &logger->diag);
-	return logger->listener < 0 ? logger->listener : session_name_take(name, logger->directory, &logger->diag);
+	logger->listener = session_listen(&logger->directory, &logger->diag);
+	return logger->listener < 0 ? logger->listener : session_name_take(name, &logger->directory, &logger->diag);
 }
 
 static void session_over(const struct logger *logger)
 {
 	if (logger->options->session_name)
-		session_name_drop(logger->options->session_name);
+		session_name_drop(logger->options->session_name, &logger->directory);
 }
 
 static void say_alive(void *logger)
@@ -1070,20 +1141,21 @@ static int begin_without_memory(struct logger *logger)
 	struct diag diag = {""};
 	store_close(logger->store, &(struct trace_statistics){.is_known = false}, &diag);
 	session_over(logger);
-	session_directory_remove(logger->directory);
+	session_directory_remove(&logger->directory);
 	return diag_fail(&logger->diag, ENOMEM, "no memory to record");
 }
 
 static int logger_begin(struct logger *logger)
 {
+	guard_begin();
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
-	int error = session_directory_make(logger->directory, sizeof(logger->directory), &logger->diag);
+	int error = session_directory_make(&logger->directory, &logger->diag);
 	if (error)
 		return error;
 	error = session_begin(logger);
 	if (!error) {
 		uint64_t start_ticks = logger->clock.writer.start_ticks;
-		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory, &logger->doorbell, &logger->clock.writer,
+		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory.path, &logger->doorbell, &logger->clock.writer,
 				   &logger->diag);
 		/* The file's clock is known already. */
 		logger->is_appended = logger->clock.writer.start_ticks != start_ticks;
@@ -1092,14 +1164,14 @@ static int logger_begin(struct logger *logger)
 			session_over(logger);
 	}
 	if (error) {
-		session_directory_remove(logger->directory);
+		session_directory_remove(&logger->directory);
 		return error;
 	}
 	options_write(logger);
 	session_write(logger);
 	logger->drain = drain_new(logger->writer);
 	logger->hooks = hook_cache_new();
-	logger->holder = logger->hooks ? holder_new(logger->options, logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
 	if (!logger->drain || !logger->holder)
 		return begin_without_memory(logger);
 	store_while_waiting(logger->store, say_alive, note_progress, logger);
@@ -1165,7 +1237,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
 	}
-	logger_note(logger, text);
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
@@ -1185,7 +1257,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error) {
 		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
 			 diag.text);
-		logger_note(logger, text);
+		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
 	} else {
@@ -1199,14 +1271,14 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void detach_all(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
-		target->region.header->options &= ~(uint32_t)OPTION_ENABLED;
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
 			if (target->member[i].state == 1)
@@ -1240,10 +1312,12 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
+	untraced_search(logger, moment_now_ns(), true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
 	inactive_end(logger);
+	untraced_end(logger);
 	struct drain_totals totals = {0};
 	struct trace_statistics statistics;
 	drain_totals(logger->drain, &totals);
@@ -1257,7 +1331,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .truncated = totals.truncated, .unwindless = totals.unwindless, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
@@ -1269,7 +1343,7 @@ static void logger_end(struct logger *logger)
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);
-	session_directory_remove(logger->directory);
+	session_directory_remove(&logger->directory);
 }
 
 /* Nothing of the terminal's, the command's or the user's may reach or hold us. */

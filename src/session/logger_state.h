@@ -13,6 +13,7 @@
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/control.h"
+#include "session/directory.h"
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/options.h"
@@ -46,12 +47,14 @@ struct target {
 	uint32_t parent, exec_generation;
 	uint32_t alive;
 	bool is_let_go;               /* its last process runs on */
+	bool is_damaged;              /* its region is, and recording of it has ended */
 	bool is_unread;               /* it was let go of while its heaps were read */
 	bool has_inactive;            /* a process that was detached from has it mapped still */
 	struct member member[REGION_PROCESS_MAX];
 	uint32_t member_count;
 	uint32_t doorbell_seen;
 	uint64_t reaped_ns;
+	uint64_t stack_start;         /* of its image; 0: not known */
 	uint64_t pause_ns;            /* all its threads stood so long when it was attached to */
 };
 
@@ -74,7 +77,7 @@ struct logger {
 	struct controller *controllers;
 	int listener;                 /* of a session; -1 */
 	bool has_controller, is_command_known, is_command_over, is_recording_over, is_stopping;
-	char directory[400];
+	struct session_directory directory;
 	struct store *store;
 	struct writer *writer;        /* the store's */
 	struct flight_request *request, *requests; /* to write out: under way, and those that wait */
@@ -93,7 +96,8 @@ struct logger {
 	struct hook_cache *hooks;
 	struct holder *holder;
 	pid_t command_pid;
-	uint32_t untraced;
+	uint32_t untraced;            /* processes that were named as untraced */
+	struct untraced *untraced_processes; /* NULL: there is no memory for it */
 	uint64_t flushed_ns, trimmed_ns, beat_ns;
 	bool is_elsewhere_noted;      /* that a region found no room in the session's directory */
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
@@ -133,6 +137,12 @@ bool logger_take_results(struct logger *logger);
 /** Take what the targets have recorded up to now, and write it. 0 or a negative errno. */
 int logger_drain_all(struct logger *logger, struct diag *diag);
 
+/** The image that pid was is over since the time (ticks) at which its successor begins. */
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks);
+
+/** Find the trace ids for the image that pid, of the target, is about to become; caller: the index of the process that has announced that. */
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request);
+
 /** What recording has cost up to now. */
 void logger_statistics(const struct logger *logger, struct trace_statistics *statistics);
 
@@ -159,6 +169,24 @@ bool flight_check(struct logger *logger, uint64_t now_ns);
 
 /** Wait for what is under way; the rest comes to nothing. */
 void flight_end(struct logger *logger);
+
+/* ---- untraced.c ---- */
+
+void untraced_begin(struct logger *logger);
+void untraced_end(struct logger *logger);
+
+/** Write a process that runs untraced, with the reason in its note, into the trace, and tell the controllers. */
+void untraced_add(struct logger *logger, const struct trace_process *process);
+
+/** Take a process that has executed an image for known: it is recorded. */
+void untraced_know(struct logger *logger, pid_t pid);
+
+/** Take the children of a process for known: they were there before it was attached to. */
+void untraced_know_children(struct logger *logger, pid_t pid);
+
+/** Look for processes that descend from recorded ones and have executed an image that nobody announced; name each. Most calls find that it is not
+ *  time for a look; the last one always looks. now: as moment_now_ns(). True when the next look should come soon. */
+bool untraced_search(struct logger *logger, uint64_t now, bool is_last);
 
 /* ---- inactive.c ---- */
 
@@ -193,7 +221,10 @@ void logger_tell_all(const struct logger *logger, const struct control_message *
 /** Whoever waits for an answer is to wait on. */
 void logger_say_alive(struct logger *logger);
 
-/** Tell all controllers, for their users. */
+/** Tell all controllers, for their users, how it goes. */
 void logger_note(struct logger *logger, const char *text);
+
+/** Tell them what the trace lacks, or what is left in a process; they show it even when they are quiet. */
+void logger_warn(struct logger *logger, const char *text);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "recorder/recorder.h"
 
@@ -38,6 +39,7 @@ void session_options_init(struct session_options *options)
 		.stack_depth = RECORDER_DEPTH_MAX,
 		.wait_limit_ms = 5000,
 		.flush_ms = 1000,
+		.permissions = FILE_PERMISSIONS,
 		.with_duration = true,
 		.on_full_wait = true,
 		.follow = true,

@@ -62,6 +62,7 @@ struct session_options {
 	uint32_t wait_limit_ms;
 	uint32_t flush_ms;            /**< what was recorded before is in the file */
 	uint32_t file_mode;           /**< enum session_file_mode */
+	uint32_t permissions;         /**< mode of the trace's files */
 	uint32_t clock;               /**< enum session_clock_choice */
 	uint32_t triggers;            /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "region/guard.h"
 #include "session/recover.h"
 
 #include <dirent.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/whole_file.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "session/clock.h"
@@ -20,49 +22,6 @@
 #include "session/options.h"
 #include "session/region_files.h"
 #include "session/store.h"
-
-enum { TEXT_MAX = 64 * 1024 };
-
-/* ---- texts of lines "name=value" ---- */
-
-/* The whole file, ended by a NUL, to be freed; NULL with errno set. */
-static char *text_read(const char *directory, const char *name)
-{
-	char path[1024];
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return NULL;
-	char *text = malloc(TEXT_MAX + 1);
-	ssize_t size = text ? read(fd, text, TEXT_MAX) : -1;
-	close(fd);
-	if (size < 0) {
-		free(text);
-		return NULL;
-	}
-	text[size] = 0;
-	return text;
-}
-
-/* Copy the value of the line `name` to `value`; "" when there is none. */
-static bool text_value(const char *text, const char *name, char *value, size_t size)
-{
-	size_t length = strlen(name);
-	value[0] = 0;
-	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
-		if (strncmp(line, name, length) != 0 || line[length] != '=')
-			continue;
-		snprintf(value, size, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
-		return true;
-	}
-	return false;
-}
-
-static uint64_t text_number(const char *text, const char *name, uint64_t absent)
-{
-	char value[32];
-	return text_value(text, name, value, sizeof(value)) && value[0] ? strtoull(value, NULL, 10) : absent;
-}
 
 /* ---- sessions ---- */
 
@@ -108,30 +67,37 @@ int recover_read_session(struct recover_session *session, const char *directory,
 {
 	*session = (struct recover_session){.logger_pid = 0};
 	snprintf(session->directory, sizeof(session->directory), "%s", directory);
-	char *text = text_read(directory, "session");
+	struct session_directory opened;
+	int error = session_directory_open(&opened, directory, diag);
+	if (error)
+		return error;
+	char *text = session_file_read(&opened, "session");
+	error = errno;
+	session_directory_close(&opened);
+	errno = error;
 	if (!text)
 		return diag_fail(diag, errno, "%s is no session's directory: cannot read its file `session`: %s", directory, strerror(errno));
-	text_value(text, "trace", session->trace_path, sizeof(session->trace_path));
-	text_value(text, "command", session->command, sizeof(session->command));
-	text_value(text, "clock", session->clock_name, sizeof(session->clock_name));
+	fields_value(text, "trace", session->trace_path, sizeof(session->trace_path));
+	fields_value(text, "command", session->command, sizeof(session->command));
+	fields_value(text, "clock", session->clock_name, sizeof(session->clock_name));
 	char mode[32];
-	text_value(text, "file_mode", mode, sizeof(mode));
+	fields_value(text, "file_mode", mode, sizeof(mode));
 	uint32_t file_mode = (uint32_t)session_file_mode_find(mode);
 	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
 	if (file_mode == SESSION_FILE_NEWFILE)
-		text_value(text, "pattern", session->pattern, sizeof(session->pattern));
+		fields_value(text, "pattern", session->pattern, sizeof(session->pattern));
 	/* Else the next file would be the same one, for ever. */
 	if (!session_path_is_numbered(session->pattern))
 		session->pattern[0] = 0;
-	session->counter = (uint32_t)text_number(text, "counter", 0);
+	session->counter = (uint32_t)fields_number(text, "counter", 0);
 	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
 	if (file_mode == SESSION_FILE_KEEP)
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
-	session->logger_pid = (int32_t)text_number(text, "pid", 0);
-	session->logger_start = text_number(text, "pid_start", 0);
+	session->logger_pid = (int32_t)fields_number(text, "pid", 0);
+	session->logger_start = fields_number(text, "pid_start", 0);
 	session->clock = (struct writer_clock){
-		.start_ticks = text_number(text, "start_ticks", 0), .mult = text_number(text, "mult", 0),
-		.shift = (uint32_t)text_number(text, "shift", 0), .start_realtime_ns = (int64_t)text_number(text, "start_realtime_ns", 0)};
+		.start_ticks = fields_number(text, "start_ticks", 0), .mult = fields_number(text, "mult", 0),
+		.shift = (uint32_t)fields_number(text, "shift", 0), .start_realtime_ns = (int64_t)fields_number(text, "start_realtime_ns", 0)};
 	free(text);
 	free(region_numbers(directory, &session->region_count));
 	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
@@ -141,62 +107,43 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	return 0;
 }
 
-int recover_list(struct recover_session **sessions, struct diag *diag)
+struct listing {
+	struct recover_session *sessions;
+	int count;
+};
+
+static void list_add(void *cookie, const char *path)
 {
-	char root[256], path[600];
-	session_root(root, sizeof(root));
-	DIR *directory = opendir(root);
-	struct dirent *entry;
-	int count = 0;
-	*sessions = NULL;
-	if (!directory)
-		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", root);
-	while ((entry = readdir(directory))) {
-		struct diag ignored = {""};
-		/* A link is a session's name. */
-		if (entry->d_name[0] == '.' || entry->d_type == DT_LNK)
-			continue;
-		struct recover_session *larger = realloc(*sessions, ((size_t)count + 1) * sizeof(*larger));
-		if (!larger)
-			break;
-		*sessions = larger;
-		snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
-		if (recover_read_session(&larger[count], path, &ignored) == 0)
-			count++;
-	}
-	closedir(directory);
-	return count;
+	struct listing *listing = cookie;
+	struct diag ignored = {""};
+	struct recover_session *larger = realloc(listing->sessions, ((size_t)listing->count + 1) * sizeof(*larger));
+	if (!larger)
+		return;
+	listing->sessions = larger;
+	if (recover_read_session(&larger[listing->count], path, &ignored) == 0)
+		listing->count++;
+}
+
+int recover_list(struct recover_session **sessions)
+{
+	struct listing listing = {NULL, 0};
+	session_each_directory(list_add, &listing);
+	*sessions = listing.sessions;
+	return listing.count;
 }
 
 /* ---- the trace ---- */
 
-static int copy_open(const char *from, const char *to, int *in, int *out, struct diag *diag)
+/* The trace may not be there yet. */
+static int copy_file(const char *from, int to, const char *to_name, struct diag *diag)
 {
-	*in = open(from, O_RDONLY | O_CLOEXEC);
-	if (*in < 0)
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+	if (in < 0)
 		return errno == ENOENT ? 0 : diag_errno(diag, "cannot read %s", from);
-	*out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return *out < 0 ? diag_errno(diag, "cannot write %s", to) : 0;
-}
-
-static int copy_file(const char *from, const char *to, struct diag *diag)
-{
-	int in = -1, out = -1, error = copy_open(from, to, &in, &out, diag);
-	if (!error && out >= 0 && !file_copy(out, in))
-		error = diag_errno(diag, "cannot copy %s to %s", from, to);
-	if (in >= 0)
-		close(in);
-	if (out >= 0 && close(out) != 0 && !error)
-		error = diag_errno(diag, "cannot write %s", to);
+	if (!file_copy(to, in))
+		error = diag_errno(diag, "cannot copy %s to %s", from, to_name);
+	close(in);
 	return error;
-}
-
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat left, right;
-	if (stat(a, &left) != 0 || stat(b, &right) != 0)
-		return strcmp(a, b) == 0;
-	return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
 /* A recovery under way. */
@@ -207,7 +154,8 @@ struct recovery {
 	struct writer *writer;
 	struct drain *drain;
 	struct drain_known known;
-	struct recovered { struct region region; struct drain_region *drained; char path[600]; } *regions;
+	struct whole_file output;     /* without a path: the trace itself is completed */
+	struct recovered { struct region region; struct drain_region *drained; uint32_t pid; char path[600]; } *regions;
 	uint32_t region_count;
 	uint32_t counter;             /* of files that follow each other: the newest one's number */
 	int error;
@@ -289,6 +237,47 @@ static void newest_find(struct recovery *recovery, char path[4096])
 	trace_close(trace);
 }
 
+static int region_output_check(const struct recovery *recovery, const char *output, struct diag *diag)
+{
+	uint32_t count;
+	uint32_t *numbers = region_numbers(recovery->session->directory, &count);
+	int error = 0;
+	for (uint32_t i = 0; i < count && !error; i++) {
+		char path[600];
+		const char *read = path;
+		region_file_find(path, recovery->session->directory, numbers[i]);
+		error = whole_file_check(output, &read, 1, diag);
+	}
+	free(numbers);
+	return error;
+}
+
+static int output_check(const struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
+{
+	const struct recover_session *session = recovery->session;
+	char path[4096];
+	struct stat status;
+	if (stat(output, &status) == 0 && !S_ISREG(status.st_mode))
+		return diag_fail(diag, EINVAL, "cannot write %s: it is no file", output);
+	snprintf(path, sizeof(path), "%s/session", session->directory);
+	const char *const read[] = {path, session->is_in_pieces ? NULL : newest};
+	int error = whole_file_check(output, read, sizeof(read) / sizeof(*read), diag);
+	for (uint32_t number = session->counter; session->pattern[0] && number < recovery->counter && !error; number++) {
+		const char *earlier = path;
+		session_path_number(path, sizeof(path), session->pattern, number);
+		error = whole_file_check(output, &earlier, 1, diag);
+	}
+	return error ? error : region_output_check(recovery, output, diag);
+}
+
+/* The trace is left as it is. */
+static int output_begin(struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
+{
+	int error = output_check(recovery, output, newest, diag);
+	error = error ? error : whole_file_open(&recovery->output, output, FILE_PERMISSIONS, diag);
+	return error || recovery->session->is_in_pieces ? error : copy_file(newest, recovery->output.fd, output, diag);
+}
+
 /* Buffers that are in the files before the newest one may not have been given back. */
 static int earlier_learn(const struct recovery *recovery, struct diag *diag)
 {
@@ -308,15 +297,13 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	char newest[4096];
 	newest_find(recovery, newest);
-	const char *path = options->output ? options->output : newest;
-	int error = 0;
-	if (session->is_in_pieces)
+	int error = options->output ? output_begin(recovery, options->output, newest, diag) : 0;
+	const char *path = options->output ? recovery->output.temporary : newest;
+	if (!error && session->is_in_pieces)
 		error = pieces_take(session, path, diag);
-	else if (options->output && !is_same_file(options->output, newest))
-		error = copy_file(newest, path, diag);
 	if (error)
 		return error;
-	snprintf(result->trace_path, sizeof(result->trace_path), "%s", path);
+	snprintf(result->trace_path, sizeof(result->trace_path), "%s", options->output ? options->output : newest);
 	error = before_open(recovery, path, diag);
 	if (error)
 		return error;
@@ -349,17 +336,20 @@ static void image_read(const struct recover_session *session, const struct regio
 {
 	char name[64];
 	snprintf(name, sizeof(name), "region.%u.info", number);
-	char *text = text_read(session->directory, name);
+	struct session_directory directory;
+	struct diag ignored = {""};
+	char *text = session_directory_open(&directory, session->directory, &ignored) == 0 ? session_file_read(&directory, name) : NULL;
+	session_directory_close(&directory);
 	const struct region_process *first = region_process(region, 0);
 	path[0] = command[0] = 0;
 	*image = (struct drain_image){.pid = first->pid, .parent = TRACE_NONE, .image = path, .command = command, .start_ticks = first->start_ticks};
 	if (text) {
-		text_value(text, "image", path, 4096);
-		text_value(text, "command", command, 8192);
-		image->pid = (uint32_t)text_number(text, "pid", image->pid);
-		image->parent = (uint32_t)text_number(text, "parent", TRACE_NONE);
-		image->exec_generation = (uint32_t)text_number(text, "exec_generation", 0);
-		image->start_ticks = text_number(text, "start_ticks", image->start_ticks);
+		fields_value(text, "image", path, 4096);
+		fields_value(text, "command", command, 8192);
+		image->pid = (uint32_t)fields_number(text, "pid", image->pid);
+		image->parent = (uint32_t)fields_number(text, "parent", TRACE_NONE);
+		image->exec_generation = (uint32_t)fields_number(text, "exec_generation", 0);
+		image->start_ticks = fields_number(text, "start_ticks", image->start_ticks);
 	} else if (region->image_ready > 0) {
 		snprintf(path, 4096, "%.*s", REGION_PATH_BYTES - 1, region_image(region, 0)->path);
 	}
@@ -373,15 +363,25 @@ static void bad_region(struct recovery *recovery, const char *why)
 		snprintf(result->bad_region, sizeof(result->bad_region), "%s", why);
 }
 
-/* A region that was not made to the end: its first bytes are written last, and nobody has it yet. */
-static bool is_unfinished(const char *path)
+/* A region without a header: it was not made to the end, since the first bytes are written last, or was cut later. */
+static bool is_blank(const char *path)
 {
+	struct stat status;
 	uint64_t first = 0;
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	bool is_blank = fd >= 0 && read(fd, &first, sizeof(first)) >= 0 && first == 0;
+	bool is_short = fd >= 0 && fstat(fd, &status) == 0 && status.st_size < REGION_HEADER_BYTES;
+	bool has_none = fd >= 0 && read(fd, &first, sizeof(first)) >= 0 && first == 0;
 	if (fd >= 0)
 		close(fd);
-	return is_blank;
+	return is_short || has_none;
+}
+
+/* Whether a process was let go with the region: then it was made to the end. */
+static bool has_process(const struct recover_session *session, uint32_t number)
+{
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/region.%u.info", session->directory, number);
+	return access(path, F_OK) == 0;
 }
 
 static void region_adopt(struct recovery *recovery, uint32_t number)
@@ -392,8 +392,10 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	struct diag diag = {""};
 	region_file_find(added->path, recovery->session->directory, number);
 	if (region_open(&added->region, added->path, &diag) != 0) {
-		if (!is_unfinished(added->path))
+		if (!is_blank(added->path))
 			bad_region(recovery, diag.text);
+		else if (has_process(recovery->session, number))
+			writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, diag.text);
 		return;
 	}
 	image_read(recovery->session, &added->region, number, &image, path, command);
@@ -411,6 +413,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 		bad_region(recovery, "no memory");
 		return;
 	}
+	added->pid = image.pid;
 	recovery->region_count++;
 }
 
@@ -432,6 +435,11 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_known ? status : 0, 0);
 	}
 	recovery->result->live_processes += live;
+	if (region_is_damaged(region)) {
+		char text[200];
+		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
+		writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, text);
+	}
 	if (live) {
 		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		STORE_RELEASE(&region->header->state, REGION_DETACHED);
@@ -476,6 +484,8 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
 	int error = writer_close(recovery->writer, &statistics, diag);
 	recovery->writer = NULL;
+	if (!error && recovery->output.path)
+		error = whole_file_commit(&recovery->output, diag);
 	struct stat status;
 	result->size_bytes = stat(result->trace_path, &status) == 0 ? (uint64_t)status.st_size : 0;
 	return error;
@@ -485,15 +495,19 @@ static void directories_remove(const struct recover_session *session)
 {
 	if (strcmp(session->pieces, session->directory))
 		store_remove(session->pieces);
-	session_directory_remove(session->directory);
+	struct session_directory directory;
+	struct diag ignored = {""};
+	if (session_directory_open(&directory, session->directory, &ignored) == 0)
+		session_directory_remove(&directory);
 }
 
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
 {
-	struct recovery recovery = {.session = session, .result = result};
+	struct recovery recovery = {.session = session, .result = result, .output = {.fd = -1}};
 	struct diag ignored = {""};
 	struct trace_statistics statistics = {0};
 	*result = (struct recover_result){.was_missing = false};
+	guard_begin();
 	if (session->has_logger)
 		return diag_fail(diag, EBUSY, "the session is being recorded: its logger, process %d, lives", session->logger_pid);
 	int error = trace_begin(&recovery, options, diag);
@@ -503,6 +517,7 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 		error = trace_end(&recovery, diag);
 	if (recovery.writer)
 		writer_close(recovery.writer, &statistics, &ignored);
+	whole_file_abandon(&recovery.output);
 	drain_free(recovery.drain);
 	free(recovery.regions);
 	if (recovery.before)

@@ -44,8 +44,8 @@ struct recover_result {
 /** Read what a session's directory says. 0 or a negative errno. */
 int recover_read_session(struct recover_session *session, const char *directory, struct diag *diag);
 
-/** This user's sessions whose directories are there, into *sessions (free() it); their number, or a negative errno. */
-int recover_list(struct recover_session **sessions, struct diag *diag);
+/** This user's sessions whose directories are there, into *sessions (free() it); their number. */
+int recover_list(struct recover_session **sessions);
 
 /**
  * Take what the regions still hold, end the trace, remove the directory. Processes that still run are let go: what they have

@@ -2,11 +2,14 @@
 #include "session/region_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "session/places.h"
 
 /* The directory that a path's file lies in. */
 static void parent_of(char *directory, size_t size, const char *path)
@@ -22,30 +25,46 @@ bool region_file_is_elsewhere(const char *path, const char *directory)
 	return strcmp(parent, directory) != 0;
 }
 
-/* In a new directory of this user's alone below `place`, with a link that leads there. */
-static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *place, const char *link_path, uint32_t number,
-		      const struct region_config *config, struct diag *diag)
+/* A new directory of this user's alone below `place`: its path and a descriptor, or a negative errno. */
+static int directory_below(char *directory, size_t size, const char *place)
 {
-	char directory[REGION_FILE_PATH_BYTES - 32];
-	if (!place[0] || snprintf(directory, sizeof(directory), "%s/xheap-%u-XXXXXX", place, (unsigned)geteuid()) >= (int)sizeof(directory))
+	if (!place[0] || snprintf(directory, size, "%s/xheap-region-%u-XXXXXX", place, (unsigned)geteuid()) >= (int)size)
 		return -ENAMETOOLONG;
 	if (!mkdtemp(directory))
 		return -errno;
-	snprintf(path, REGION_FILE_PATH_BYTES, "%s/region.%u", directory, number);
-	int error = region_create(region, path, config, diag);
-	if (!error && symlink(path, link_path) != 0) {
-		error = diag_errno(diag, "cannot make %s", link_path);
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (place_is_own(fd, geteuid()))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+/* In such a directory, with a link that leads there. */
+static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *place, const struct session_directory *session,
+		      const char *name, const struct region_config *config, struct diag *diag)
+{
+	char directory[REGION_FILE_PATH_BYTES - 32];
+	int fd = directory_below(directory, sizeof(directory), place);
+	if (fd < 0)
+		return fd;
+	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory, name);
+	int error = region_create_in(region, fd, name, path, config, diag);
+	if (!error && symlinkat(path, session->fd, name) != 0) {
+		error = diag_errno(diag, "cannot make %s/%s", session->path, name);
 		region_close(region);
-		unlink(path);
+		unlinkat(fd, name, 0);
 	}
+	close(fd);
 	if (error)
 		rmdir(directory);
 	return error;
 }
 
 /* Other file systems, those in memory first. */
-static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *link_path, uint32_t number, const char *trace_path,
-			  const struct region_config *config)
+static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES], const struct session_directory *session, const char *name,
+			  const char *trace_path, const struct region_config *config)
 {
 	char runtime[64], trace_directory[REGION_FILE_PATH_BYTES];
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)geteuid());
@@ -54,20 +73,20 @@ static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTE
 	struct diag ignored = {""};
 	int error = -ENOSPC;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && error; i++)
-		error = make_below(region, path, places[i], link_path, number, config, &ignored);
+		error = make_below(region, path, places[i], session, name, config, &ignored);
 	return error;
 }
 
-int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *directory, uint32_t number, const char *trace_path,
-		     const struct region_config *config, struct diag *diag)
+int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES], const struct session_directory *directory, uint32_t number,
+		     const char *trace_path, const struct region_config *config, struct diag *diag)
 {
-	char link_path[REGION_FILE_PATH_BYTES];
-	snprintf(link_path, sizeof(link_path), "%s/region.%u", directory, number);
-	snprintf(path, REGION_FILE_PATH_BYTES, "%s", link_path);
-	int error = region_create(region, path, config, diag);
+	char name[32];
+	snprintf(name, sizeof(name), "region.%u", number);
+	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
+	int error = region_create_in(region, directory->fd, name, path, config, diag);
 	if (error != -ENOSPC && error != -EDQUOT)
 		return error;
-	return make_elsewhere(region, path, link_path, number, trace_path, config) == 0 ? 0 : error;
+	return make_elsewhere(region, path, directory, name, trace_path, config) == 0 ? 0 : error;
 }
 
 void region_file_find(char path[REGION_FILE_PATH_BYTES], const char *directory, uint32_t number)

@@ -558,7 +558,8 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	store->options = options;
 	store->directory = directory;
 	store->doorbell = doorbell;
-	struct writer_options how = {.max_file_bytes = options->max_file_bytes, .resolution_ns = SESSION_RESOLUTION_NS, .cookie = store};
+	struct writer_options how = {.max_file_bytes = options->max_file_bytes, .permissions = options->permissions,
+				    .resolution_ns = SESSION_RESOLUTION_NS, .cookie = store};
 	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, directory);
 	number_next(store);
 	int error;

@@ -83,6 +83,22 @@ void symbols_leave_files(struct symbols *symbols)
 	symbols->without_files = true;
 }
 
+static bool is_file(const struct image_file *file, const struct stat *status)
+{
+	struct stat own;
+	return file->elf && file->fd >= 0 && !fstat(file->fd, &own) && own.st_dev == status->st_dev && own.st_ino == status->st_ino;
+}
+
+bool symbols_read_file(const struct symbols *symbols, const struct stat *status)
+{
+	for (size_t i = 0; i < symbols->image_count; i++) {
+		const struct image *image = &symbols->images[i]->image;
+		if (is_file(&image->main, status) || is_file(&image->debug, status) || is_file(&image->shared, status))
+			return true;
+	}
+	return false;
+}
+
 static void symbols_image_free(struct symbols_image *image)
 {
 	units_free(image->units);

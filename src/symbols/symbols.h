@@ -13,12 +13,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /** Opened images and everything that was looked up in them. */
 struct symbols;
 
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *symbols);
+
+/** Whether this file is open and tells about an image. */
+bool symbols_read_file(const struct symbols *symbols, const struct stat *status);
 
 /** Open no file from now on: nothing is found of images that were not asked for before. */
 void symbols_leave_files(struct symbols *symbols);

@@ -44,9 +44,16 @@ void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls,
 		writer->ending.ticks = ticks;
 }
 
-void ending_note_size(struct writer *writer, uint64_t row_bytes)
+static uint64_t text_bytes_of(const char *text)
 {
-	uint64_t bytes = writer->output.ending_bytes + row_bytes;
+	return text ? strlen(text) : 0;
+}
+
+void ending_note_process(struct writer *writer, const struct trace_process *process)
+{
+	enum { NUMBERS_BYTES = 64 };
+	uint64_t bytes = writer->output.ending_bytes + NUMBERS_BYTES + text_bytes_of(process->image) + text_bytes_of(process->command) +
+			 text_bytes_of(process->note);
 	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
 }
 

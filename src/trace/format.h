@@ -120,7 +120,7 @@ struct format_skip {
 };
 _Static_assert(sizeof(struct format_skip) == 8, "on-disk layout");
 
-/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it; perhaps by one more: events whose stack ends for want of unwind data. */
+/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it; then, unless the file is older, by FORMAT_EVENTS_END_WORDS more. */
 struct format_events {
 	uint32_t process, thread;      /* ids of rows before it in its segment */
 	uint64_t first_ticks, last_ticks; /* bounds of all points */
@@ -131,6 +131,10 @@ struct format_events {
 	uint32_t kind_count;
 };
 _Static_assert(sizeof(struct format_events) == 72, "on-disk layout");
+
+/** Words at the end of the head of EVENTS: events whose stack ends for want of unwind data, and events whose stack reaches its start.
+ *  Older files have neither, or the first one unless it is 0. */
+enum { FORMAT_EVENTS_END_WORDS = 2 };
 
 /** The last 16 bytes of a finished file, the end of FOOTER's payload. */
 struct format_tail {

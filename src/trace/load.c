@@ -509,6 +509,16 @@ static bool take_statistics(struct load *load, const struct found *found)
 	return true;
 }
 
+/* How stacks end, behind the kinds: there were traces without it, and with the first word only. */
+static void take_ends(struct load_block *block, const uint8_t *at, uint64_t words)
+{
+	if (words)
+		memcpy(&block->unwindless, at, sizeof(block->unwindless));
+	block->is_whole_known = words >= FORMAT_EVENTS_END_WORDS;
+	if (block->is_whole_known)
+		memcpy(&block->whole, at + sizeof(block->unwindless), sizeof(block->whole));
+}
+
 static bool take_events(struct load *load, const struct found *found)
 {
 	struct load_block own = {.offset = found->offset, .segment = load->segment_count - 1, .head_bytes = found->block.head_bytes,
@@ -532,10 +542,9 @@ static bool take_events(struct load *load, const struct found *found)
 			own.kind_count[word >> 24] += word & 0xffffff;
 		total += word & 0xffffff;
 	}
-	/* Behind the kinds, since there were traces without it. */
-	if (is_valid && own.head.kind_count < words)
-		memcpy(&own.unwindless, found->head + sizeof(own.head) + own.head.kind_count * 4, sizeof(own.unwindless));
-	if (!is_valid || total != own.count || own.head.truncated > own.count || own.unwindless > own.count)
+	if (is_valid)
+		take_ends(&own, found->head + sizeof(own.head) + own.head.kind_count * 4, words - own.head.kind_count);
+	if (!is_valid || total != own.count || (uint64_t)own.head.truncated + own.unwindless + own.whole > own.count)
 		return cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
 	if (!grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
 		return cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);
@@ -786,12 +795,15 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 {
 	struct format_header header;
 	struct stat status;
-	load->fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Nobody waits for the other end of a pipe. */
+	load->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (load->fd < 0 || fstat(load->fd, &status))
 		return diag_errno(diag, "cannot open %s", path);
 	load->size = (uint64_t)status.st_size;
 	if (S_ISDIR(status.st_mode))
 		return diag_fail(diag, EISDIR, "%s is a directory", path);
+	if (!S_ISREG(status.st_mode))
+		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path, S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
 	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) || header.magic != FORMAT_MAGIC)
 		return diag_fail(diag, EINVAL, "%s is not a trace", path);
 	if (header.checksum != XXH3_64bits(&header, offsetof(struct format_header, checksum)))

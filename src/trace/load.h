@@ -31,7 +31,8 @@ struct load_block {
 	uint64_t payload_checksum;
 	struct format_events head;     /* process and thread are trace-wide ids */
 	uint32_t kind_count[EVENT_KIND_COUNT];
-	uint32_t unwindless;           /* events whose stack ends for want of unwind data */
+	uint32_t unwindless, whole;    /* events whose stack ends for want of unwind data, and whose stack reaches its start */
+	bool is_whole_known;
 };
 
 struct load {

@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/whole_file.h"
 #include "trace/load.h"
 #include "trace/rows.h"
 
@@ -245,23 +246,42 @@ static int write_all(struct merging *merging, struct diag *diag)
 /* What is read is not to be replaced, nor is what is no file. */
 static int output_check(const char *output, const char *const *paths, unsigned count, struct diag *diag)
 {
-	struct stat there, status;
-	if (stat(output, &there) != 0)
-		return 0;
-	if (!S_ISREG(there.st_mode))
+	struct stat there;
+	if (stat(output, &there) == 0 && !S_ISREG(there.st_mode))
 		return diag_fail(diag, EINVAL, "cannot write %s: it is no file", output);
-	for (unsigned i = 0; i < count; i++)
-		if (!stat(paths[i], &status) && status.st_dev == there.st_dev && status.st_ino == there.st_ino)
-			return diag_fail(diag, EINVAL, "cannot write %s: it is one of those that are read", output);
-	return 0;
+	return whole_file_check(output, paths, count, diag);
+}
+
+/* What is allowed with each of the parts. */
+static mode_t permissions_common(const struct merging *merging)
+{
+	struct stat status;
+	mode_t permissions = 0666;
+	for (unsigned i = 0; i < merging->count; i++)
+		permissions &= stat(merging->parts[i].path, &status) == 0 ? status.st_mode : FILE_PERMISSIONS;
+	return permissions | FILE_PERMISSIONS;
+}
+
+static int output_make(struct merging *merging, const char *output, struct diag *diag)
+{
+	struct whole_file file;
+	int error = whole_file_open(&file, output, FILE_PERMISSIONS, diag);
+	if (error)
+		return error;
+	merging->fd = file.fd;
+	error = write_all(merging, diag);
+	if (!error && fchmod(file.fd, permissions_common(merging)) != 0)
+		error = diag_errno(diag, "cannot set the mode of %s", output);
+	if (!error)
+		return whole_file_commit(&file, diag);
+	whole_file_abandon(&file);
+	return error;
 }
 
 static int merge(const char *output, const char *const *paths, unsigned count, const struct merging *how, struct diag *diag)
 {
 	struct merging merging = *how;
 	merging.count = count;
-	merging.fd = -1;
-	char temporary[4200];
 	int error = output_check(output, paths, count, diag);
 	if (error)
 		return error;
@@ -271,17 +291,8 @@ static int merge(const char *output, const char *const *paths, unsigned count, c
 	for (unsigned i = 0; i < count; i++)
 		merging.parts[i].path = paths[i];
 	error = count ? parts_load(&merging, diag) : diag_fail(diag, EINVAL, "there is nothing to merge");
-	snprintf(temporary, sizeof(temporary), "%.4000s.%d.new", output, (int)getpid());
-	if (!error) {
-		merging.fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		error = merging.fd < 0 ? diag_errno(diag, "cannot write %s", output) : write_all(&merging, diag);
-		if (merging.fd >= 0 && close(merging.fd) && !error)
-			error = diag_errno(diag, "cannot write %s", output);
-		if (!error && rename(temporary, output))
-			error = diag_errno(diag, "cannot write %s", output);
-		if (error && merging.fd >= 0)
-			unlink(temporary);
-	}
+	if (!error)
+		error = output_make(&merging, output, diag);
 	for (unsigned i = 0; i < count; i++)
 		if (merging.parts[i].is_loaded)
 			load_fini(&merging.parts[i].load);

@@ -23,6 +23,7 @@
 enum {
 	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
 	FOOTER_BYTES = 2560,           /* kept free for the end, and more for each segment and for rows of processes */
+	CIRCULAR_BYTES = 1 << 13,      /* in a circular file, which is full all the time, in place of both: one that is gone on with has room for a block */
 	FOOTER_SEGMENT_BYTES = 56,
 	SKIP_BYTES = sizeof(struct format_block) + sizeof(struct format_skip)
 };
@@ -56,7 +57,7 @@ static void drop_segments(struct output *output, uint64_t to)
 
 static uint64_t footer_room(const struct output *output)
 {
-	return FOOTER_BYTES + output->ending_bytes + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+	return (output->is_circular ? CIRCULAR_BYTES : FOOTER_BYTES + output->ending_bytes) + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
 }
 
 uint64_t output_room_left(const struct output *output)

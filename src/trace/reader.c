@@ -26,8 +26,8 @@ static void count_block(struct trace *trace, const struct load_block *block)
 	dictionary->event_count += block->count;
 	dictionary->failed_count += block->head.failed;
 	dictionary->in_flight_count += block->head.in_flight;
-	dictionary->truncated_count += block->head.truncated;
-	dictionary->unwindless_count += block->unwindless;
+	stack_ends_add(&dictionary->ends, &(struct stack_ends){block->whole, block->head.truncated, block->unwindless});
+	dictionary->is_whole_known &= block->is_whole_known;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		dictionary->kind_count[kind] += block->kind_count[kind];
 	/* Its first block says when a thread began, whatever its row has. */
@@ -71,8 +71,8 @@ static void count_folded(struct trace *trace, const struct trace_fold *fold)
 	dictionary->folded_count += fold->event_count;
 	dictionary->failed_count += fold->failed;
 	dictionary->in_flight_count += fold->in_flight;
-	dictionary->truncated_count += fold->truncated;
-	dictionary->unwindless_count += fold->unwindless;
+	stack_ends_add(&dictionary->ends, &fold->ends);
+	dictionary->is_whole_known &= fold->is_whole_known;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		dictionary->kind_count[kind] += fold->kind_count[kind];
 	later(&dictionary->duration_ns, fold->until_ns);
@@ -98,6 +98,7 @@ static void summarize(struct trace *trace)
 		load->dictionary.threads[load->blocks[i].head.thread].end_ns = INT64_MIN;
 	for (uint32_t i = 0; i < load->dictionary.sum_count; i++)
 		load->dictionary.threads[load->dictionary.sums[i].thread].end_ns = INT64_MIN;
+	view->is_whole_known = true;
 	for (uint32_t i = 0; i < load->block_count; i++)
 		count_block(trace, &load->blocks[i]);
 	for (uint32_t i = 0; i < load->dictionary.fold_count; i++)

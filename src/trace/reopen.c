@@ -71,7 +71,8 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 					     .start_realtime_ns = head->start_realtime_ns};
 		writer_set_clock(writer, &clock);
 	}
-	writer->output.ending_bytes = PROCESSES_AFTER_END_BYTES;
+	for (uint32_t id = 0; id < dictionary->process_count; id++)
+		ending_note_process(writer, &dictionary->processes[id]);
 	writer->unwritten_blocks = load->unwritten_blocks;
 	writer->unwritten_events = load->unwritten_events;
 	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
@@ -138,7 +139,7 @@ int writer_open_instead(struct writer **out, const char *path, const char *sourc
 	int error = load_file(&load, source, diag);
 	error = error ? error : adopt_rows(writer, &load, diag);
 	adopt_taken(writer, &load);
-	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : writer_open_locked(writer, path, true, diag);
 	error = error ? error : writer_write_header(writer, path, diag);
 	if (!error) {
 		put_known_processes(writer);
@@ -168,7 +169,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	struct writer *writer = writer_new_whole(options);
 	if (!writer)
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
-	int error = writer_open_locked(writer, path, 0, diag);
+	int error = writer_open_locked(writer, path, false, diag);
 	if (!error)
 		error = load_file(&load, path, diag);
 	if (!error && load.origins.count > 1)

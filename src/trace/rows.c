@@ -308,7 +308,7 @@ void rows_get_statistics(struct reading *reading, struct trace_statistics *stati
 
 /* X(member): numbers of a fold and of a sum, as they are in the file; times are apart, as they are signed. */
 #define FOLD_TIMES(X) X(until_ns) X(interval_ns) X(peak_at_ns)
-#define FOLD_NUMBERS(X) X(peak_bytes) X(event_count) X(failed) X(in_flight) X(truncated) X(unknown_frees) X(order_conflicts)
+#define FOLD_NUMBERS(X) X(peak_bytes) X(event_count) X(failed) X(in_flight) X(ends.truncated) X(unknown_frees) X(order_conflicts)
 #define SUM_IDS(X) X(thread) X(heap) X(stack) X(entry) X(flags)
 #define SUM_TIMES(X) X(birth_first_ns) X(birth_last_ns) X(end_first_ns) X(end_last_ns)
 #define SUM_NUMBERS(X) \
@@ -316,8 +316,9 @@ void rows_get_statistics(struct reading *reading, struct trace_statistics *stati
 	X(peak_count) X(peak_bytes)
 #define SUM_VARIANCES(X) X(count_variance) X(bytes_variance) X(peak_count_variance) X(peak_bytes_variance)
 
-/* The place, among the counts by kind, of the events whose stack ends for want of unwind data: a reader passes over kinds that it does not know. */
-enum { FOLD_UNWINDLESS = 31 };
+/* The places, among the counts by kind, of the events whose stack ends for want of unwind data, and of those whose stack reaches its start: a reader
+ * passes over kinds that it does not know. Older files end before the second one. */
+enum { FOLD_UNWINDLESS = 31, FOLD_WHOLE, FOLD_PLACES };
 _Static_assert((int)EVENT_KIND_COUNT <= (int)FOLD_UNWINDLESS, "no kind has this number");
 
 void rows_put_fold(struct bytes *bytes, const struct trace_fold *row)
@@ -329,10 +330,12 @@ void rows_put_fold(struct bytes *bytes, const struct trace_fold *row)
 #define X(member) bytes_number(bytes, row->member);
 	FOLD_NUMBERS(X)
 #undef X
-	int count = row->unwindless ? FOLD_UNWINDLESS + 1 : EVENT_KIND_COUNT;
+	uint64_t places[FOLD_PLACES] = {[FOLD_UNWINDLESS] = row->ends.unwindless, [FOLD_WHOLE] = row->ends.whole};
+	int count = row->is_whole_known ? FOLD_PLACES : FOLD_WHOLE;
+	memcpy(places, row->kind_count, sizeof(row->kind_count));
 	bytes_number(bytes, (uint64_t)count);
-	for (int kind = 0; kind < count; kind++)
-		bytes_number(bytes, kind < EVENT_KIND_COUNT ? row->kind_count[kind] : kind == FOLD_UNWINDLESS ? row->unwindless : 0);
+	for (int place = 0; place < count; place++)
+		bytes_number(bytes, places[place]);
 }
 
 void rows_get_fold(struct reading *reading, struct trace_fold *row)
@@ -350,8 +353,11 @@ void rows_get_fold(struct reading *reading, struct trace_fold *row)
 		if (kind < EVENT_KIND_COUNT)
 			row->kind_count[kind] = count;
 		else if (kind == FOLD_UNWINDLESS)
-			row->unwindless = count;
+			row->ends.unwindless = count;
+		else if (kind == FOLD_WHOLE)
+			row->ends.whole = count;
 	}
+	row->is_whole_known = kinds > FOLD_WHOLE;
 }
 
 static void put_variance(struct bytes *bytes, double variance)

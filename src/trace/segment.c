@@ -435,14 +435,13 @@ uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id)
 
 uint32_t writer_add_process(struct writer *writer, const struct trace_process *process)
 {
-	enum { NUMBERS_BYTES = 64 };
 	segment_need(writer);
 	uint32_t id = dictionary_add_process(&writer->dictionary, process);
 	if (id == TRACE_NONE || !segment_array_room(&writer->process_mapping, &writer->process_capacity, id)) {
 		writer_fail(writer, -ENOMEM);
 		return TRACE_NONE;
 	}
-	ending_note_size(writer, NUMBERS_BYTES + strlen(process->image) + strlen(process->command) + strlen(process->note ? process->note : ""));
+	ending_note_process(writer, process);
 	segment_need_process(writer, id);
 	return id;
 }

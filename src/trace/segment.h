@@ -122,8 +122,8 @@ static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
 
 /* ---- ending.c ---- */
 
-/** Keep room at the file's end for a process's row of so many bytes. */
-void ending_note_size(struct writer *writer, uint64_t row_bytes);
+/** Keep room at the file's end for the row of a process. */
+void ending_note_process(struct writer *writer, const struct trace_process *process);
 
 /** Put the rows of the end into empty sections: processes, these gaps, and when and why recording ended. */
 void ending_put(struct writer *writer, const struct section *gaps, const char *reason);
@@ -148,7 +148,7 @@ struct writer *writer_new_whole(const struct writer_options *options);
 void writer_free(struct writer *writer);
 
 /** Open the file, which no other writer has. */
-int writer_open_locked(struct writer *writer, const char *path, int flags, struct diag *diag);
+int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag);
 int writer_write_header(struct writer *writer, const char *path, struct diag *diag);
 
 /** What a block has of its slot, and: remember that. 0 or -ENOMEM. */

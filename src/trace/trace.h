@@ -86,8 +86,17 @@ struct trace_frame {
 #define TRACE_FRAME_TRUNCATED 1  /**< the stack was cut here: it is too deep, or a check failed */
 #define TRACE_FRAME_UNWINDLESS 2 /**< the frame inside this place has no unwind data */
 
-/** How a stack ends outwards. */
-enum trace_stack_end { TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };
+/** How a stack ends outwards. Node 0 is no stack. */
+enum trace_stack_end { TRACE_STACK_NONE, TRACE_STACK_WHOLE, TRACE_STACK_TRUNCATED, TRACE_STACK_UNWINDLESS };
+
+/** Count an event by the end of its stack; `count` is 1, or -1 to take it back. flags: of the event; end: of its node. */
+static inline void trace_count_end(struct stack_ends *ends, uint8_t flags, uint8_t end, int count)
+{
+	bool is_truncated = flags & EVENT_TRUNCATED;
+	uint64_t *of = is_truncated ? &ends->truncated : end == TRACE_STACK_UNWINDLESS ? &ends->unwindless : end == TRACE_STACK_WHOLE ? &ends->whole : NULL;
+	if (of)
+		*of += (uint64_t)count;
+}
 
 /** The tid of no thread: of the row whose events are the blocks from before an attach. */
 #define TRACE_TID_NONE 0
@@ -170,6 +179,9 @@ struct trace_option { const char *name, *value; };
 /** An option that tells how many execs of recorded processes nobody followed: what they executed is in no list. */
 #define TRACE_OPTION_UNTRACED_EXECS "untraced-execs"
 
+/** An option that names a process whose memory that it shares with the logger was cut, or could not be kept: what lay there is not in the trace. */
+#define TRACE_OPTION_DAMAGED "damaged-memory"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */
@@ -206,7 +218,9 @@ struct trace_fold {
 	int64_t interval_ns;     /**< sums are of times from a multiple of it to the next */
 	int64_t peak_at_ns;
 	uint64_t peak_bytes;     /**< the most that was live up to then */
-	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight, truncated, unwindless; /**< events that are not there any more */
+	uint64_t event_count, kind_count[EVENT_KIND_COUNT], failed, in_flight; /**< events that are not there any more */
+	struct stack_ends ends;  /**< of their stacks */
+	bool is_whole_known;     /**< ends.whole is a number: the trace is not older than it */
 	uint64_t unknown_frees, order_conflicts;
 };
 
@@ -281,7 +295,8 @@ struct trace_dictionary {
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */
 	uint64_t failed_count, in_flight_count;
-	uint64_t truncated_count, unwindless_count; /**< events whose stack was cut, and whose stack ends for want of unwind data */
+	struct stack_ends ends;                /**< of the stacks of all these events */
+	bool is_whole_known;                   /**< ends.whole is a number: no part of the trace is older than it */
 	uint64_t unwritten_blocks, unwritten_events; /**< what could not be written though recording went on */
 	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */
 	int64_t dropped_until_ns;              /**< the last of those; from there on nothing is missing */

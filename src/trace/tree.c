@@ -111,9 +111,10 @@ static bool nodes_grow(struct tree *tree)
 static uint8_t end_of(const struct tree *tree, uint32_t parent, uint32_t frame)
 {
 	const struct trace_frame *outermost = &tree->frames[frame];
-	if (parent || outermost->image != TRACE_NONE)
+	if (parent)
 		return tree->ends[parent];
-	return outermost->offset == TRACE_FRAME_TRUNCATED    ? TRACE_STACK_TRUNCATED
+	return outermost->image != TRACE_NONE                ? TRACE_STACK_WHOLE
+	       : outermost->offset == TRACE_FRAME_TRUNCATED    ? TRACE_STACK_TRUNCATED
 	       : outermost->offset == TRACE_FRAME_UNWINDLESS ? TRACE_STACK_UNWINDLESS
 							     : TRACE_STACK_WHOLE;
 }

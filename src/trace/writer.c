@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
+
 enum {
 	DEFAULT_SEGMENT_BYTES = 64 << 20,
 	CUT_BITS_MAX = 16
@@ -76,7 +78,8 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
 		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
 		.part_events = events->part_events, .node_count = node_count};
-	uint32_t kinds[256] = {0}, unwindless = 0;
+	uint32_t kinds[256] = {0};
+	struct stack_ends stacks = {0};
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
 		uint64_t last = events->time[i] & mask, first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
@@ -87,8 +90,7 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		uint32_t failed = (flags & EVENT_FAILED) != 0, in_flight = !failed & ((flags & EVENT_IN_FLIGHT) != 0);
 		head.failed += failed;
 		head.in_flight += in_flight;
-		head.truncated += (flags & EVENT_TRUNCATED) != 0;
-		unwindless += ends[events->stack[i]] == TRACE_STACK_UNWINDLESS;
+		trace_count_end(&stacks, (uint8_t)flags, ends[events->stack[i]], 1);
 		kinds[kind] += !(failed | in_flight);
 	}
 	uint8_t *at = to + sizeof(head);
@@ -100,10 +102,10 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 		at += sizeof(word);
 		head.kind_count++;
 	}
-	if (unwindless) {
-		memcpy(at, &unwindless, sizeof(unwindless));
-		at += sizeof(unwindless);
-	}
+	const uint32_t words[FORMAT_EVENTS_END_WORDS] = {(uint32_t)stacks.unwindless, (uint32_t)stacks.whole};
+	memcpy(at, words, sizeof(words));
+	at += sizeof(words);
+	head.truncated = (uint32_t)stacks.truncated;
 	memcpy(to, &head, sizeof(head));
 	return (uint32_t)(at - to);
 }
@@ -181,7 +183,7 @@ static int put_events(struct writer *writer, const struct writer_events *events,
 	size_t least = events->count / FORMAT_EVENTS_PER_BYTE + 1;
 	if (payload->size < least)
 		bytes_zero(payload, least - payload->size);
-	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + 1) * 4) / 4];
+	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + FORMAT_EVENTS_END_WORDS) * 4) / 4];
 	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
 	block.head_bytes = make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
 	if (!block.head_bytes)
@@ -546,11 +548,19 @@ struct writer *writer_new_whole(const struct writer_options *options)
 static void put_footer(struct writer *writer);
 
 /* Open and lock: two writers would ruin each other's trace. */
-int writer_open_locked(struct writer *writer, const char *path, int flags, struct diag *diag)
+int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag)
 {
-	writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | flags, 0666);
+	mode_t permissions = writer->options.permissions;
+	if (is_new)
+		writer->output.fd = file_make(path, permissions ? permissions : FILE_PERMISSIONS, diag);
+	else
+		writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
 	if (writer->output.fd < 0)
-		return diag_errno(diag, "cannot write %s", path);
+		return is_new ? writer->output.fd : diag_errno(diag, "cannot write %s", path);
+	/* Who only adds to what is known of a trace may do so for its owner. */
+	int error = permissions ? file_check_owner(writer->output.fd, path, diag) : 0;
+	if (error)
+		return error;
 	if (flock(writer->output.fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return diag_fail(diag, EBUSY, "%s is being written by another session", path);
 	return 0;
@@ -596,7 +606,7 @@ static int end_piece(struct writer *writer, struct diag *diag)
 	output->first_number += output->segment_count;
 	output->segment_count = 0;
 	output->end = output->size = output->allocated = 0;
-	error = error ? error : writer_open_locked(writer, path, O_CREAT, diag);
+	error = error ? error : writer_open_locked(writer, path, true, diag);
 	return error ? error : writer_write_header(writer, path, diag);
 }
 
@@ -619,7 +629,7 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 			writer_free(writer);
 		return diag_fail(diag, ENOMEM, "no memory to write %s", path);
 	}
-	int error = writer_open_locked(writer, path, O_CREAT, diag);
+	int error = writer_open_locked(writer, path, true, diag);
 	if (!error)
 		error = writer_write_header(writer, path, diag);
 	if (error) {

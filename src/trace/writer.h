@@ -31,6 +31,7 @@ struct writer_options {
 	uint64_t segment_bytes;       /**< 0: 64 MiB */
 	uint64_t segment_ns;          /**< 0: 10 s */
 	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
+	uint32_t permissions;         /**< mode of the files, which have to be this user's; 0: 0600, and a file that is gone on with may be anybody's */
 	uint32_t resolution_ns;       /**< times and durations of events are cut to the largest power of two of ticks below it; 0: not */
 };
 

@@ -401,7 +401,7 @@ row_bits unwind_row(const struct unwind_tables *tables, uint64_t pc)
 {
 	const row_bits none = row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0), bad = row_make(ROW_BAD, ROW_BP_SAME, 0, 0);
 	uint64_t place = tables->header ? find_description(tables, pc) : 0;
-	if (place < tables->base || place > tables->end || tables->end - place < 8)
+	if (!place || place < tables->base || place > tables->end || tables->end - place < 8)
 		return none;
 	struct reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
 	uint64_t length = read_fixed(&reader, 4);

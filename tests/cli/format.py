@@ -125,7 +125,7 @@ class Trace:
         offset, magic = struct.unpack_from("<Q8s", data, len(data) - 16)
         assert is_circular or magic == b"\x89XHT_END"
         self.data, self.processes, self.threads, self.events = data, {}, {}, []
-        self.fold, self.sums, self.unwindless = None, [], 0
+        self.fold, self.sums, self.unwindless, self.whole = None, [], 0, 0
         self.segment = self.before = self.dropped = 0
         if is_circular:
             self.circular()
@@ -212,7 +212,8 @@ class Trace:
             for _ in range(5):
                 reading.number()
             self.fold["kinds"] = [reading.number() for _ in range(reading.number())]
-            self.unwindless += (self.fold["kinds"] + 32 * [0])[31]
+            self.unwindless += self.fold["kinds"][31]
+            self.whole += self.fold["kinds"][32]
             self.before += self.fold["events"]
         elif kind == 1:
             thread, _, node, _, flags = (reading.number() for _ in range(5))
@@ -235,11 +236,13 @@ class Trace:
     def ns(self, ticks):
         return (ticks - self.start) * self.mult >> self.shift
 
-    def is_unwindless(self, node):
-        """Whether the outermost frame is the mark of code without unwind data."""
-        while node and self.nodes[node][0]:
+    def stack_end(self, node):
+        """"none", "cut", "unwindless" or "whole", by the outermost frame."""
+        if node == 0:
+            return "none"
+        while self.nodes[node][0]:
             node = self.nodes[node][0]
-        return node and self.frames[self.nodes[node][1]] == (-1, 2)
+        return {(-1, 1): "cut", (-1, 2): "unwindless"}.get(self.frames[self.nodes[node][1]], "whole")
 
     def take(self, head, payload, count):
         self.before += count
@@ -299,9 +302,11 @@ class Trace:
             self.events.append((self.ns(time), lasted, self.processes[process], self.threads[thread][1], KINDS[kind],
                                 self.entries[entry], address, row["previous"], size, row["usable"], row["result"], (flags, heap, row["argument"])))
         assert all(stream.is_over() for stream in streams.values())
-        kinds, unwindless = struct.unpack_from("<I", head, 68)[0], sum(map(self.is_unwindless, nodes))
-        assert unwindless == (struct.unpack_from("<I", head, 72 + 4 * kinds)[0] if len(head) > 72 + 4 * kinds else 0)
+        kinds, ends = struct.unpack_from("<I", head, 68)[0], [self.stack_end(node) for node in nodes]
+        unwindless, whole = struct.unpack_from("<II", head, 72 + 4 * kinds)
+        assert (ends.count("unwindless"), ends.count("whole")) == (unwindless, whole) and len(head) == 80 + 4 * kinds
         self.unwindless += unwindless
+        self.whole += whole
 
 
 def dumped(path):
@@ -329,11 +334,11 @@ def main():
             return 1
     if not len(mine) == len(theirs) > 10000:
         return 1
-    return folded() or unwindless()
+    return folded() or stack_ends()
 
 
-def unwindless():
-    """How many stacks end at code without unwind data, in events and in what is folded."""
+def stack_ends():
+    """How many stacks end at code without unwind data, and how many reach their start, in events and in what is folded."""
     program = os.path.join(os.environ["BUILD"], "tests/live/unwindless")
     if not os.path.exists(program):
         return 0
@@ -345,9 +350,10 @@ def unwindless():
         with open(path, "rb") as file:
             trace = Trace(file.read())
         facts = json.loads(subprocess.run([XHEAP, "info", path, "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)
-        print(f"{path}: {trace.unwindless} stacks without unwind data by the document, {facts['unwindless_stacks']} by xheap info, "
-              f"{len(trace.events)} of {facts['event_count']} events there")
-        if trace.unwindless != 2000 or facts["unwindless_stacks"] != 2000 or (len(trace.events) < facts["event_count"]) != are_folded:
+        print(f"{path}: {trace.unwindless} stacks without unwind data and {trace.whole} whole ones by the document, {facts['unwindless_stacks']} and "
+              f"{facts['whole_stacks']} by xheap info, {len(trace.events)} of {facts['event_count']} events there")
+        is_right = trace.unwindless == facts["unwindless_stacks"] == 2000 and trace.whole == facts["whole_stacks"] == facts["event_count"] - 2000
+        if not is_right or (len(trace.events) < facts["event_count"]) != are_folded:
             return 1
     return 0
 

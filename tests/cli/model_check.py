@@ -36,6 +36,19 @@ class Block:
         self.is_realloc, self.is_moved, self.is_temporary = is_realloc, is_moved, False
         self.end, self.is_given_back, self.end_stack, self.end_function = None, False, "", ""
         self.heap, self.function = "", ""
+        self.address, self.usable = 0, size
+        self.row, self.previous, self.is_taken = None, None, False  # the event; the block that a realloc made it of; whether a realloc took it
+        self.is_nested = self.is_around = False
+
+
+def block_of(row):
+    """The block that an event begins."""
+    is_realloc = row["action"] == "ReAlloc" and bool(row["previous_address"])
+    block = Block(int(row["process"]), (int(row["process"]), int(row["tid"])), int(row["time_ns"]), int(row["size"]), row["stack_id"], is_realloc,
+                  is_realloc and row["previous_address"] != row["address"])
+    block.heap, block.function, block.row = row["heap"], row["function"], row
+    block.address, block.usable = int(row["address"], 16), int(row["usable"] or row["size"])
+    return block
 
 
 def read_points(path):
@@ -55,10 +68,7 @@ def read_points(path):
         if action == "ReAlloc" and row["previous_address"]:
             points[process, row["previous_address"]].append((time - int(row["duration_ns"]), thread, place[thread], None, False, row))
         if action in ("Alloc", "ReAlloc") and row["address"] and row["result"] == "0":
-            is_realloc = action == "ReAlloc" and bool(row["previous_address"])
-            block = Block(process, thread, time, int(row["size"]), row["stack_id"], is_realloc,
-                          is_realloc and row["previous_address"] != row["address"])
-            block.heap, block.function = row["heap"], row["function"]
+            block = block_of(row)
             points[process, row["address"]].append((time, thread, place[thread], block, False, row))
     return points, last
 
@@ -76,8 +86,23 @@ def repair(points, is_forked):
     return points
 
 
+def link(blocks, taken):
+    """Which block each realloc took; taken: by the event's place in memory."""
+    for block in blocks:
+        block.previous = taken.get(id(block.row)) if block.is_realloc else None
+
+
+def end(block, time, row, taken, is_own=True):
+    """is_own: the event is about the block, and not about one that it lies in."""
+    block.end, block.is_given_back = max(time, block.birth), True
+    block.end_stack, block.end_function = row["stack_id"], row["function"]
+    if is_own and row["action"] == "ReAlloc":
+        block.is_taken = True
+        taken[id(row)] = block
+
+
 def match(points, processes):
-    blocks, conflicts, unknown = [], 0, 0
+    blocks, conflicts, unknown, taken = [], 0, 0, {}
     for (process, _), sequence in points.items():
         live = made_at = None
         was_seen = False
@@ -89,15 +114,86 @@ def match(points, processes):
                 live, made_at, was_seen = block, (thread, place), True
                 blocks.append(block)
             elif live:
-                live.end, live.is_given_back = max(time, live.birth), True
-                live.end_stack, live.end_function = row["stack_id"], row["function"]
+                end(live, time, row, taken)
                 live.is_temporary = is_free and made_at == (thread, place - 1)
                 live = None
             elif was_seen or not processes[process]["forked_from"]:
                 unknown += 1
             else:
                 was_seen = True
+    link(blocks, taken)
     return blocks, conflicts, unknown
+
+
+# ---- heaps that lie in blocks of others ----
+
+class Nests:
+    """Blocks of one process with annotated heaps, event by event, where times are in order and nothing is contradictory."""
+
+    def __init__(self):
+        self.blocks, self.taken = [], {}
+        self.plain, self.annotated = {}, {}
+        self.made = {}  # by thread and kind of heap: the block that its last event made
+
+    def around(self, address):
+        """The innermost live block that the address lies in."""
+        holding = [block for block in self.annotated.values() if block.address <= address < block.address + block.size]
+        if not holding:
+            holding = [block for block in self.plain.values() if block.address <= address < block.address + block.size]
+        return max(holding, key=lambda block: (block.address, block.birth), default=None)
+
+    def begin(self, row, is_annotated):
+        block = block_of(row)
+        outer = self.around(block.address) if is_annotated else None
+        if outer:
+            block.is_nested = outer.is_around = True
+        if not is_annotated:
+            for inner in self.annotated.values():
+                if block.address <= inner.address < block.address + block.size:
+                    inner.is_nested = block.is_around = True
+        (self.annotated if is_annotated else self.plain)[(block.heap if is_annotated else None), block.address] = block
+        self.blocks.append(block)
+        return block
+
+    def finish(self, block, time, row, is_in_place=False, is_own=True):
+        """It ends, and what lies in it with it."""
+        kept = self.plain if self.plain.get((None, block.address)) is block else self.annotated
+        kept.pop((None if kept is self.plain else block.heap, block.address))
+        end(block, time, row, self.taken, is_own)
+        for inner in [] if is_in_place or not block.is_around else list(self.annotated.values()):
+            if block.address <= inner.address < block.address + max(block.size, 1) and not inner.is_given_back:
+                self.finish(inner, time, row, is_own=False)
+
+    def take(self, row):
+        is_annotated, time, action = row["function"].startswith("xheap_heap_"), int(row["time_ns"]), row["action"]
+        key = (row["process"], row["tid"], is_annotated)
+        live = self.annotated if is_annotated else self.plain
+        heap = row["heap"] if is_annotated else None
+        made = None
+        if action == "Free":
+            block = live.get((heap, int(row["address"], 16)))
+            block.is_temporary = self.made.get(key) is block
+            self.finish(block, time, row)
+        elif action == "ReAlloc":
+            block = live[heap, int(row["previous_address"], 16)]
+            self.finish(block, time - int(row["duration_ns"]), row, row["previous_address"] == row["address"])
+        elif action == "Destroy":
+            for block in [block for block in self.annotated.values() if block.heap == row["heap"]]:
+                if not block.is_given_back:
+                    self.finish(block, time, row)
+        if action in ("Alloc", "ReAlloc"):
+            made = self.begin(row, is_annotated)
+        self.made[key] = made
+
+
+def read_nests(path):
+    """The blocks, and the last time of each process."""
+    nests, last = Nests(), collections.defaultdict(int)
+    for row in table(path, "--events"):
+        last[int(row["process"])] = max(last[int(row["process"])], int(row["time_ns"]))
+        nests.take(row)
+    link(nests.blocks, nests.taken)
+    return nests.blocks, last
 
 
 def finish(blocks, processes, last, duration):
@@ -154,7 +250,7 @@ def compare(what, expected, found, problems):
 def check(path):
     report = json.loads(run("heap", path, "-stacks", "-noDefaultCull", "--format", "json", "-top", "1000000000"))
     processes = {int(row["process"]): row for row in table(path, "--processes")}
-    names = {row["stack_id"]: row["stack"] for row in table(path, "--stacks")}
+    names = {row["stack_id"]: row["stack"] for row in table(path, "--stacks", "--wholeStacks")}
     points, last = read_points(path)
     duration = round(report["range"]["to_us"] * 1000)
     problems = []

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|random FILE [SEED]: writes a trace whose every event is known. */
+/* make_trace plain|forks|losses|earlier|untraced|random|nested FILE [SEED [CALLS]]: writes a trace whose every event is known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,9 +115,9 @@ static uint32_t next(uint32_t *seed, uint32_t limit)
 }
 
 /* Four processes, two of them forked, three threads each, that allocate at random, with stamps that are sometimes inverted. */
-static void random_calls(struct scene *scene, uint32_t seed)
+static void random_calls(struct scene *scene, uint32_t seed, int calls)
 {
-	enum { ADDRESSES = 400, CALLS = 40000, PROCESSES = 4, THREADS = 3 };
+	enum { ADDRESSES = 400, PROCESSES = 4, THREADS = 3 };
 	static bool is_live[PROCESSES][ADDRESSES];
 	uint32_t stacks[20], threads[PROCESSES][THREADS], process_count = 1;
 	int64_t now = 0;
@@ -125,8 +125,8 @@ static void random_calls(struct scene *scene, uint32_t seed)
 		stacks[i] = i ? scene_stack(scene, 0x1000 + i % 3, 0x2000 + i % 5, 0x3000 + i, 0) : 0;
 	for (uint32_t i = 0; i < THREADS; i++)
 		threads[0][i] = scene_thread(scene, i ? 0 : scene_process(scene, 100, TRACE_NONE, 0), 100 + i);
-	for (int call = 0; call < CALLS; call++) {
-		if (call % (CALLS / PROCESSES) == CALLS / PROCESSES - 1 && process_count < PROCESSES) {
+	for (int call = 0; call < calls; call++) {
+		if (call % (calls / PROCESSES) == calls / PROCESSES - 1 && process_count < PROCESSES) {
 			uint32_t parent = process_count == 3 ? TRACE_NONE : process_count - 1, id = scene_process(scene, 100 * (process_count + 1), parent, now);
 			for (uint32_t i = 0; i < THREADS; i++)
 				threads[id][i] = scene_thread(scene, id, 100 * (id + 1) + i);
@@ -162,20 +162,121 @@ static void random_calls(struct scene *scene, uint32_t seed)
 		scene_end(scene, 3, now + 500, TRACE_END_SIGNAL, 9);
 }
 
+/* Blocks of a pool in blocks of malloc's or in memory of its own, and blocks of a slab in those. Everything ends with what it lies in. */
+struct nested {
+	struct scene *scene;
+	uint32_t seed, heaps[3], threads[2], stacks[6], thread;
+	int64_t now;
+	struct outer {
+		bool is_live;
+		uint64_t address, size, cell_bytes;
+		bool has_cell[4], has_half[4][2];
+	} outer[12];
+};
+enum { NESTED_PLAIN, NESTED_POOL, NESTED_SLAB, NESTED_OUTER = 12, NESTED_CELLS = 4 };
+
+/* The next call is one of this heap. */
+static void nested_of(struct nested *nested, int heap, uint32_t annotated_function)
+{
+	struct scene *scene = nested->scene;
+	scene->heap = nested->heaps[heap];
+	function(scene, heap == NESTED_PLAIN ? FUNCTION_COUNT : annotated_function, nested->stacks[next(&nested->seed, 6)]);
+	nested->thread = nested->threads[next(&nested->seed, 2)];
+	nested->now += 10 + next(&nested->seed, 50);
+}
+
+static void nested_clear(struct outer *outer)
+{
+	memset(outer->has_cell, 0, sizeof(outer->has_cell));
+	memset(outer->has_half, 0, sizeof(outer->has_half));
+}
+
+static void nested_outer(struct nested *nested, int place)
+{
+	struct outer *outer = &nested->outer[place];
+	uint32_t what = next(&nested->seed, 3);
+	nested_of(nested, NESTED_PLAIN, 0);
+	if (!outer->is_live) {
+		*outer = (struct outer){true, 0x7f0000000000 + (uint64_t)place * 0x10000, 64 + next(&nested->seed, 4000), 0, {false}, {{false}}};
+		outer->cell_bytes = outer->size / NESTED_CELLS;
+		scene_alloc(nested->scene, nested->thread, nested->now, outer->address, outer->size);
+	} else if (what == 0) {
+		scene_free(nested->scene, nested->thread, nested->now, outer->address);
+		outer->is_live = false;
+		nested_clear(outer);
+	} else if (what == 1) {
+		uint64_t before = outer->address;
+		bool is_moved = next(&nested->seed, 2);
+		outer->address = is_moved ? before ^ 0x8000 : before;
+		outer->size += next(&nested->seed, 100);
+		scene_realloc(nested->scene, nested->thread, nested->now, nested->now + 5, before, outer->address, outer->size);
+		nested->now += 5;
+		if (is_moved)
+			nested_clear(outer);
+	}
+}
+
+static void nested_inner(struct nested *nested, int place, int cell)
+{
+	struct outer *outer = &nested->outer[place];
+	uint64_t address = outer->address + (uint64_t)cell * outer->cell_bytes, half_bytes = outer->cell_bytes / 2;
+	int half = (int)next(&nested->seed, 2), heap = outer->has_cell[cell] && next(&nested->seed, 3) ? NESTED_SLAB : NESTED_POOL;
+	bool *is_there = heap == NESTED_SLAB ? &outer->has_half[cell][half] : &outer->has_cell[cell];
+	nested_of(nested, heap, *is_there ? FUNCTION_HEAP_FREE : FUNCTION_HEAP_ALLOC);
+	if (heap == NESTED_SLAB)
+		address += (uint64_t)half * half_bytes;
+	if (*is_there)
+		scene_free(nested->scene, nested->thread, nested->now, address);
+	else
+		scene_alloc(nested->scene, nested->thread, nested->now, address, heap == NESTED_SLAB ? half_bytes : outer->cell_bytes);
+	*is_there = !*is_there;
+	if (heap == NESTED_POOL)
+		memset(outer->has_half[cell], 0, sizeof(outer->has_half[cell]));
+}
+
+static void nested_calls(struct scene *scene, uint32_t seed, int calls)
+{
+	struct nested nested = {.scene = scene, .seed = seed, .now = 1000};
+	static const char *const names[] = {"libc", "pool", "slab"};
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		nested.heaps[i] = writer_add_heap(scene->writer, &(struct trace_heap){.process = process, .handle = 0x1000 * (i + 1), .name = (char *)names[i]});
+	for (uint32_t i = 0; i < 2; i++)
+		nested.threads[i] = scene_thread(scene, process, 100 + i);
+	for (uint32_t i = 0; i < 6; i++)
+		nested.stacks[i] = scene_stack(scene, 0x1000 + i % 2, 0x2000 + i % 3, 0x3000 + i, 0);
+	for (int call = 0; call < calls; call++) {
+		int place = (int)next(&nested.seed, NESTED_OUTER);
+		if (!next(&nested.seed, 150)) {
+			nested_of(&nested, NESTED_POOL, FUNCTION_HEAP_DESTROY);
+			scene_event(scene, nested.thread, EVENT_DESTROY, nested.now);
+			for (int i = 0; i < NESTED_OUTER; i++)
+				nested_clear(&nested.outer[i]);
+		} else if (!nested.outer[place].is_live || !next(&nested.seed, 4)) {
+			nested_outer(&nested, place);
+		} else {
+			nested_inner(&nested, place, (int)next(&nested.seed, NESTED_CELLS));
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}, {"untraced", untraced}};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|random FILE [SEED]\n", stderr);
+		fputs("usage: make_trace plain|forks|losses|earlier|untraced|random|nested FILE [SEED [CALLS]]\n", stderr);
 		return 2;
 	}
 	scene_open(&scene, argv[2]);
 	for (unsigned i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
 		if (!strcmp(argv[1], scenes[i].name))
 			scenes[i].make(&scene);
+	uint32_t seed = argc > 3 ? (uint32_t)atoi(argv[3]) : 1;
 	if (!strcmp(argv[1], "random"))
-		random_calls(&scene, argc > 3 ? (uint32_t)atoi(argv[3]) : 1);
+		random_calls(&scene, seed, argc > 4 ? atoi(argv[4]) : 40000);
+	if (!strcmp(argv[1], "nested"))
+		nested_calls(&scene, seed, argc > 4 ? atoi(argv[4]) : 1000);
 	scene_close(&scene);
 	return 0;
 }

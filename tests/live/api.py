@@ -163,7 +163,7 @@ def index(program):
 
 def stacks(program, trace):
     seen = run(program, "stacks", trace).stdout.splitlines()
-    same(f"frames of {trace}", seen, [row["stack"] for row in rows_of(trace, "-stacks")])
+    same(f"frames of {trace}", seen, [row["stack"] for row in rows_of(trace, "-stacks", "-wholeStacks")])
     alone = run(program, "stacks", trace, "alone").stdout
     expect("!" not in alone and "+0x" in alone, f"frames of {trace} without files: {alone}")
 
@@ -179,7 +179,7 @@ def library():
         events(program, trace)
     for trace, frame in ("plain.xht", "0x2000"), ("real.xht", "Perl_sv_grow"):
         if trace == "plain.xht":
-            frame = re.search(r"[^;]+", rows_of(trace, "-stacks")[0]["stack"])[0]
+            frame = re.search(r"[^;]+", rows_of(trace, "-stacks")[0]["frame"])[0]
         allocations(program, trace, frame)
         reports(program, trace, frame)
         stacks(program, trace)

@@ -297,7 +297,7 @@ def as_somebody():
     shutil.copy(XHEAP, os.path.join(folder, "xheap"))
     os.chown(folder, user.pw_uid, user.pw_gid)
     os.chmod(folder, 0o755)
-    more = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "env": dict(os.environ, XDG_RUNTIME_DIR="")}
+    more = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "env": dict(os.environ, XHEAP_RUNTIME_DIR="")}
     others, own = Target("count"), Target("count", program=os.path.join(folder, "attached"), **more)
     command = [os.path.join(folder, "xheap"), "record", "-o", "own.xht", "--duration", "300ms", "-p"]
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")

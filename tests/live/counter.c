@@ -127,56 +127,60 @@ static void *count_resized(void *old, void *block, size_t size)
 	return block;
 }
 
-#define COUNTED(call)                                                                                                                                \
+/* The search is no part of the call: it may give back the text of an error that the program made before. */
+#define COUNTED(name, ...)                                                                                                                           \
 	({                                                                                                                                           \
+		__typeof__(&name) real = REAL(name);                                                                                                 \
 		depth++;                                                                                                                             \
-		__typeof__(call) answer = call;                                                                                                      \
+		__typeof__(real(__VA_ARGS__)) answer = real(__VA_ARGS__);                                                                            \
 		depth--;                                                                                                                             \
 		answer;                                                                                                                              \
 	})
 
 __attribute__((used)) static void *counter_malloc(size_t size)
 {
-	return count_new(COUNTED(REAL(malloc)(size)), size);
+	return count_new(COUNTED(malloc, size), size);
 }
 
 __attribute__((used)) static void *counter_calloc(size_t count, size_t size)
 {
-	return count_new(COUNTED(REAL(calloc)(count, size)), count * size);
+	return count_new(COUNTED(calloc, count, size), count * size);
 }
 
 __attribute__((used)) static void *counter_realloc(void *old, size_t size)
 {
-	return count_resized(old, COUNTED(REAL(realloc)(old, size)), size);
+	return count_resized(old, COUNTED(realloc, old, size), size);
 }
 
 __attribute__((used)) static void *counter_reallocarray(void *old, size_t count, size_t size)
 {
-	return count_resized(old, COUNTED(REAL(reallocarray)(old, count, size)), count * size);
+	return count_resized(old, COUNTED(reallocarray, old, count, size), count * size);
 }
 
 __attribute__((used)) static void counter_free(void *block)
 {
+	void (*real)(void *) = REAL(free);
+
 	if (block && !depth)
 		own->frees++;
 	depth++;
-	REAL(free)(block);
+	real(block);
 	depth--;
 }
 
 __attribute__((used)) static void *counter_memalign(size_t alignment, size_t size)
 {
-	return count_new(COUNTED(REAL(memalign)(alignment, size)), size);
+	return count_new(COUNTED(memalign, alignment, size), size);
 }
 
 __attribute__((used)) static void *counter_aligned_alloc(size_t alignment, size_t size)
 {
-	return count_new(COUNTED(REAL(aligned_alloc)(alignment, size)), size);
+	return count_new(COUNTED(aligned_alloc, alignment, size), size);
 }
 
 __attribute__((used)) static int counter_posix_memalign(void **place, size_t alignment, size_t size)
 {
-	int error = COUNTED(REAL(posix_memalign)(place, alignment, size));
+	int error = COUNTED(posix_memalign, place, alignment, size);
 
 	count_new(error ? NULL : *place, size);
 	return error;
@@ -184,12 +188,12 @@ __attribute__((used)) static int counter_posix_memalign(void **place, size_t ali
 
 __attribute__((used)) static void *counter_valloc(size_t size)
 {
-	return count_new(COUNTED(REAL(valloc)(size)), size);
+	return count_new(COUNTED(valloc, size), size);
 }
 
 __attribute__((used)) static void *counter_pvalloc(size_t size)
 {
-	return count_new(COUNTED(REAL(pvalloc)(size)), size);
+	return count_new(COUNTED(pvalloc, size), size);
 }
 
 /* Labels without a type: the loader binds them, and xheap takes them for no functions of an allocator, so that it records only the one beneath. */

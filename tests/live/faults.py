@@ -8,6 +8,8 @@ stranger   another user neither sees nor reaches a session
 contended  a trace that is being written
 unplaced   the trace's directory goes, its disk fills
 hostile    a target that writes nonsense into what it shares with its logger
+hostile_relative  a child that does so, beside its parent
+cut        a target cuts the file that it shares with its logger
 many       twenty targets at the highest rate: nothing is lost when they wait, and when they drop, what is lost is known
 threads    a hundred of them
 programs   servers and interpreters, joined as they run
@@ -111,12 +113,15 @@ def killed():
 
 def socket_of(name):
     """The session's socket, by its logger's descriptors."""
-    inodes = {os.readlink(link)[8:-1] for link in pathlib.Path(f"/proc/{query(name)['logger_pid']}/fd").iterdir()
+    logger = query(name)["logger_pid"]
+    inodes = {os.readlink(link)[8:-1] for link in pathlib.Path(f"/proc/{logger}/fd").iterdir()
               if os.path.islink(link) and os.readlink(link).startswith("socket:[")}
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
         if len(fields) > 7 and fields[6] in inodes and fields[7].startswith("/"):
-            return fields[7]
+            # It is made through the descriptor of its directory.
+            folder = os.path.dirname(fields[7]).replace("/self/", f"/{logger}/")
+            return os.path.join(os.path.realpath(folder), os.path.basename(fields[7]))
     raise Failure("the session has no socket")
 
 
@@ -185,7 +190,7 @@ def stranger():
     os.chmod(folder, 0o777)
     shutil.copy(XHEAP, os.path.join(folder, "xheap"))
     them = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True,
-            "env": dict(os.environ, XDG_RUNTIME_DIR="")}
+            "env": dict(os.environ, XHEAP_RUNTIME_DIR="")}
     for words in (["query", name], ["stop", name], ["flush", name], ["update", name, "--add-pid", str(os.getpid())], ["launch", name, "true"], ["heap", "-session", name]):
         run = subprocess.run([os.path.join(folder, "xheap"), *words], timeout=LONG_SECONDS, **them)
         expect(run.returncode == 2, f"{words} of another user: {run.returncode} {run.stdout}")
@@ -218,7 +223,7 @@ def seen_by_root(name, command, them):
         expect("cannot be" in xheap("start", whole, "-p", "0", status=2), "root takes a name of another user's")
         # A way that leads to root's own session is no way to one of theirs.
         xheap("start", name, "-o", "ours.xht", "-p", "0")
-        link = pathlib.Path(f"/dev/shm/xheap-{them['user']}/{name}lies.session")
+        link = next(pathlib.Path("/dev/shm").glob(f"xheap-{them['user']}-*/{name}.session")).with_name(f"{name}lies.session")
         link.symlink_to(os.path.dirname(socket_of(name)))
         xheap("query", f"{them['user']}/{name}lies", status=2)
         link.unlink()
@@ -282,7 +287,7 @@ def hostile():
         targets = Targets(1)
         attach("start", name, "-o", "hostile.xht", "-p", targets.pids())
         logger = query(name)["logger_pid"]
-        bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        bad = subprocess.Popen([os.path.join(PROGRAMS, "hostile"), "alone", str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         xheap("update", name, "--add-pid", bad.pid)
         try:
             bad.wait(timeout=15)
@@ -299,6 +304,55 @@ def hostile():
         sizes = [int(row["size"]) for row in dump("hostile.xht") if row["pid"] == str(targets.all[0].pid) and row["action"] == "Alloc"]
         expect(len(sizes) > 100, f"seed {seed}: {len(sizes)} events of the other target")
         targets.end()
+    return None
+
+
+def hostile_relative():
+    """What a child writes into what it shares with its parent may cost events, and nothing else."""
+    for seed in range(100 if SOAK else 6):
+        run = subprocess.run([XHEAP, "record", "-q", "-o", "relative.xht", "--", os.path.join(PROGRAMS, "hostile"), "relative", str(seed)],
+                             stdout=subprocess.PIPE, text=True, timeout=120)
+        expect(run.returncode == 0 and run.stdout == "intact\n", f"seed {seed}: status {run.returncode}: {run.stdout}")
+        expect(is_whole(info("relative.xht")), f"seed {seed}: the trace is cut")
+    return None
+
+
+def cut():
+    """What is shared with one target is not there any more: it is said, what can be read of it is kept, and the others go on."""
+    name = name_of("cut")
+    for size in (0, 4096, 1 << 20, -1):
+        for is_killed in (False, True):
+            targets = Targets(1)
+            attach("start", name, "-o", "cut.xht", "-p", targets.pids())
+            logger = query(name)["logger_pid"]
+            bad = subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "hostile"), "cut", str(size)], stdout=subprocess.PIPE, text=True)
+            try:
+                expect(bad.stdout.readline() == "cut\n", f"{size}: the file was not cut")
+                pid = next(row["pid"] for row in query(name)["targets"] if row["pid"] != targets.all[0].pid)
+                if is_killed:
+                    os.kill(logger, signal.SIGKILL)
+                    wait_for("the logger's end", lambda: not runs(logger))
+                else:
+                    before = next(row["events"] for row in query(name)["targets"] if row["pid"] == targets.all[0].pid)
+                    wait_for("events of the other target", lambda: next(
+                        row["events"] for row in query(name)["targets"] if row["pid"] == targets.all[0].pid) > before + 300)
+                    expect(runs(logger), f"{size}: the logger ended")
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                bad.communicate()
+            if is_killed:
+                targets.end()
+                xheap("recover", "cut.xht")
+            else:
+                xheap("stop", name)
+            facts = info("cut.xht")
+            expect(is_whole(facts), f"{size}: the trace is cut")
+            if size >= 0:
+                expect(not facts["complete"] and facts.get("damaged_memory"), f"{size}, {is_killed}: not said: {facts}")
+            own = sum(row["pid"] == str(targets.all[0].pid) for row in dump("cut.xht"))
+            expect(own > 100, f"{size}: {own} events of the other target")
+            if not is_killed:
+                targets.end()
     return None
 
 
@@ -442,7 +496,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

@@ -233,7 +233,7 @@ def idle_is_taken(events):
 def not_said(pattern):
     """As if the logger had been killed before it could say that it went on in the next file, and when it had just made the one behind that; an older
     session has left another one behind it."""
-    found = list(pathlib.Path(os.environ["XDG_RUNTIME_DIR"]).glob("**/session"))
+    found = list(pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"]).glob("**/session"))
     expect(len(found) == 1, f"{found}")
     text = found[0].read_text()
     named, newest = int(re.search("^counter=([0-9]+)$", text, re.M)[1]), 1
@@ -395,9 +395,9 @@ def alone(test):
     """With sessions of its own, and what is left of a killed logger; whatever becomes of it, its programs end."""
     def run():
         runtime = f"/dev/shm/xheap-modes.{os.getpid()}"
-        before = os.environ.get("XDG_RUNTIME_DIR")
+        before = os.environ.get("XHEAP_RUNTIME_DIR")
         os.mkdir(runtime, 0o700)
-        os.environ["XDG_RUNTIME_DIR"] = runtime
+        os.environ["XHEAP_RUNTIME_DIR"] = runtime
         try:
             said = test()
             expect(NAME not in xheap("sessions"), "a session is left")
@@ -408,7 +408,7 @@ def alone(test):
                     program.end()
             stop_session(NAME)
             shutil.rmtree(runtime, ignore_errors=True)
-            os.environ.pop("XDG_RUNTIME_DIR") if before is None else os.environ.update(XDG_RUNTIME_DIR=before)
+            os.environ.pop("XHEAP_RUNTIME_DIR") if before is None else os.environ.update(XHEAP_RUNTIME_DIR=before)
     run.__name__ = test.__name__
     return run
 

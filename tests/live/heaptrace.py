@@ -26,7 +26,7 @@ def check_denied(environment):
         for file in ("heaptrace", XHEAP, *(BUILD / "src/api").glob("libxheap.so*")):
             if os.path.isfile(file):
                 shutil.copy(file, folder)
-        environment = dict(environment, LD_LIBRARY_PATH=folder, XHEAP=f"{folder}/xheap", XDG_RUNTIME_DIR="")
+        environment = dict(environment, LD_LIBRARY_PATH=folder, XHEAP=f"{folder}/xheap", XHEAP_RUNTIME_DIR="")
         nobody = pwd.getpwnam("nobody")
         run = subprocess.run([f"{folder}/heaptrace", "denied", str(os.getpid()), folder], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True, timeout=LONG_SECONDS, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])

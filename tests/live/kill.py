@@ -73,7 +73,7 @@ def wait_for_end(alive):
 
 def logger_find(runtime):
     """The logger of this round's session, told from those of others by its environment."""
-    setting = f"XDG_RUNTIME_DIR={runtime}".encode()
+    setting = f"XHEAP_RUNTIME_DIR={runtime}".encode()
     for directory in glob.glob("/proc/[0-9]*"):
         try:
             with open(directory + "/comm") as file:
@@ -94,7 +94,7 @@ class Round:
         self.trace, self.logs = directory / "trace.xht", directory / "logs"
         self.logs.mkdir()
         self.runtime = tempfile.mkdtemp(prefix="xheap-kill.", dir="/dev/shm")
-        self.environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
+        self.environment = dict(os.environ, XHEAP_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
 
     def run(self):
         try:

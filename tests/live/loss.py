@@ -36,7 +36,7 @@ class Recording:
         self.logs, self.trace = self.directory / "logs", self.directory / "trace.xht"
         self.logs.mkdir()
         self.runtime = tempfile.mkdtemp(prefix="xheap-loss.", dir="/dev/shm")
-        environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
+        environment = dict(os.environ, XHEAP_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
         self.process = subprocess.Popen([XHEAP, "record", "-o", self.trace, *options, "--", BUILD / "tests/live/churn_wrapped",
                                          "4", CALLS], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 

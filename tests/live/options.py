@@ -91,7 +91,7 @@ def depth():
     with Recorded("--stack-depth", "2") as recorded:
         recorded.go_on()
         recorded.stop()
-    stacks = [row["stack"].split(";") for row in dump(TRACE, "-stacks")]
+    stacks = [row["stack"].split(";") for row in dump(TRACE, "-stacks", "-wholeStacks")]
     deepest = max(len([frame for frame in stack if frame != "[truncated]"]) for stack in stacks)
     expect(deepest == 2 and info(TRACE)["truncated_stacks"] > 500, f"{deepest} frames, {info(TRACE)['truncated_stacks']} stacks truncated")
 

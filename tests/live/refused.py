@@ -146,5 +146,21 @@ def test_soft_limits():
         expect(info(TRACE)["complete"], f"{limit}: not complete")
 
 
+def test_quiet():
+    """-q hides how it goes and the summary, but not what the trace lacks; -q -q hides that, too."""
+    program = odd_program()
+    few = "--on-full", "drop", "--buffer-size", "64K", "--min-buffers", "2", "--max-buffers", "2"
+    lossy = os.path.join(PROGRAMS, "churn"), "2", "400000"
+    for options, command, words in (((), ("true",), ()), ((), ("sh", "-c", f"{program}; :"), ("runs untraced", "1 process ran untraced")),
+                                    (few, lossy, None)):
+        for how in (["-q", "-q"], ["-q"]):
+            status, _, errors = run(XHEAP, "record", *how, *options, "-o", TRACE, "--", *command)
+            expect(status == 0, f"{command}: {status}, {errors}")
+            # A fast logger may lose nothing.
+            told = ("events are lost",) * (info(TRACE)["lost_events"] > 0) if words is None else words
+            expect(all(word in errors for word in told) and bool(errors) == bool(told) if len(how) == 1 else not errors, f"{how} {command}: {errors}")
+            expect("next:" not in errors and "tracing cost" not in errors, f"{how} {command}: {errors}")
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_quiet))

@@ -49,6 +49,10 @@ def check_threads(name, trace):
         rest = row["events"] - sum(thread["events"] for thread in threads)
         # The trace may have those of another time that it was attached to, too.
         expect(0 <= rest <= earlier, f"{rest} events of no thread, {earlier} earlier blocks: {row}")
+        for one, none in [(thread, 0) for thread in threads] + [(row, rest)]:
+            stacks = sum(one[f"{end}_stacks"] for end in ("whole", "truncated", "unwindless"))
+            # Stacks were not asked for all the time.
+            expect(0 < stacks <= one["events"] - none and one["whole_stacks"] > 0, f"{stacks} stacks of {one['events']} events, {none} without: {one}")
         expect(row["events_per_second"] > 0 and row["cpu_us"] > 0 and state["logger_bytes"] > 1 << 16, f"no rate, no cost: {row}")
         expect(row["pause_us"] > 0, f"how long it stood is not told: {row}")
     text = xheap("query", name, "--threads")

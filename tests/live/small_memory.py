@@ -25,8 +25,8 @@ wait
 
 def within(size, command):
     """Run it where /dev/shm is a file system of that size; what it prints."""
-    run = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size={size} none /dev/shm && exec \"$@\"", "sh", *command],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, XDG_RUNTIME_DIR="", TMPDIR=os.getcwd()))
+    run = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size={size},mode=755 none /dev/shm && exec \"$@\"", "sh", *command],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, XHEAP_RUNTIME_DIR="/dev/shm", TMPDIR=os.getcwd()))
     expect(run.returncode == 0, f"{command[:4]} with {size}: status {run.returncode}: {run.stdout[-1500:]}")
     return run.stdout
 
@@ -54,7 +54,7 @@ def idle_and_busy_processes():
 
 def hardly_any():
     """What finds no room there lies on another file system, and is gone at the end."""
-    places = [pattern for place in ("/tmp", "/var/tmp", "/run", os.getcwd()) for pattern in [f"{place}/xheap-0-*"]]
+    places = [pattern for place in ("/tmp", "/var/tmp", "/run", os.getcwd()) for pattern in [f"{place}/xheap-region-0-*"]]
     before = {path for pattern in places for path in glob.glob(pattern)}
     facts, said = record("256k", "sh", "-c", f"'{PROGRAMS}/churn' 2; true")
     expect(len(facts["processes"]) >= 2, f"{facts['processes']}")

@@ -36,6 +36,32 @@ static void test_numbers(void **state)
 	assert_string_equal(text_address(0x7f12).data, "0x7f12");
 }
 
+static void test_names(void **state)
+{
+	char name[3 * TEXT_NAME_BYTES], room[TEXT_NAME_BYTES];
+	(void)state;
+	for (size_t length = 0; length < TEXT_NAME_BYTES; length++) {
+		memset(name, 'a', length);
+		name[length] = 0;
+		assert_ptr_equal(text_name(name, room), name);
+	}
+	/* Characters of two bytes, wherever they begin, are not cut. */
+	for (size_t first = 0; first < 2; first++) {
+		memset(name, 'a', sizeof(name));
+		for (size_t i = first; i + 3 < sizeof(name); i += 2)
+			memcpy(name + i, "\xc3\xa4", 2);
+		name[sizeof(name) - 2] = 'z';
+		name[sizeof(name) - 1] = 0;
+		assert_ptr_equal(text_name(name, room), room);
+		assert_in_range(strlen(room), TEXT_NAME_BYTES - 4, TEXT_NAME_BYTES - 1);
+		assert_int_equal(room[strlen(room) - 1], 'z');
+		const char *mark = strstr(room, " ... ");
+		assert_non_null(mark);
+		assert_true((uint8_t)mark[-1] == 0xa4 || mark[-1] == 'a');
+		assert_true((uint8_t)mark[5] == 0xc3);
+	}
+}
+
 static void test_parsing(void **state)
 {
 	static const struct { const char *text; int64_t ns; } good[] = {
@@ -154,11 +180,32 @@ static void test_map(void **state)
 	map_fini(&map);
 }
 
+static void test_what_steers_a_terminal_is_not_shown(void **state)
+{
+	static const struct { const char *given, *shown; } cases[] = {
+		{"plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80", "plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80"}, {"\x1b[31m", "?[31m"}, {"a\nb\tc\r\x7f", "a?b?c??"},
+		{"\xc2\x9b" "5m", "??5m"}, {"\x9b" "5m", "?5m"}, {"\xe2\x80\xae" "a\xe2\x81\xa6", "???a???"}, {"\xe2\x80\xa8", "???"}, {"\xed\xa0\x80", "???"},
+		{"\xc0\x80", "??"}, {"\xe2\x80", "??"}, {"\xff", "?"}, {"", ""}, {"\xc2\xa0", "\xc2\xa0"}, {"\xd8\x9c", "??"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "%s", cases[i].given);
+		const char *shown = text_shown(cases[i].given);
+		assert_string_equal(shown, cases[i].shown);
+		/* What is harmless is not copied, and what is not is copied once. */
+		assert_true((shown == cases[i].given) == !strcmp(text, cases[i].shown));
+		assert_ptr_equal(text_shown(text) == text ? shown : text_shown(text), shown);
+		assert_string_equal(text_make_harmless(text), cases[i].shown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_grid), cmocka_unit_test(test_intern), cmocka_unit_test(test_map),
+		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

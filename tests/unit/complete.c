@@ -27,7 +27,7 @@ static void a_trace_that_lacks_nothing_is_complete(void **state)
 	(void)state;
 	assert_judged(&dictionary, true, 0, "");
 	/* Of these the calls are there. */
-	dictionary.truncated_count = dictionary.unwindless_count = dictionary.in_flight_count = dictionary.statistics.suppressed = 5;
+	dictionary.ends.truncated = dictionary.ends.unwindless = dictionary.in_flight_count = dictionary.statistics.suppressed = 5;
 	dictionary.statistics.heapless = dictionary.dropped_events = 5;
 	struct trace_gap stacks = {.stacks = 9};
 	dictionary.gaps = &stacks;
@@ -90,6 +90,20 @@ static void what_cannot_be_counted_is_named(void **state)
 	assert_judged(&dictionary, true, 0, "");
 }
 
+static void so_are_processes_that_ran_untraced(void **state)
+{
+	struct trace_process processes[] = {{.note = ""}, {.note = "it has no function of an allocator"}, {.note = "its parent runs untraced"}};
+	struct trace_dictionary dictionary = whole();
+	(void)state;
+	dictionary.processes = processes;
+	dictionary.process_count = 1;
+	assert_judged(&dictionary, true, 0, "");
+	dictionary.process_count = 2;
+	assert_judged(&dictionary, false, 0, "1 process ran untraced");
+	dictionary.process_count = 3;
+	assert_judged(&dictionary, false, 0, "2 processes ran untraced");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +112,7 @@ int main(void)
 		cmocka_unit_test(lost_events_are_missing_calls),
 		cmocka_unit_test(so_are_calls_without_room),
 		cmocka_unit_test(what_cannot_be_counted_is_named),
+		cmocka_unit_test(so_are_processes_that_ran_untraced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -314,15 +314,19 @@ static void frames_without_an_image_and_cut_stacks_are_told(void **state)
 	producer_event(&p, &event, unwindless, 2, 0);
 	producer_finish(&p);
 	bed_poll(bed, true);
-	assert_int_equal(bed_totals(bed).truncated, 2);
-	assert_int_equal(bed_totals(bed).unwindless, 1);
+	struct stack_ends ends = bed_totals(bed).ends;
+	assert_int_equal(ends.truncated, 2);
+	assert_int_equal(ends.unwindless, 1);
+	assert_int_equal(ends.whole, 1);
 	bed_finish(bed);
 
 	struct seen *e = read_events(bed, &count);
 	assert_int_equal(count, 4);
 	const struct trace_dictionary *d = bed->dictionary;
-	assert_int_equal(d->truncated_count, 2);
-	assert_int_equal(d->unwindless_count, 1);
+	assert_int_equal(d->ends.truncated, 2);
+	assert_int_equal(d->ends.unwindless, 1);
+	assert_true(d->is_whole_known);
+	assert_int_equal(d->ends.whole, 1);
 	assert_int_equal(d->stack_ends[e[0].stack], TRACE_STACK_TRUNCATED);
 	assert_int_equal(d->stack_ends[e[2].stack], TRACE_STACK_WHOLE);
 	assert_int_equal(d->stack_ends[e[3].stack], TRACE_STACK_UNWINDLESS);
@@ -988,6 +992,64 @@ static void what_lies_in_a_buffer_from_before_is_not_read_again(void **state)
 	bed_finish(bed);
 }
 
+/* A child that was forked by a signal handler in the midst of a record goes on with it, late: it commits what was whole then. */
+static void what_was_handed_over_counts(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 0x1000, .size = 10};
+	for (uint32_t use = 1; use <= 2; use++) {
+		assert_true(producer_event(&p, &event, NULL, 0, 0));
+		uint32_t early = (uint32_t)(p.write - p.start);
+		assert_true(producer_event(&p, &event, NULL, 0, 0));
+		assert_true(producer_event(&p, &event, NULL, 0, 0));
+		struct region_buffer *head = region_buffer(&bed->region, p.buffer);
+		head->handed_over = (uint64_t)head->sequence << 32 | (uint32_t)(p.write - p.start);
+		producer_finish(&p);
+		head->committed = early;
+		bed_poll(bed, true);
+		assert_int_equal(bed_totals(bed).events, 3 * use);
+	}
+	/* What was said of another use counts for nothing. */
+	assert_true(producer_event(&p, &event, NULL, 0, 0));
+	assert_true(region_buffer(&bed->region, p.buffer)->handed_over != 0);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 7);
+	assert_int_equal(bed_totals(bed).damaged_buffers, 0);
+	bed_finish(bed);
+}
+
+/* A thread fills its slot's first buffer and takes the second while the logger is between looking for full buffers and for those being filled. */
+static void the_first_buffer_of_a_slot_comes_before_the_second(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 7);
+	uint64_t address = 4;
+	size_t count;
+
+	produce(&p, 1, 3);
+	const uint32_t first = p.buffer;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	for (; p.buffer == first; address++)
+		produce(&p, address, 1);
+	struct region_buffer *head = region_buffer(&bed->region, first);
+	assert_int_equal(head->state, BUFFER_FULL);
+	head->state = BUFFER_OWNED;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, 3);
+	head->state = BUFFER_FULL;
+	bed_poll(bed, true);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, address - 1);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(e[i].address, i + 1);
+	free(e);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -1010,6 +1072,8 @@ int main(void)
 		TEST(a_gap_after_a_noted_one_is_told),
 		TEST(what_was_read_and_dropped_stays_dropped),
 		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
+		TEST(what_was_handed_over_counts),
+		TEST(the_first_buffer_of_a_slot_comes_before_the_second),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST

@@ -801,6 +801,39 @@ static void test_extents(void **state)
 	heap_extents_fini(&extents);
 }
 
+/* Each block's class in the window from 20 to 40: by when it began, and when and how it ended. */
+static void test_classes(void **state)
+{
+	static const enum heap_class expected[] = {
+		HEAP_CLASS_NONE, HEAP_AOFI, HEAP_AOFI, HEAP_AOFO, HEAP_AOFO, HEAP_AIFI, HEAP_AIFI, HEAP_AIFO, HEAP_AIFO, HEAP_CLASS_NONE};
+	static const int64_t births_ns[] = {10, 11, 12, 13, 14, 20, 21, 22, 40, 41}, ends_ns[] = {19, 20, 40, 42, 0, 36, 39, 43, 0, 0};
+	enum { BLOCKS = sizeof(births_ns) / sizeof(*births_ns) };
+	(void)state;
+	for (int64_t time_ns = 0; time_ns < 50; time_ns++)
+		for (unsigned i = 0; i < BLOCKS; i++) {
+			if (births_ns[i] == time_ns)
+				scene_alloc(&scene, thread, time_ns, 0x1000 * (i + 1), (uint64_t)1 << i);
+			if (ends_ns[i] == time_ns && time_ns)
+				scene_free(&scene, thread, time_ns, 0x1000 * (i + 1));
+		}
+	build();
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		struct heap_allocation allocation = row(i);
+		assert_int_equal(heap_class_of(&allocation, (struct heap_range){20, 40}), expected[i]);
+	}
+	struct heap_filter filter;
+	heap_filter_init(&filter);
+	heap_window_make(&window, table, &filter, (struct heap_range){20, 40}, HEAP_BY_CLASS, false);
+	uint64_t bytes[HEAP_CLASS_NONE + 1] = {0};
+	for (uint32_t i = 0; i < window.cell_count; i++)
+		bytes[window.cells[i].by] += window.numbers[i].total_bytes;
+	assert_int_equal(bytes[HEAP_AIFI], 1 << 5 | 1 << 6);
+	assert_int_equal(bytes[HEAP_AIFO], 1 << 7 | 1 << 8);
+	assert_int_equal(bytes[HEAP_AOFI], 1 << 1 | 1 << 2);
+	assert_int_equal(bytes[HEAP_AOFO], 1 << 3 | 1 << 4);
+	assert_int_equal(bytes[HEAP_CLASS_NONE], 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -810,7 +843,7 @@ int main(void)
 		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled), TEST(test_earlier_begun_by_nobody),
 		TEST(test_earlier_given_back_again), TEST(test_earlier_begun_again_at_once),
 		TEST(test_earlier_apart), TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
-		TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live), cmocka_unit_test(test_extents),
+		TEST(test_classes), TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live), cmocka_unit_test(test_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void keep(uint32_t stack)
 
 static void assert_stack(uint32_t node, const char *expected)
 {
-	char *text = heap_names_text(names, node);
+	char *text = heap_names_text(names, node, 0);
 	assert_string_equal(text, expected);
 	free(text);
 }

@@ -17,7 +17,7 @@ static char path[64];
 
 static const struct region_config small = {
 	.buffer_size = 8192, .buffer_min = 4, .buffer_max = 64, .slot_max = 256, .pc_max = 65536, .image_max = 200,
-	.options = OPTION_ENABLED | OPTION_WAIT, .wait_limit_ms = 10};
+	.options = OPTION_ENABLED | OPTION_WAIT};
 
 static int path_make(void **state)
 {

@@ -394,7 +394,7 @@ static int misuse(const char *path, char **words)
 	EXPECT(xheap_trace_merge(damaged, &path, 1, &error) == XHEAP_OK);
 	const char *twice[] = {path, path};
 	EXPECT(xheap_trace_merge(damaged, twice, 2, &error) == XHEAP_INVALID);
-	EXPECT(xheap_trace_merge(path, &path, 1, &error) == XHEAP_INVALID && strstr(error.text, "one of those that are read"));
+	EXPECT(xheap_trace_merge(path, &path, 1, &error) == XHEAP_INVALID && strstr(error.text, "one of the files that are read"));
 	EXPECT(xheap_trace_open(path, &options, &trace, &error) == XHEAP_OK && error.status == XHEAP_OK && !error.text[0]);
 	const xheap_trace_info *info = xheap_trace_get_info(trace);
 	EXPECT(info->is_complete && info->event_count && !xheap_trace_get_process(trace, info->process_count) && !xheap_trace_get_gap(trace, XHEAP_NONE));

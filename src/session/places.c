@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/places.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define SHARED "/dev/shm"
+#define PREFIX "xheap-"
+#define OWN_PLACE "XHEAP_RUNTIME_DIR"
+
+/* What others may not do to a directory, as bits of its mode; and the room that one process's buffers take at their most. */
+enum { TMPFS = 0x01021994, OTHERS_WRITE = S_IWGRP | S_IWOTH, OTHERS = S_IRWXG | S_IRWXO, ROOM_BYTES = 64 << 20 };
+enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+/* ---- proofs ---- */
+
+static bool is_closed_to(int fd, uid_t user, mode_t forbidden)
+{
+	struct stat status;
+	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == user && !(status.st_mode & forbidden);
+}
+
+bool place_is_own(int fd, uid_t user)
+{
+	return is_closed_to(fd, user, OTHERS);
+}
+
+/* The next directory upwards, in place of *fd. False when there is none above. */
+static bool go_up(int *fd, struct stat *status)
+{
+	struct stat below = *status;
+	int above = openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	close(*fd);
+	*fd = above;
+	return above >= 0 && fstat(above, status) == 0 && (status->st_dev != below.st_dev || status->st_ino != below.st_ino);
+}
+
+/* Whether nobody else can put another directory in its place: those above belong to the user or to whoever has the root directory, and others may
+ * write there only where they cannot remove what is not theirs. */
+static bool is_out_of_reach(int fd, uid_t user)
+{
+	struct stat root, status;
+	bool is_safe = stat("/", &root) == 0 && fstat(fd, &status) == 0;
+	int at = is_safe ? openat(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	is_safe = at >= 0;
+	while (is_safe && go_up(&at, &status))
+		is_safe = (status.st_uid == user || status.st_uid == 0 || status.st_uid == root.st_uid) &&
+			  (!(status.st_mode & OTHERS_WRITE) || (status.st_mode & S_ISVTX));
+	is_safe &= at >= 0;
+	if (at >= 0)
+		close(at);
+	return is_safe;
+}
+
+static bool is_tmpfs(int fd, uint64_t room_bytes)
+{
+	struct statfs status;
+	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS && (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= room_bytes;
+}
+
+/* ---- places with a known name ---- */
+
+/* A directory for files of this run of the machine, and the name that a place has in it. */
+struct runtime { const char *path; char name[32]; mode_t forbidden; uint64_t room_bytes; };
+
+/* The runtime directory, if it is what it has to be; else -1. */
+static int runtime_open(const struct runtime *runtime, uid_t user)
+{
+	if (!runtime->path || runtime->path[0] != '/')
+		return -1;
+	int fd = open(runtime->path, DIRECTORY);
+	if (fd < 0 || (is_closed_to(fd, user, runtime->forbidden) && is_tmpfs(fd, runtime->room_bytes) && is_out_of_reach(fd, user)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int own_open(int within, const char *name, uid_t user)
+{
+	int fd = openat(within, name, DIRECTORY);
+	if (fd < 0 || place_is_own(fd, user))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool place_in(struct place *place, const struct runtime *runtime, uid_t user, bool is_made)
+{
+	int fd = runtime_open(runtime, user);
+	*place = (struct place){.fd = -1, .user = user};
+	if (fd < 0 || snprintf(place->path, sizeof(place->path), "%s/%s", runtime->path, runtime->name) >= (int)sizeof(place->path))
+		goto out;
+	if (is_made && mkdirat(fd, runtime->name, 0700) && errno != EEXIST)
+		goto out;
+	place->fd = own_open(fd, runtime->name, user);
+out:
+	if (fd >= 0)
+		close(fd);
+	return place->fd >= 0;
+}
+
+static struct runtime runtime_of(const char *path, uid_t user, mode_t forbidden)
+{
+	struct runtime runtime = {.path = path, .forbidden = forbidden};
+	snprintf(runtime.name, sizeof(runtime.name), PREFIX "%u", (unsigned)user);
+	return runtime;
+}
+
+static struct runtime runtime_of_root(uint64_t room_bytes)
+{
+	return (struct runtime){.path = "/run", .name = "xheap", .forbidden = OTHERS_WRITE, .room_bytes = room_bytes};
+}
+
+/* ---- in shared memory ---- */
+
+/* The number that the text begins with, and what is behind it. */
+static bool user_of(const char *text, uid_t *user, const char **rest)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+	*user = (uid_t)number;
+	*rest = end;
+	return text[0] >= '0' && text[0] <= '9' && number < UINT_MAX;
+}
+
+/* Whose place it is by its name, which anybody may give. */
+static bool shared_user(const char *name, uid_t *user)
+{
+	const char *rest;
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && user_of(name + strlen(PREFIX), user, &rest) && *rest == '-';
+}
+
+/* For each place there of the user or, with is_other, of the other users. */
+static bool shared_each(uid_t user, bool is_other, place_visit *visit, void *cookie)
+{
+	bool is_enough = false;
+	DIR *directory = opendir(SHARED);
+	for (struct dirent *entry; directory && !is_enough && (entry = readdir(directory));) {
+		struct place place;
+		if (!shared_user(entry->d_name, &place.user) || (place.user == user) == is_other)
+			continue;
+		place.fd = own_open(dirfd(directory), entry->d_name, place.user);
+		if (place.fd < 0)
+			continue;
+		snprintf(place.path, sizeof(place.path), SHARED "/%.200s", entry->d_name);
+		is_enough = visit(cookie, &place);
+		close(place.fd);
+	}
+	if (directory)
+		closedir(directory);
+	return is_enough;
+}
+
+/* The oldest: two commands that make one at the same time find the same one so. Numbers of files grow on a tmpfs. */
+struct oldest { struct place place; ino_t inode; };
+
+static bool take_oldest(void *cookie, const struct place *place)
+{
+	struct oldest *oldest = cookie;
+	struct stat status;
+	if (fstat(place->fd, &status) || (oldest->place.fd >= 0 && oldest->inode <= status.st_ino))
+		return false;
+	if (oldest->place.fd >= 0)
+		close(oldest->place.fd);
+	oldest->place = *place;
+	oldest->place.fd = fcntl(place->fd, F_DUPFD_CLOEXEC, 0);
+	oldest->inode = status.st_ino;
+	return false;
+}
+
+static int shared_open(struct place *place, struct diag *diag)
+{
+	struct oldest oldest = {.place.fd = -1};
+	char path[PLACE_PATH_BYTES];
+	shared_each(geteuid(), false, take_oldest, &oldest);
+	if (oldest.place.fd < 0) {
+		snprintf(path, sizeof(path), SHARED "/" PREFIX "%u-XXXXXX", (unsigned)geteuid());
+		if (!mkdtemp(path))
+			return diag_errno(diag, "cannot make %s", path);
+		shared_each(geteuid(), false, take_oldest, &oldest);
+		if (oldest.place.fd >= 0 && strcmp(oldest.place.path, path) != 0)
+			rmdir(path);
+	}
+	*place = oldest.place;
+	if (place->fd < 0)
+		return diag_fail(diag, EPERM, "cannot use %s: a directory that was made there is not this user's", SHARED);
+	if (is_out_of_reach(place->fd, place->user))
+		return 0;
+	close(place->fd);
+	return diag_fail(diag, EPERM, "cannot use %s: others could replace it", place->path);
+}
+
+/* ---- all of them ---- */
+
+int place_open(struct place *place, struct diag *diag)
+{
+	uid_t user = geteuid();
+	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE), runtime_of_root(ROOM_BYTES),
+					   runtime_of(getenv("XDG_RUNTIME_DIR"), user, OTHERS)};
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (place_in(place, &runtimes[i], user, true))
+			return 0;
+	return shared_open(place, diag);
+}
+
+static bool visit_in(const struct runtime *runtime, uid_t user, place_visit *visit, void *cookie)
+{
+	struct place place;
+	if (!place_in(&place, runtime, user, false))
+		return false;
+	bool is_enough = visit(cookie, &place);
+	close(place.fd);
+	return is_enough;
+}
+
+bool places_each(uid_t user, place_visit *visit, void *cookie)
+{
+	bool is_this = user == geteuid();
+	char usual[64];
+	const struct runtime own = runtime_of(is_this ? getenv(OWN_PLACE) : NULL, user, OTHERS_WRITE), root = runtime_of_root(0);
+	struct runtime runtime = runtime_of(is_this ? getenv("XDG_RUNTIME_DIR") : NULL, user, OTHERS);
+	int only = runtime_open(&own, user);
+	if (only >= 0) {
+		close(only);
+		return visit_in(&own, user, visit, cookie);
+	}
+	/* Who was logged in otherwise has no such variable. */
+	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)user);
+	int known = runtime_open(&runtime, user);
+	if (known >= 0)
+		close(known);
+	else
+		runtime.path = usual;
+	return (user == 0 && visit_in(&root, user, visit, cookie)) || visit_in(&runtime, user, visit, cookie) ||
+	       shared_each(user, false, visit, cookie);
+}
+
+bool places_each_other(place_visit *visit, void *cookie)
+{
+	bool is_enough = false;
+	DIR *directory = opendir("/run/user");
+	for (struct dirent *entry; directory && !is_enough && (entry = readdir(directory));) {
+		char path[64];
+		const char *rest;
+		uid_t user;
+		if (!user_of(entry->d_name, &user, &rest) || *rest || user == geteuid())
+			continue;
+		snprintf(path, sizeof(path), "/run/user/%u", (unsigned)user);
+		const struct runtime runtime = runtime_of(path, user, OTHERS);
+		is_enough = visit_in(&runtime, user, visit, cookie);
+	}
+	if (directory)
+		closedir(directory);
+	return is_enough || shared_each(geteuid(), true, visit, cookie);
+}

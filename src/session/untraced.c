@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that run untraced, though they descend from recorded ones.
+ *
+ * An exec by a function of the C library is announced, and its process held. A program may also make the system calls itself, as Go's does for each
+ * child: the new image has no recorder, and nobody has announced it. The kernel keeps a list of each thread's children, and whether a process has
+ * executed an image since it was forked, also of one that has ended and that its parent has not waited for. So the logger looks at the children
+ * of the processes that it records, and of those that are untraced already: one that has executed an image, and that is neither recorded nor held, is untraced.
+ *
+ * A look costs a read for each thread. It comes only after a process was begun somewhere on the machine, or while a child has not executed an image
+ * yet; never twice within LOOK_NS, and so rarely that it takes at most a part in LOOK_PARTS of a processor. Who has started one process so starts
+ * more: from then on looks come ten times as often, as long as processes begin. A child that lives for a shorter time may not be seen.
+ *
+ * A recorded process may execute an image by itself, too. Its stack lies elsewhere then.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "os/moment.h"
+#include "os/proc.h"
+#include "session/logger_state.h"
+
+enum { LOOK_NS = 10000000, EAGER_LOOK_NS = 1000000, SLOW_LOOK_NS = 200000000, LOOK_PARTS = 50, EAGER_LOOK_PARTS = 5, KNOWN_MIN = 256 };
+
+/* A process that has executed an image, and need not be asked about again. */
+struct known {
+	pid_t pid;
+	uint64_t start_time;
+	uint32_t process;             /* in the trace; TRACE_NONE: it was recorded from its exec on, or was there before an attach */
+};
+
+struct untraced {
+	struct known *known;
+	size_t count, capacity;
+	size_t count_kept;            /* when those that are gone were forgotten last */
+	uint64_t looked_ns, took_ns;  /* when we looked last, and how long that took */
+	uint64_t members_looked_ns;
+	pid_t newest;
+	bool has_undecided;           /* a child that has executed nothing yet */
+	bool has_own_calls;           /* a process was executed without an announcement */
+};
+
+static const char not_seen[] = "its exec was not seen, as when a program makes the system call itself";
+
+/* A look at the children of one process. */
+struct look { struct logger *logger; uint32_t parent; const char *own_reason; /* NULL: the parent is untraced */ };
+
+/* ---- what is known ---- */
+
+static void known_forget_gone(struct untraced *untraced)
+{
+	size_t kept = 0;
+	if (untraced->count < KNOWN_MIN || untraced->count < 2 * untraced->count_kept)
+		return;
+	for (size_t i = 0; i < untraced->count; i++)
+		if (proc_start_time(untraced->known[i].pid) == untraced->known[i].start_time)
+			untraced->known[kept++] = untraced->known[i];
+	untraced->count = untraced->count_kept = kept;
+}
+
+static void known_add(struct logger *logger, pid_t pid, uint64_t start_time, uint32_t process)
+{
+	struct untraced *untraced = logger->untraced_processes;
+	if (untraced && untraced->count == untraced->capacity) {
+		size_t capacity = untraced->capacity ? 2 * untraced->capacity : KNOWN_MIN;
+		struct known *larger = realloc(untraced->known, capacity * sizeof(*larger));
+		untraced->known = larger ? larger : untraced->known;
+		untraced->capacity = larger ? capacity : untraced->capacity;
+	}
+	/* Without memory a process may be named twice. */
+	if (untraced && untraced->count < untraced->capacity)
+		untraced->known[untraced->count++] = (struct known){pid, start_time, process};
+}
+
+static bool is_known(const struct untraced *untraced, pid_t pid, uint64_t start_time)
+{
+	for (size_t i = 0; i < untraced->count; i++)
+		if (untraced->known[i].pid == pid && untraced->known[i].start_time == start_time)
+			return true;
+	return false;
+}
+
+static bool is_member(const struct logger *logger, pid_t pid)
+{
+	for (const struct target *target = logger->targets; target; target = target->next)
+		if (logger_member_of_pid(target, pid) != UINT32_MAX)
+			return true;
+	return false;
+}
+
+void untraced_know(struct logger *logger, pid_t pid)
+{
+	known_add(logger, pid, proc_start_time(pid), TRACE_NONE);
+}
+
+static void know_child(void *logger, pid_t child)
+{
+	untraced_know(logger, child);
+}
+
+void untraced_know_children(struct logger *logger, pid_t pid)
+{
+	proc_children(pid, know_child, logger);
+}
+
+/* ---- naming ---- */
+
+static void untraced_write(struct logger *logger, const struct trace_process *process)
+{
+	uint32_t id = writer_add_process(logger->writer, process);
+	known_add(logger, (pid_t)process->pid, proc_start_time((pid_t)process->pid), id);
+	logger->untraced++;
+}
+
+void untraced_add(struct logger *logger, const struct trace_process *process)
+{
+	char text[4096];
+	untraced_write(logger, process);
+	snprintf(text, sizeof(text), "process %u (%s) runs untraced: %s", process->pid, process->image, process->note);
+	logger_warn(logger, text);
+}
+
+/* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which the trace alone tells, for there
+ * may be thousands. One that has ended has no image and no command line any more, but a name. */
+static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent, uint32_t exec_generation, const char *own_reason)
+{
+	char image[4096], command[2048];
+	proc_image(pid, image, sizeof(image));
+	proc_command(pid, command, sizeof(command));
+	logger->untraced_processes->has_own_calls = true;
+	logger_settle_clock(logger, true);
+	struct trace_process process = {.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
+					.start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
+					.image = image[0] ? image : life->name, .command = command[0] ? command : life->name,
+					.note = own_reason ? own_reason : "its parent runs untraced"};
+	(own_reason ? untraced_add : untraced_write)(logger, &process);
+}
+
+/* ---- looking ---- */
+
+static void look_at_child(void *cookie, pid_t child)
+{
+	const struct look *look = cookie;
+	struct logger *logger = look->logger;
+	struct untraced *untraced = logger->untraced_processes;
+	struct proc_life life;
+	if (is_member(logger, child) || !proc_read_life(child, &life) || is_known(untraced, child, life.start_time))
+		return;
+	/* Only this thread begins to hold a process and takes what came of it: who has executed by now is held by now. */
+	if (!life.has_executed || holder_has(logger->holder, child))
+		untraced->has_undecided = true;
+	else
+		unannounced_add(logger, child, &life, look->parent, 1, look->own_reason);
+}
+
+static void look_at_children(struct logger *logger)
+{
+	struct untraced *untraced = logger->untraced_processes;
+	known_forget_gone(untraced);
+	untraced->has_undecided = false;
+	for (struct target *target = logger->targets; target; target = target->next) {
+		for (uint32_t i = 0; i < target->member_count; i++) {
+			const struct member *member = &target->member[i];
+			struct look look = {logger, drain_process(target->drain, i), not_seen};
+			if (member->state == 1 && member->pid)
+				proc_children(member->pid, look_at_child, &look);
+		}
+	}
+	/* Those that are found are looked at, too. */
+	for (size_t i = 0; i < untraced->count; i++) {
+		const struct known known = untraced->known[i];
+		struct look look = {logger, known.process, NULL};
+		if (known.process != TRACE_NONE && proc_start_time(known.pid) == known.start_time)
+			proc_children(known.pid, look_at_child, &look);
+	}
+}
+
+/* Whether a recorded process has executed an image by itself. */
+static void look_at_member(struct logger *logger, struct target *target, uint32_t index)
+{
+	const struct member *member = &target->member[index];
+	struct proc_life life;
+	if (member->state != 1 || !member->pid || !target->stack_start || !proc_read_life(member->pid, &life) || !life.stack_start ||
+	    life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
+		return;
+	pid_t pid = member->pid;
+	struct hold_request request = {.pid = pid};
+	logger_exec_identity(target, pid, index, &request);
+	logger_image_over(logger, pid, inject_ticks());
+	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
+}
+
+static void look_at_members(struct logger *logger)
+{
+	for (struct target *target = logger->targets; target; target = target->next)
+		for (uint32_t i = 0; i < target->member_count; i++)
+			look_at_member(logger, target, i);
+}
+
+/* Whether children may have come, or executed an image, since the last look. */
+static bool has_news(struct untraced *untraced, uint64_t since_ns)
+{
+	pid_t newest = proc_newest();
+	bool has = newest != untraced->newest || !newest || (untraced->has_undecided && since_ns >= SLOW_LOOK_NS);
+	untraced->newest = newest;
+	return has;
+}
+
+static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_eager)
+{
+	return is_eager ? since_ns >= EAGER_LOOK_NS && since_ns >= EAGER_LOOK_PARTS * untraced->took_ns
+			: since_ns >= LOOK_NS && since_ns >= LOOK_PARTS * untraced->took_ns;
+}
+
+bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
+{
+	struct untraced *untraced = logger->untraced_processes;
+	/* A full file has ended the recording: then no exec is announced. */
+	if (!untraced || !logger->options->follow || !logger->targets || logger->is_recording_over)
+		return false;
+	uint64_t since_ns = now - untraced->looked_ns;
+	bool is_eager = untraced->has_own_calls;
+	if (is_last || now - untraced->members_looked_ns >= SLOW_LOOK_NS) {
+		untraced->members_looked_ns = now;
+		look_at_members(logger);
+	}
+	if (!is_last && (!is_due(untraced, since_ns, is_eager) || !has_news(untraced, since_ns)))
+		return false;
+	uint64_t began_ns = moment_now_ns();
+	look_at_children(logger);
+	untraced->looked_ns = now;
+	untraced->took_ns = moment_now_ns() - began_ns;
+	return is_eager;
+}
+
+void untraced_begin(struct logger *logger)
+{
+	logger->untraced_processes = calloc(1, sizeof(*logger->untraced_processes));
+}
+
+void untraced_end(struct logger *logger)
+{
+	if (logger->untraced_processes)
+		free(logger->untraced_processes->known);
+	free(logger->untraced_processes);
+	logger->untraced_processes = NULL;
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""No name of a traced program, nor any word of the command line, steers a terminal, ends a line, turns text around or becomes a formula: names of files,
+symbols, command lines and paths with escape sequences, line feeds, C1 controls, bidirectional overrides and bytes that are no UTF-8."""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+
+XHEAP = os.environ["XHEAP"]
+HOSTILE = b"=e\x1b[31mv\ni\rl\t\x7f \xc2\x9b5m\x9b7m \xe2\x80\xae\xe2\x81\xa6 \xff\xc0\x80 \xe2\x80\xa8 \xc3\xa4"
+failed = []
+
+
+def check(what, data, json_too=False):
+    text = data.decode("utf-8", "surrogateescape")
+    bad = [char for char in text if char != "\n" and (unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp"))]
+    if bad:
+        failed.append(f"{what}: {sorted(set(bad))!r} in {[line for line in text.splitlines() if any(char in line for char in bad)][:2]!r}")
+
+
+def run(*words, status=None):
+    done = subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    what = b" ".join(word if isinstance(word, bytes) else word.encode() for word in words[:4]).decode("utf-8", "backslashreplace")
+    if status is not None and done.returncode != status:
+        failed.append(f"{what}: status {done.returncode}: {done.stderr!r}")
+    check(f"{what} on standard error", done.stderr)
+    return what, done.stdout
+
+
+def program():
+    """A program with that name, which calls a function with that name, if it can be built here."""
+    pathlib.Path("program.c").write_text("#include <stdlib.h>\nvoid *replaced_name(size_t size) { return malloc(size); }\n"
+                                         "int main(void) { for (int i = 0; i < 9; i++) { void *volatile p = replaced_name(100 + i); if (i & 1) free(p); } return 0; }\n")
+    built = subprocess.run(["cc", "-O0", "-g0", "-fno-builtin", "-o", "program", "program.c"]).returncode == 0
+    if not built:
+        shutil.copy("/bin/true", "program")
+    data = pathlib.Path("program").read_bytes()
+    # Of the same length, so that it can take its place in the table.
+    pathlib.Path("program").write_bytes(data.replace(b"replaced_name", b"=\x1b[2J\n\xc2\x9b5m\xe2\x80\xae"[:13].ljust(13, b"x")))
+    os.chmod("program", 0o755)
+    os.rename("program", HOSTILE)
+
+
+program()
+trace = b"t" + HOSTILE + b".xht"
+run("record", "-o", trace, "--", b"./" + HOSTILE, b"an" + HOSTILE, status=0)
+shutil.copy(trace, "plain.xht")
+questions = [("info",), ("report",), ("symbols",), ("dump", "-processes"), ("dump", "-stacks"), ("dump", "-events"), ("dump", "-allocations"), ("dump", "-images"),
+             ("heap",), ("heap", "-stacks", "st"), ("heap", "-frames", "st"), ("heap", "-image"), ("heap", "-tree", "st"), ("heap", "-callers", "=*"),
+             ("heap", "-inclusive"), ("heap", "-heaps"), ("heap", "-chains"), ("heap", "-by", "process"), ("heap", "-requireFrames", HOSTILE)]
+for words in questions:
+    for file in (trace, b"plain.xht"):
+        for form in ("text", "csv", "json"):
+            if form != "text" and words[0] not in ("info", "heap", "dump") or (form == "csv" and words[0] == "info"):
+                continue
+            what, data = run(words[0], file, *words[1:], *(() if words[0] in ("report", "symbols") else ("-format", form)))
+            if form == "json" and data:
+                for line in [data] if words[0] != "dump" else data.splitlines():
+                    try:
+                        json.loads(line.decode("utf-8"))
+                    except ValueError as error:
+                        failed.append(f"{what}: {error}")
+                continue
+            check(f"{what} as {form}", data)
+            if form == "csv" and data:
+                for row in csv.reader(io.StringIO(data.decode())):
+                    wrong = [field for field in row if re.match(r"[=+@]|-[^0-9]", field)]
+                    if wrong:
+                        failed.append(f"{what}: a formula: {wrong}")
+for words in ((b"no" + HOSTILE,), ("heap", b"no" + HOSTILE), ("heap", b"-" + HOSTILE), ("record", "-o", b"no/" + HOSTILE, "true"), ("record", b"./no" + HOSTILE),
+              ("start", HOSTILE, "-p", "0"), ("query", HOSTILE), ("stop", b"no" + HOSTILE), ("recover", b"no" + HOSTILE), ("merge", "-o", "x", b"no" + HOSTILE),
+              ("record", "--buffer-size", HOSTILE, "true"), ("heap", b"plain.xht", "-requireFrames", HOSTILE, "-size", HOSTILE), ("help", HOSTILE)):
+    run(*words)
+for line in failed:
+    print(line.encode("utf-8", "backslashreplace").decode())
+sys.exit(bool(failed))

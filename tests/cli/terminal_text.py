@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What people read stays readable: names of any length take a line of text at most, and whoever interrupts a reading finds the line empty."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+XHEAP = os.environ["XHEAP"]
+NAME_BYTES, LINE_BYTES = 20000, 600
+EVENTS = 3000000
+CLEAR = b"\r\x1b[K"
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def xheap(*words):
+    return subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+def build(name, source):
+    with open(f"{name}.c", "w") as file:
+        file.write(source)
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-o", name, f"{name}.c"], check=True)
+    subprocess.run([XHEAP, "record", "-q", "-o", f"{name}.xht", f"./{name}"], check=True)
+
+
+def check_names():
+    long_name = "f" + "o" * NAME_BYTES
+    build("names", f"""#include <stdlib.h>
+__attribute__((noinline)) void *{long_name}(size_t n) {{ void *p = malloc(n); __asm__ volatile("" : : "r"(p)); return p; }}
+int main(void) {{ for (int i = 0; i < 100; i++) {long_name}(50); return 0; }}
+""")
+    for words in (("heap", "-stacks"), ("heap", "-frames"), ("heap", "-tree"), ("heap", "-callers", "main"), ("heap", "-chains"), ("report",)):
+        text = xheap(words[0], "names.xht", *words[1:])
+        longest = max(map(len, text.splitlines()))
+        expect(longest < LINE_BYTES and (" ... " in text or words[-1] in ("main", "-chains")), f"{words}: a line of {longest} characters")
+    found = json.loads(xheap("heap", "names.xht", "-frames", "-format", "json"))["actions"][0]["rows"][0]["frame"]["symbol"]
+    expect(found == long_name, f"JSON has {len(found)} characters of the name")
+    expect(long_name in xheap("heap", "names.xht", "-frames", "-format", "csv"), "CSV has not the whole name")
+
+
+def check_interrupt():
+    build("events", f"""#include <stdlib.h>
+int main(void) {{ for (int i = 0; i < {EVENTS // 2}; i++) {{ void *p = malloc(50); __asm__ volatile("" : : "r"(p)); free(p); }} return 0; }}
+""")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([XHEAP, "heap", "events.xht", "-totals"], stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True,
+                               env=dict(os.environ, XHEAP_INDEX_EVENTS="none"))
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            more = os.read(ours, 1 << 16)
+        except OSError:
+            break
+        if not more:
+            break
+        if b"%" in more and b"%" not in seen:
+            process.send_signal(signal.SIGINT)
+        seen += more
+    status = process.wait()
+    if b"%" not in seen or status == 0:
+        return  # the machine is too fast for a line
+    expect(status == -signal.SIGINT, f"status {status}")
+    expect(seen.endswith(CLEAR), f"the line is left: {seen[-40:]}")
+
+
+check_names()
+check_interrupt()
