@@ -78,7 +78,8 @@ const char *xheap_status_name(int32_t status);
 typedef struct xheap_session xheap_session;
 
 /** On which calls stacks are recorded; bits. */
-enum xheap_stacks { XHEAP_STACKS_NONE = 0, XHEAP_STACKS_ALLOC = 1, XHEAP_STACKS_REALLOC = 2, XHEAP_STACKS_FREE = 4, XHEAP_STACKS_ALL = 7 };
+enum xheap_stacks { XHEAP_STACKS_NONE = 0, XHEAP_STACKS_ALLOC = 1, XHEAP_STACKS_REALLOC = 2, XHEAP_STACKS_FREE = 4,
+		    XHEAP_STACKS_CREATE = 8, XHEAP_STACKS_DESTROY = 16, XHEAP_STACKS_ALL = 31 };
 
 /** What a thread does when there is no buffer for its event. */
 enum xheap_full {
@@ -171,6 +172,9 @@ typedef struct xheap_session_state {
 	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
 	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
 	uint64_t whole_stacks;   /**< that reach the start of their thread */
+	uint32_t is_real_time;   /**< 1: it was begun with --real-time */
+	uint32_t is_clock_chosen; /**< 1: its clock was asked for; 0: the best that there is was taken */
+	uint64_t calls_after_end; /**< that were made and counted after recording had ended early */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <xxhash.h>
 
+#include "action/early_end.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -212,7 +213,7 @@ static int uncounted_kind(const struct trace_dictionary *dictionary)
 
 bool report_is_complete(const struct trace_dictionary *dictionary)
 {
-	return dictionary->is_complete && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
+	return dictionary->is_complete && !early_end_first(dictionary) && report_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
 	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
 }
 
@@ -221,7 +222,10 @@ struct text report_missing_text(const struct trace_dictionary *dictionary)
 	struct text text = {""};
 	uint64_t calls = report_missing_calls(dictionary), untraced = untraced_count(dictionary);
 	int kind = uncounted_kind(dictionary);
-	if (calls)
+	const struct trace_early_end *end = early_end_first(dictionary);
+	if (end)
+		snprintf(text.data, sizeof(text.data), "recording ended at %.24s", text_duration(end->time_ns).data);
+	else if (calls)
 		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
 	else if (kind < UNCOUNTED_KINDS)
 		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
@@ -297,7 +301,7 @@ void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 	if (dictionary->gap_count > GAP_LINES_MAX)
 		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
 	if (dictionary->unwritten_events)
-		fprintf(out, "    %s of them found no room in the file or on its disk: recording ended then, and later calls are in no number\n",
+		fprintf(out, "    %s of them could not be written\n",
 			text_count(dictionary->unwritten_events).data);
 }
 
@@ -538,6 +542,7 @@ static void json_doubts(struct json *json, const struct report *report)
 	if (is_sample(report))
 		json_count(json, "sample_bytes", table->sample_bytes);
 	report_json_missing_calls(json, dictionary);
+	early_end_json(json, dictionary);
 	report_json_gaps(json, dictionary);
 	report_json_dropped(json, dictionary);
 	report_json_folded(json, dictionary);
@@ -846,6 +851,7 @@ static void text_doubts(const struct report *report, FILE *out)
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+	early_end_text(out, dictionary, "  ");
 	report_text_missing(out, dictionary, "  ");
 	if (is_sample(report))
 		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",

@@ -5,6 +5,7 @@
 #include "xheap/heaptrace.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static bool widen(WCHAR *to, size_t most, const char *from)
 static const struct { int error; ULONG shown; } errors[] = {
 	{EINVAL, ERROR_INVALID_PARAMETER}, {ESRCH, ERROR_INVALID_PARAMETER}, {EPERM, ERROR_ACCESS_DENIED}, {EACCES, ERROR_ACCESS_DENIED},
 	{ENOENT, ERROR_FILE_NOT_FOUND}, {ENOTDIR, ERROR_PATH_NOT_FOUND}, {ENAMETOOLONG, ERROR_BAD_PATHNAME}, {EEXIST, ERROR_ALREADY_EXISTS},
+	{EBUSY, ERROR_BAD_PATHNAME}, {EISDIR, ERROR_BAD_PATHNAME}, {ENXIO, ERROR_BAD_PATHNAME},
 	{ENOMEM, ERROR_OUT_OF_MEMORY}, {E2BIG, ERROR_NO_SYSTEM_RESOURCES}, {ENOSPC, ERROR_DISK_FULL},
 };
 
@@ -152,11 +154,18 @@ static ULONG file_mode_flag(int mode);
 enum { CLOCK_BEST = 1, CLOCK_SYSTEM_TIME = 2, CLOCK_CYCLES = 3 };
 
 /* The cycles are called the best clock, if nobody asked for them as such. */
-static ULONG clock_of(const EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state)
+static ULONG clock_of(const xheap_session_state *state)
 {
 	if (strcmp(state->clock, session_clock_name(REGION_CLOCK_TSC)) != 0)
 		return CLOCK_SYSTEM_TIME;
-	return properties->Wnode.ClientContext == CLOCK_CYCLES ? CLOCK_CYCLES : CLOCK_BEST;
+	return state->is_clock_chosen ? CLOCK_CYCLES : CLOCK_BEST;
+}
+
+/* A session without a file is a real-time one, or one that buffers. */
+static ULONG mode_in_force(const xheap_session_state *state)
+{
+	ULONG mode = file_mode_flag(session_file_mode_find(state->file_mode)), real_time = state->is_real_time ? EVENT_TRACE_REAL_TIME_MODE : 0;
+	return mode | real_time ? mode | real_time : EVENT_TRACE_BUFFERING_MODE;
 }
 
 /* What the session has, for the caller. ERROR_MORE_DATA: a name did not fit. */
@@ -170,13 +179,13 @@ static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state 
 	properties->Wnode.HistoricalContext = (ULONG64)state->logger_pid;
 	properties->Wnode.TimeStamp.QuadPart = state->started_realtime_ns / 100 + hundred_ns_from_1601;
 	properties->Wnode.Guid = HeapGuid;
-	properties->Wnode.ClientContext = clock_of(properties, state);
+	properties->Wnode.ClientContext = clock_of(state);
 	properties->Wnode.Flags = WNODE_FLAG_TRACED_GUID;
 	properties->BufferSize = state->buffer_bytes / KIB;
 	properties->MinimumBuffers = state->min_buffers;
 	properties->MaximumBuffers = state->max_buffers;
 	properties->MaximumFileSize = narrow_count(state->max_file_bytes / (in_kib ? KIB : KIB * KIB));
-	properties->LogFileMode = file_mode_flag(session_file_mode_find(state->file_mode)) | (properties->LogFileMode & EVENT_TRACE_REAL_TIME_MODE) |
+	properties->LogFileMode = mode_in_force(state) |
 				  (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
 	properties->FlushTimer = (state->flush_timer_ms + MS - 1) / MS;
 	properties->EnableFlags = 0;
@@ -206,6 +215,14 @@ static ULONG query(xheap_session *session, EVENT_TRACE_PROPERTIES *properties)
 
 /* ---- what is asked for ---- */
 
+static void take_once(int32_t pid, int32_t taken[PIDS_MAX], size_t *taken_count)
+{
+	for (size_t i = 0; i < *taken_count; i++)
+		if (taken[i] == pid)
+			return;
+	taken[(*taken_count)++] = pid;
+}
+
 static ULONG take_pids(const ULONG pids[], ULONG count, int32_t taken[PIDS_MAX], size_t *taken_count)
 {
 	if (count && !pids)
@@ -215,16 +232,17 @@ static ULONG take_pids(const ULONG pids[], ULONG count, int32_t taken[PIDS_MAX],
 	/* 0 is none. */
 	for (ULONG i = 0; i < count; i++)
 		if (pids[i])
-			taken[(*taken_count)++] = pids[i] <= INT32_MAX ? (int32_t)pids[i] : INT32_MAX;
+			take_once(pids[i] <= INT32_MAX ? (int32_t)pids[i] : INT32_MAX, taken, taken_count);
 	return ERROR_SUCCESS;
 }
 
-/* Events that are not of the heap, or not known, are left out, as documented. Those of heaps themselves have no stacks here. */
+/* Events that are not of the heap, or not known, are left out, as documented. */
 static ULONG take_stacks(const STACK_TRACING_EVENT_ID ids[], ULONG count, uint32_t *stacks)
 {
 	static const struct { UCHAR type; uint32_t stacks; } kinds[] = {
 		{EVENT_TRACE_TYPE_HEAP_ALLOC, XHEAP_STACKS_ALLOC}, {EVENT_TRACE_TYPE_HEAP_REALLOC, XHEAP_STACKS_REALLOC},
-		{EVENT_TRACE_TYPE_HEAP_FREE, XHEAP_STACKS_FREE}};
+		{EVENT_TRACE_TYPE_HEAP_FREE, XHEAP_STACKS_FREE}, {EVENT_TRACE_TYPE_HEAP_CREATE, XHEAP_STACKS_CREATE},
+		{EVENT_TRACE_TYPE_HEAP_DESTROY, XHEAP_STACKS_DESTROY}};
 	*stacks = XHEAP_STACKS_NONE;
 	if ((count && !ids) || count > STACK_IDS_MAX)
 		return ERROR_INVALID_PARAMETER;
@@ -275,7 +293,7 @@ static ULONG file_mode_flag(int mode)
 	for (size_t i = 0; i < sizeof(file_modes) / sizeof(*file_modes); i++)
 		if ((int)file_modes[i].mode == mode)
 			return file_modes[i].flag;
-	return EVENT_TRACE_REAL_TIME_MODE;
+	return 0;
 }
 
 /* Of the file, or of what is kept in memory: there the buffers, as documented, if no size is given. 0: no limit. */
@@ -359,6 +377,12 @@ static ULONG take_file(EVENT_TRACE_PROPERTIES *properties, char path[PATH_BYTES]
 	return mode == SESSION_FILE_NEWFILE && !session_path_is_numbered(path) ? ERROR_INVALID_PARAMETER : ERROR_SUCCESS;
 }
 
+/* All that was asked for was looked at before: what is still not valid is the trace that is to be appended to. */
+static ULONG shown_start(int status, const xheap_error *error, enum session_file_mode mode)
+{
+	return mode == SESSION_FILE_APPEND && error->system_error == EINVAL ? ERROR_REVISION_MISMATCH : shown(status, error);
+}
+
 /* ---- the calls ---- */
 
 API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[], ULONG cPids,
@@ -387,12 +411,55 @@ API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIE
 		return error;
 	int status = xheap_session_start(name, &options, &session, &failure);
 	if (status != XHEAP_OK)
-		return shown(status, &failure);
+		return shown_start(status, &failure, file_mode(Properties));
 	error = query(session, Properties);
 	*TraceHandle = Properties->Wnode.HistoricalContext;
 	xheap_session_close(session);
 	/* It has started, whether or not its names fit. */
 	return error == ERROR_MORE_DATA ? ERROR_SUCCESS : error;
+}
+
+/* The log file stays what it is. As documented, naming it again is an error, where the call is about the properties alone. */
+static ULONG check_file_name(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state, bool may_be_same)
+{
+	char path[PATH_BYTES], whole[PATH_MAX];
+	size_t most;
+	const WCHAR *name = name_at(properties, properties->LogFileNameOffset, &most);
+	if (!name || !most || !*name)
+		return ERROR_SUCCESS;
+	if (!narrow(path, PATH_BYTES, name, most))
+		return ERROR_BAD_PATHNAME;
+	bool is_same = !strcmp(path, state->path) || (realpath(path, whole) && !strcmp(whole, state->path));
+	return !is_same ? ERROR_NOT_SUPPORTED : may_be_same ? ERROR_SUCCESS : ERROR_BAD_PATHNAME;
+}
+
+/* Nothing that the properties tell of can be changed while the session runs: they have to be what is in force, or 0. */
+static ULONG check_unchanged(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state, bool may_be_same)
+{
+	enum { KIB = 1024, MS = 1000 };
+	const ULONG modes = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE |
+			    EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE;
+	ULONG mode = properties->LogFileMode, unit = mode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? KIB : KIB * KIB;
+	const struct { ULONG wanted, is; } members[] = {
+		{properties->BufferSize, state->buffer_bytes / KIB}, {properties->MinimumBuffers, state->min_buffers},
+		{properties->MaximumBuffers, state->max_buffers}, {properties->FlushTimer, (state->flush_timer_ms + MS - 1) / MS},
+		{properties->MaximumFileSize, narrow_count(state->max_file_bytes / unit)}, {mode & modes, mode_in_force(state)}};
+	if (properties->EnableFlags)
+		return ERROR_INVALID_FLAGS;
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+		if (members[i].wanted && members[i].wanted != members[i].is)
+			return ERROR_NOT_SUPPORTED;
+	return check_file_name(properties, state, may_be_same);
+}
+
+static ULONG check_update(xheap_session *session, EVENT_TRACE_PROPERTIES *properties, bool may_be_same)
+{
+	xheap_session_state *state;
+	xheap_error failure;
+	int status = xheap_session_query(session, &state, &failure);
+	ULONG error = status == XHEAP_OK ? check_unchanged(properties, state, may_be_same) : shown(status, &failure);
+	xheap_session_state_free(state);
+	return error;
 }
 
 /* A set is replaced; none, with 0, leaves it. */
@@ -424,7 +491,8 @@ API ULONG WINAPI UpdateHeapTrace(PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wsz
 	error = error ? error : open_session(0, wszSessionName, &session);
 	if (error)
 		return error;
-	error = Properties->EnableFlags ? ERROR_INVALID_FLAGS : take_update(&update, pids, Pids, cPids, StackTracingEventIds, cStackTracingEventIds);
+	error = check_update(session, Properties, true);
+	error = error ? error : take_update(&update, pids, Pids, cPids, StackTracingEventIds, cStackTracingEventIds);
 	if (!error)
 		error = shown(xheap_session_update(session, &update, &failure), &failure);
 	error = error ? error : query(session, Properties);
@@ -438,6 +506,8 @@ static ULONG control(xheap_session *session, EVENT_TRACE_PROPERTIES *properties,
 	ULONG error = ERROR_SUCCESS;
 	if (code == EVENT_TRACE_CONTROL_FLUSH)
 		error = shown(xheap_session_flush(session, &failure), &failure);
+	if (code == EVENT_TRACE_CONTROL_UPDATE)
+		error = check_update(session, properties, false);
 	error = error ? error : query(session, properties);
 	if (code != EVENT_TRACE_CONTROL_STOP || (error && error != ERROR_MORE_DATA))
 		return error;

@@ -31,19 +31,25 @@ static int file_for_words(void)
 	return file;
 }
 
-/* Its last line, without who says it. */
-static void take_words(int file, struct diag *diag)
+/* Its last line, without who says it; the error number that it gives, negative, else -EIO. */
+static int take_words(int file, struct diag *diag)
 {
 	char text[2048];
 	ssize_t size = pread(file, text, sizeof(text) - 1, 0);
 	if (size <= 0)
-		return;
+		return -EIO;
 	text[size] = 0;
 	while (size > 0 && text[size - 1] == '\n')
 		text[--size] = 0;
 	char *line = strrchr(text, '\n');
+	int error = EIO;
+	/* The number comes last, if there is one. */
+	if (sscanf(line ? line + 1 : text, DIAG_NUMBER_LINE, &error) == 1 && line) {
+		*line = 0;
+		line = strrchr(text, '\n');
+	}
 	line = line ? line + 1 : text;
-	diag_fail(diag, EIO, "%s", !strncmp(line, "xheap: ", 7) ? line + 7 : line);
+	return diag_fail(diag, error, "%s", !strncmp(line, "xheap: ", 7) ? line + 7 : line);
 }
 
 /* With none of the program's descriptors but these, none of its signals blocked or ignored. */
@@ -75,7 +81,21 @@ static int spawn(const char *command, const char *const *words, int file, pid_t 
 	return error;
 }
 
-int command_run(const char *command, const char *const *words, struct diag *diag)
+/* The same words, with one that asks for the error number; NULL: no memory. */
+static const char **asking_words(const char *const *words)
+{
+	size_t count = 0;
+	while (words[count])
+		count++;
+	const char **asking = calloc(count + 2, sizeof(*asking));
+	for (size_t i = 0; asking && i < count; i++)
+		asking[i + (i > 0)] = words[i];
+	if (asking)
+		asking[1] = DIAG_NUMBER_WORD;
+	return asking;
+}
+
+int command_run(const char *command, const char *const *plain_words, struct diag *diag)
 {
 	const char *named = command ? command : secure_getenv("XHEAP");
 	int status = 0, file = file_for_words();
@@ -83,7 +103,9 @@ int command_run(const char *command, const char *const *words, struct diag *diag
 	if (file < 0)
 		return diag_errno(diag, "cannot run the command xheap");
 	named = named && *named ? named : "xheap";
-	int error = spawn(named, words, file, &pid);
+	const char **words = asking_words(plain_words);
+	int error = words ? spawn(named, words, file, &pid) : ENOMEM;
+	free(words);
 	if (error) {
 		close(file);
 		return diag_fail(diag, error, "cannot run the command %s: %s", named, strerror(error));
@@ -92,13 +114,13 @@ int command_run(const char *command, const char *const *words, struct diag *diag
 		;
 	/* A program that ignores or collects its children's ends leaves no status: then it is known by what was said. */
 	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
-		take_words(file, diag);
+		error = take_words(file, diag);
 	close(file);
 	if (got < 0)
-		return diag->text[0] ? -EIO : 0;
+		return diag->text[0] ? error : 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	return diag_fail(diag, EIO, "the command %s failed with status %d", named, status);
+	return diag_fail(diag, -error, "the command %s failed with status %d", named, status);
 }
 
 /* ---- processes that stand ---- */

@@ -218,8 +218,9 @@ static void add_pids(struct words *words, const int32_t *pids, size_t count)
 static void add_stacks(struct words *words, uint32_t stacks)
 {
 	add_word(words, "--stackwalk", &(struct diag){""});
-	add_word(words, arena_format(&words->arena, "none%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
-				     stacks & XHEAP_STACKS_REALLOC ? "+HeapRealloc" : "", stacks & XHEAP_STACKS_FREE ? "+HeapFree" : ""),
+	add_word(words, arena_format(&words->arena, "none%s%s%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
+				     stacks & XHEAP_STACKS_REALLOC ? "+HeapRealloc" : "", stacks & XHEAP_STACKS_FREE ? "+HeapFree" : "",
+				     stacks & XHEAP_STACKS_CREATE ? "+HeapCreate" : "", stacks & XHEAP_STACKS_DESTROY ? "+HeapDestroy" : ""),
 		 &(struct diag){""});
 }
 
@@ -295,7 +296,8 @@ API int xheap_session_start(const char *name, const xheap_session_options *optio
 /* ---- the state ---- */
 
 static const struct { uint32_t option, stacks; } stack_bits[] = {
-	{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC}, {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC}, {OPTION_STACK_FREE, XHEAP_STACKS_FREE}};
+	{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC}, {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC}, {OPTION_STACK_FREE, XHEAP_STACKS_FREE},
+	{OPTION_STACK_CREATE, XHEAP_STACKS_CREATE}, {OPTION_STACK_DESTROY, XHEAP_STACKS_DESTROY}};
 enum { STACK_BITS = sizeof(stack_bits) / sizeof(*stack_bits) };
 
 static uint32_t stacks_of(uint32_t options)
@@ -348,6 +350,7 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
 		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock),
 		.logger_bytes = session->logger_bytes, .folded_bytes = session->folded_bytes, .folded_until_ns = session->folded_until_ns,
+		.is_real_time = session->is_real_time, .is_clock_chosen = session->clock_choice != SESSION_CLOCK_AUTO, .calls_after_end = session->after,
 		.write_count = session->write_count, .thread_count = (uint32_t)from->thread_count};
 	state->threads = threads_new(from);
 	for (size_t i = 0; i < from->target_count; i++) {

@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static __thread int last_error;
+
+int diag_last_error(void)
+{
+	return last_error;
+}
+
 static void diag_set(struct diag *diag, const char *format, va_list arguments)
 {
 	if (diag && !diag->text[0])
@@ -17,12 +24,13 @@ int diag_fail(struct diag *diag, int error, const char *format, ...)
 	va_start(arguments, format);
 	diag_set(diag, format, arguments);
 	va_end(arguments);
-	return error > 0 ? -error : error;
+	last_error = error > 0 ? error : -error;
+	return -last_error;
 }
 
 int diag_errno(struct diag *diag, const char *format, ...)
 {
-	int error = errno ? errno : EIO;
+	int error = last_error = errno ? errno : EIO;
 	if (diag && !diag->text[0]) {
 		va_list arguments;
 		va_start(arguments, format);

@@ -18,8 +18,15 @@ int diag_fail(struct diag *diag, int error, const char *format, ...);
 __attribute__((format(printf, 2, 3)))
 int diag_errno(struct diag *diag, const char *format, ...);
 
+/** The error number of this thread's last failure of these; 0: there was none. */
+int diag_last_error(void);
+
 /** Put "what: " before the text. */
 __attribute__((format(printf, 2, 3)))
 void diag_prefix(struct diag *diag, const char *format, ...);
+
+/** The word, behind the command's name, by which the command is asked to end what it says of a failure with the error number, and that line. */
+#define DIAG_NUMBER_WORD "--error-number"
+#define DIAG_NUMBER_LINE "xheap-error %d"
 
 #endif

@@ -38,6 +38,9 @@ bool command_is_help_word(const char *word);
 /** Print the list of commands. */
 void command_print_list(FILE *out);
 
+/** The error number that the first failure had that was told by cli_fail(); 0: none is known. */
+int cli_error_number(void);
+
 /** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
 __attribute__((format(printf, 1, 2)))
 void cli_say(const char *format, ...);

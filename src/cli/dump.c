@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/early_end.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -447,7 +448,9 @@ static void allocation_end(const struct row *row, struct value *value)
 static void allocation_end_kind(const struct row *row, struct value *value)
 {
 	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
-	put_text(value, words[allocation_of(row)->end]);
+	uint8_t end = allocation_of(row)->end;
+	bool is_alive = end == HEAP_END_EXIT || end == HEAP_END_OPEN;
+	put_text(value, is_alive && early_end_has(row->dictionary, allocation_thread(row)->process) ? EARLY_END_ALIVE : words[end]);
 }
 
 static void allocation_lifetime(const struct row *row, struct value *value)
@@ -709,6 +712,7 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+	early_end_text(stderr, dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
 		report_text_missing(stderr, dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "action/early_end.h"
 #include "action/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
@@ -158,6 +159,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "failed", dictionary->failed_count);
 	json_count(&json, "in_flight", dictionary->in_flight_count);
 	report_json_missing_calls(&json, dictionary);
+	early_end_json(&json, dictionary);
 	report_json_gaps(&json, dictionary);
 	report_json_dropped(&json, dictionary);
 	report_json_folded(&json, dictionary);
@@ -316,6 +318,7 @@ static void info_text(const struct info *info, FILE *out)
 		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+	early_end_text(out, dictionary, "  ");
 	report_text_missing(out, dictionary, "  ");
 	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
 	report_text_gaps(out, dictionary);

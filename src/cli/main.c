@@ -90,9 +90,22 @@ static void end_without_memory(size_t size_bytes)
 	exit(cli_fail("out of memory: %zu bytes were needed", size_bytes));
 }
 
+/* For a program that runs the command: why it failed, as a number. */
+static void tell_error_number(void)
+{
+	if (cli_error_number())
+		fprintf(stderr, DIAG_NUMBER_LINE "\n", cli_error_number());
+}
+
 int main(int argc, char **argv)
 {
 	memory_set_end(end_without_memory);
+	if (argc > 2 && !strcmp(argv[1], DIAG_NUMBER_WORD)) {
+		argv[1] = argv[0];
+		argv++;
+		argc--;
+		atexit(tell_error_number);
+	}
 	const char *name = argc > 1 ? argv[1] : NULL;
 	if (!name) {
 		command_print_list(stderr);

@@ -12,9 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int error_number;
+
+int cli_error_number(void)
+{
+	return error_number;
+}
+
 int cli_fail(const char *format, ...)
 {
 	va_list arguments;
+	error_number = error_number ? error_number : diag_last_error();
 	va_start(arguments, format);
 	cli_vsay(format, arguments);
 	va_end(arguments);

@@ -150,7 +150,7 @@ static int parse_pids(struct record *record, const char *text)
 		if (end == at || (*end && *end != ',') || pid < 0 || pid > INT32_MAX || (pid == 0 && !record->session.session_name))
 			return usage_error("--pid", text, "not a process's number, or several with commas between them");
 		if (record->pid_count == RECORD_PIDS_MAX)
-			return usage_error("--pid", text, "too many processes");
+			return cli_fail("--pid: more than %d processes at once; xheap update adds more to a session", RECORD_PIDS_MAX);
 		/* 0: none, as the documented function takes it. */
 		if (pid)
 			record->pids[record->pid_count++] = (pid_t)pid;
@@ -213,7 +213,10 @@ static int take_option(struct record *record, int letter)
 	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
 			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
 	case 'P': return parse_permissions(optarg, &session->permissions) ? 0 : usage_error("--permissions", optarg, "not an octal mode from 600 to 666");
-	case 'R': session->flush_ms = FLUSH_MS_REAL_TIME; return 0;
+	case 'R':
+		session->flush_ms = FLUSH_MS_REAL_TIME;
+		session->is_real_time = true;
+		return 0;
 	case 'I': session->with_index = true; return 0;
 	case 'C': session->check_stacks = true; return 0;
 	case 'q': record->is_silent = record->is_quiet; record->is_quiet = true; return 0;
@@ -331,9 +334,12 @@ static int check_program(const struct record *record)
 	return cli_fail("cannot trace %s%s", record->program, why ? why + strlen(record->program) : "");
 }
 
-static int cannot_write(const char *path, const char *why)
+/* why NULL: what the error number says. */
+static int cannot_write(const char *path, int error, const char *why)
 {
-	return cli_fail("cannot write %s: %s", path, why);
+	struct diag diag = {""};
+	diag_fail(&diag, error, "cannot write %s: %s", path, why ? why : strerror(error));
+	return cli_fail("%s", diag.text);
 }
 
 /* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to record. */
@@ -346,22 +352,22 @@ int record_check_output(const struct record *record)
 		return cli_fail("record: --output: the name of the file is missing");
 	if (record->output && lstat(path, &status) == 0) {
 		if (S_ISLNK(status.st_mode))
-			return cannot_write(path, "it is a symbolic link");
+			return cannot_write(path, ELOOP, "it is a symbolic link");
 		if (S_ISREG(status.st_mode) && status.st_uid != geteuid())
-			return cannot_write(path, "it belongs to another user");
+			return cannot_write(path, EACCES, "it belongs to another user");
 		if (!S_ISREG(status.st_mode))
-			return cannot_write(path, S_ISDIR(status.st_mode) ? "it is a directory" : "it is no file");
+			return S_ISDIR(status.st_mode) ? cannot_write(path, EISDIR, "it is a directory") : cannot_write(path, ENXIO, "it is no file");
 		if (whole_file_is(record->program, &status))
-			return cannot_write(path, "it is the command itself");
-		return access(path, W_OK) == 0 ? 0 : cannot_write(path, strerror(errno));
+			return cannot_write(path, EBUSY, "it is the command itself");
+		return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno, NULL);
 	}
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
 	if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
-		return cannot_write(path, strerror(ENOTDIR));
+		return cannot_write(path, ENOTDIR, NULL);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
-	return record->output ? cannot_write(path, strerror(errno)) :
+	return record->output ? cannot_write(path, errno, NULL) :
 	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
 }
 
@@ -539,6 +545,8 @@ static void print_untraced(const struct control_summary *summary)
 static void print_missing(const struct record *record)
 {
 	const struct control_summary *summary = &record->summary;
+	if (summary->after)
+		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
 	if (summary->lost)
 		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
 	print_untraced(summary);
@@ -569,6 +577,8 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (summary->ends.unwindless)
 		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
+	if (summary->after)
+		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
 	if (record->session.sample_bytes)
 		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
 	print_untraced(summary);

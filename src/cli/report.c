@@ -82,8 +82,8 @@ static void chart_print(const struct view *view)
 		}
 		fprintf(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
 	}
-	const char *from = range.from_ns ? text_duration(range.from_ns).data : "0";
-	fprintf(view->out, "  %10s  %s%*s\n", "", from, CHART_COLUMNS - (int)strlen(from), text_duration(range.to_ns).data);
+	const struct text from = range.from_ns ? text_duration(range.from_ns) : (struct text){"0"};
+	fprintf(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data), text_duration(range.to_ns).data);
 }
 
 /* ---- what there was ---- */

@@ -82,14 +82,14 @@ static int check_pids(const struct record *record)
 static void start_tell(const struct record *record, const char *name)
 {
 	const struct session_options *options = &record->session;
-	const char *size = text_bytes(options->max_file_bytes).data;
+	const struct text size = text_bytes(options->max_file_bytes);
 	if (options->file_mode == SESSION_FILE_NONE)
-		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name, size, name, name);
+		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name, size.data, name, name);
 	else if (options->file_mode == SESSION_FILE_KEEP)
 		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
-			" ends it\n", name, size, name, text_shown(record->output), name);
+			" ends it\n", name, size.data, name, text_shown(record->output), name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
-		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it", name, size, name,
+		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it", name, size.data, name,
 			record->output, name);
 	else
 		cli_say("session %s records into %s; xheap stop %s ends it", name, record->output, name);
@@ -294,6 +294,8 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events", target->target.events);
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
+	if (target->target.after)
+		json_count(json, "calls_after_end", target->target.after);
 	json_count(json, "untraced_calls", target->target.untraced_calls);
 	json_stack_ends(json, &target->target.ends);
 	json_count(json, "waits", target->target.waits);
@@ -349,6 +351,8 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
 		json_count(json, "lost_events", session->lost);
+		if (state->error)
+			json_count(json, "calls_after_end", session->after);
 		json_count(json, "untraced_calls", session->untraced_calls);
 		json_stack_ends(json, &session->ends);
 		json_count(json, "waits", session->waits);
@@ -436,6 +440,8 @@ static void text_state(const char *name, const struct controller_state *state)
 	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data, text_count(session->ends.truncated).data,
 	       text_count(session->ends.unwindless).data);
 	text_untraced(session);
+	if (session->after)
+		printf("  recording has ended: %s calls since, in no number\n", text_count(session->after).data);
 	text_file(state);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,

@@ -133,6 +133,12 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		ends_ns[i] = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
+	/* What the process did after recording had ended is not known: its blocks are seen up to then. */
+	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
+		const struct trace_early_end *end = &dictionary->early_ends[i];
+		if (end->process < dictionary->process_count && end->time_ns < ends_ns[end->process])
+			ends_ns[end->process] = end->time_ns;
+	}
 	for (uint32_t i = 0; i < trace_block_count(matching->table->trace); i++) {
 		struct trace_block head;
 		trace_block_head(matching->table->trace, i, &head);

@@ -414,6 +414,19 @@ bool proc_is_in_use(const char *path, int fd)
 	return errno == EAGAIN || proc_count_mapping(path, fd) > 0;
 }
 
+uint64_t proc_run_ns(pid_t pid)
+{
+	char path[64], text[128];
+	unsigned long long ran_ns = 0;
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return sscanf(text, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
+}
+
 /* ---- cgroups ---- */
 
 /* The whole of a small file as a text; "" when it cannot be read. */

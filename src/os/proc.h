@@ -69,6 +69,9 @@ uint64_t proc_resident_bytes(pid_t pid);
 /** Processor time that pid's threads have used, in clock ticks of sysconf(_SC_CLK_TCK); 0 when it is gone. */
 uint64_t proc_cpu_ticks(pid_t pid);
 
+/** How long the process has run on processors, in ns where the kernel tells, else in ticks: to see whether it gets on. */
+uint64_t proc_run_ns(pid_t pid);
+
 /** Store the wait status of pid, which has ended and waits for its parent. False if it has not, is gone, or the kernel does not allow to read it. */
 bool proc_wait_status(pid_t pid, int *status);
 

@@ -144,7 +144,7 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
 	uint32_t options = LOAD(&recorder->region->options);
-	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK | OPTION_SAMPLE)) != OPTION_ENABLED))
+	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK | OPTION_SAMPLE | OPTION_COUNT_ONLY)) != OPTION_ENABLED))
 		return options & OPTION_ENABLED ? CALL_IS_SPECIAL : CALL_PASSES;
 	struct thread *thread = thread_current(recorder);
 	if (UNLIKELY(!thread))
@@ -578,6 +578,10 @@ __attribute__((noinline))
 static uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
 {
 	struct change change = {0, 0, 0, 0};
+	if (call->options & OPTION_COUNT_ONLY) {
+		stream_lose(call->thread, (enum region_lost)event->lost, event->size, event->ticks);
+		return 0;
+	}
 	if (!call->is_signal && wants_stack(call, stack_option)) {
 		change = take_stack(call);
 		if (call->options & OPTION_CHECK)

@@ -121,6 +121,7 @@ enum region_option {
 	OPTION_STACK_LOCK = 1u << 12,     /**< Lock, Unlock */
 	OPTION_STACK_PROTECT = 1u << 13,
 	OPTION_NO_CLOCK = 1u << 14,       /**< the processor's clock is forbidden: what reads it for others (the vDSO) may not be called */
+	OPTION_COUNT_ONLY = 1u << 15,     /**< recording has ended: calls are counted as lost ones are, and that is all */
 	OPTION_DEPTH_SHIFT = 16           /**< high 16 bits: most frames of a stack */
 };
 

@@ -220,7 +220,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
 	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
 		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns};
 	for (uint32_t i = 0; i < target->member_count; i++) {
@@ -247,12 +247,12 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
 	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
 		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
 		.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
-		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .dropped = store_dropped_events(logger->store),
+		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .clock_choice = options->clock, .is_real_time = options->is_real_time, .dropped = store_dropped_events(logger->store),
 		.write_count = store_write_count(logger->store),
 		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
@@ -334,15 +334,19 @@ static void controller_gone(struct logger *logger, struct controller **link)
 
 bool logger_check_controllers(struct logger *logger)
 {
+	enum { MESSAGES_MAX = 16 }; /* of one controller, before others and the targets are served */
 	struct control_message message;
 	bool has_any = false;
+	unsigned taken = 0;
 	controllers_accept(logger);
-	for (struct controller **link = &logger->controllers; *link;) {
-		int got = control_receive((*link)->socket, &message, 0);
-		if (got > 0) {
+	for (struct controller **link = &logger->controllers; *link; taken = 0) {
+		int got = 1;
+		while (taken < MESSAGES_MAX && (got = control_receive((*link)->socket, &message, 0)) > 0) {
 			control_handle(logger, (*link)->socket, &message);
 			has_any = true;
-		} else if (got < 0) {
+			taken++;
+		}
+		if (got < 0) {
 			controller_gone(logger, link);
 		} else {
 			link = &(*link)->next;

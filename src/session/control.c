@@ -5,17 +5,22 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+bool control_send_within(int socket, const struct control_message *message, int timeout_ms)
+{
+	ssize_t sent;
+	while ((sent = send(socket, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT)) < 0) {
+		struct pollfd descriptor = {.fd = socket, .events = POLLOUT};
+		if (errno != EINTR && (errno != EAGAIN || poll(&descriptor, 1, timeout_ms) <= 0))
+			return false;
+	}
+	return sent == (ssize_t)sizeof(*message);
+}
+
 bool control_send(int socket, const struct control_message *message)
 {
 	/* Who does not read is not waited for long: targets may wait for the logger. */
 	enum { PATIENCE_MS = 100 };
-	ssize_t sent;
-	while ((sent = send(socket, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT)) < 0) {
-		struct pollfd descriptor = {.fd = socket, .events = POLLOUT};
-		if (errno != EINTR && (errno != EAGAIN || poll(&descriptor, 1, PATIENCE_MS) <= 0))
-			return false;
-	}
-	return sent == (ssize_t)sizeof(*message);
+	return control_send_within(socket, message, PATIENCE_MS);
 }
 
 int control_receive(int socket, struct control_message *message, int timeout_ms)

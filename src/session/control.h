@@ -33,7 +33,8 @@ enum control_kind {
 };
 
 struct control_summary {
-	uint64_t events, lost, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
+	/* after: calls when recording had ended, here and below */
+	uint64_t events, lost, after, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures, untraced_calls, dropped;
 	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
@@ -42,12 +43,14 @@ struct control_summary {
 
 /** A session. */
 struct control_state {
-	uint64_t events, lost, untraced_calls, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
+	uint64_t events, lost, after, untraced_calls, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns, logger_bytes, max_file_bytes, dropped;
 	uint32_t targets, buffer_size, buffer_min, buffer_max, buffers_now, buffers_free;
 	uint32_t options;             /**< OPTION_* bits */
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;           /**< enum session_file_mode */
 	uint32_t clock;               /**< enum region_clock */
+	uint32_t clock_choice;        /**< enum session_clock_choice: what was asked for */
+	uint32_t is_real_time;        /**< it was asked for as such */
 	uint64_t folded_bytes;        /**< of a long run: what is folded */
 	int64_t folded_until_ns;      /**< up to then */
 	uint32_t write_count;         /**< times that memory was written out */
@@ -57,7 +60,7 @@ struct control_state {
 
 /** An executed image and what it forked. */
 struct control_target {
-	uint64_t events, lost, untraced_calls, waits, wait_ns, resident_bytes, cpu_ns;
+	uint64_t events, lost, after, untraced_calls, waits, wait_ns, resident_bytes, cpu_ns;
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;
@@ -88,7 +91,8 @@ struct control_message {
 	char text[1024];
 };
 
-/** Send whole; false when the other side is gone. */
+/** Send whole; false when the other side is gone, or reads nothing for so long. The other form is the logger's, which waits for a moment only. */
+bool control_send_within(int socket, const struct control_message *message, int timeout_ms);
 bool control_send(int socket, const struct control_message *message);
 
 /** Receive one, waiting up to timeout_ms (-1: for ever). 1, 0 when none came, -1 when the other side is gone. */

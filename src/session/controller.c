@@ -34,7 +34,7 @@ static bool is_refusal(const struct control_message *message)
 static int send_message(int socket, const struct control_message *message, struct diag *diag)
 {
 	struct control_message last;
-	if (control_send(socket, message))
+	if (control_send_within(socket, message, ANSWER_MS))
 		return 0;
 	while (control_receive(socket, &last, 0) > 0)
 		if (is_refusal(&last))
@@ -180,11 +180,15 @@ static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_co
 /* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
 static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come, const struct controller_ear *ear, struct diag *diag)
 {
+	/* Few at a time: the sockets hold few messages, and the more threads attach at once, the longer each process stands. */
+	enum { AT_ONCE = 8 };
 	struct control_message message;
 	int error = 0, refused = 0;
-	for (unsigned i = 0; i < count && !error; i++)
-		error = send_message(socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[i]}, diag);
-	for (unsigned answered = 0; answered < count && !error;) {
+	for (unsigned answered = 0, sent = 0; answered < count && !error;) {
+		for (; sent < count && sent - answered < AT_ONCE && !error; sent++)
+			error = send_message(socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[sent]}, diag);
+		if (error)
+			break;
 		error = receive(socket, &message, ATTACH_MS, ear, diag);
 		if (error || message.kind != CONTROL_LAUNCHED)
 			continue;

@@ -23,6 +23,7 @@
 
 #include "os/proc.h"
 #include "region/atomic.h"
+#include "region/record.h"
 #include "session/decode.h"
 #include "session/pace.h"
 #include "session/translate.h"
@@ -71,7 +72,7 @@ struct gap {
 	bool is_new;
 };
 
-struct full { uint32_t key, sequence, index; };
+struct full { uint32_t key, sequence, index; uint64_t ticks; };
 
 struct drain_region {
 	struct drain *drain;
@@ -81,6 +82,7 @@ struct drain_region {
 	const struct drain_known *known;
 	struct drain_known known_copy;
 	uint32_t pid;
+	bool is_after;                /* recording has ended: what is lost was called after that */
 	bool names_are_ours;          /* thread ids mean the same to us as to the target */
 	uint64_t earliest;
 	uint64_t event_count;         /* taken, whether written or not */
@@ -114,6 +116,7 @@ struct drain {
 	uint32_t spare_count, spare_capacity;
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
+	uint64_t room_seen;           /* bytes that the file could still get when open buffers were taken for want of room */
 };
 
 static uint64_t ticks_now(const struct region *region)
@@ -302,6 +305,15 @@ static void settle(struct drain_region *region)
 
 /* ---- blocks ---- */
 
+/* Events that are in the trace by their number only. */
+static void missing_count(struct drain_region *region, uint64_t lost, uint64_t after)
+{
+	region->drain->past.lost += lost;
+	region->own.lost += lost;
+	region->drain->past.after += after;
+	region->own.after += after;
+}
+
 /* Write what the stream has. A part says how far the trace then has the buffer that is being taken. */
 static void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events)
 {
@@ -318,14 +330,16 @@ static void stream_write(struct drain_region *region, struct stream *stream, uin
 		events->last_sequence = stream->completed_last;
 		events->part_sequence = part_sequence;
 		events->part_events = part_events;
+		uint64_t before = writer_event_count(drain->writer);
 		int error = writer_write_events(drain->writer, events, &region->diag);
-		if (error) {
+		uint64_t written = writer_event_count(drain->writer) - before, missing = events->count - written;
+		if (error)
 			region->error = region->error ? region->error : error;
-			drain->past.lost += events->count;
-			region->own.lost += events->count;
-		} else {
-			drain->past.events += events->count;
-			region->own.events += events->count;
+		drain->past.events += written;
+		region->own.events += written;
+		missing_count(region, error && !writer_has_ended(drain->writer) ? missing : 0, error && writer_has_ended(drain->writer) ? missing : 0);
+		/* Of a part that was written it is not known which stacks it has. */
+		if (!error) {
 			stack_ends_add(&drain->past.ends, &stream->ends);
 			stack_ends_add(&region->own.ends, &stream->ends);
 		}
@@ -546,8 +560,11 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	stream_complete(region, stream, sequence, index);
 }
 
+/* Whether there may be full buffers that were not taken yet: of a slot's first buffer, 1, it is known that none is before it. */
+enum open_when { OPEN_AFTER_FULL, OPEN_BESIDE_FULL };
+
 /* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until it was taken when full. */
-static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index, uint64_t until_ticks)
+static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index, uint64_t until_ticks, enum open_when when)
 {
 	struct drain *drain = region->drain;
 	if (index >= region->region->buffer_ready || region->is_taken[index])
@@ -555,7 +572,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	struct region_buffer *head = region_buffer(region->region, index);
 	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot || (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
-	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) || committed > region->region->limits.buffer_size ||
+	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) ||
+	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) || committed > region->region->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
@@ -588,15 +606,15 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
  * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not allocated yet, all are
  * taken up to one moment, which lies behind what full buffers had.
  */
-static void open_take_all(struct drain_region *region)
+static void open_take_all(struct drain_region *region, enum open_when when)
 {
 	uint64_t until_ticks = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
-		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks);
-		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks);
+		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks, when);
+		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks, when);
 	}
 }
 
@@ -670,7 +688,7 @@ static uint32_t full_find(struct drain_region *region)
 			continue;
 		uint32_t slot = head->slot, sequence = head->sequence;
 		if (slot < region->slot_count) {
-			region->full[count++] = (struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i};
+			region->full[count++] = (struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i, 0};
 		} else if (slot >= region->region->slot_ready) {
 			/* Nobody's: there is no such slot. */
 			region->drain->past.damaged_buffers++;
@@ -699,6 +717,44 @@ static bool full_is_whole(const struct drain_region *region, uint32_t count)
 	return true;
 }
 
+static int time_compare(const void *a, const void *b)
+{
+	const struct full *left = a, *right = b;
+	return left->ticks != right->ticks ? (left->ticks < right->ticks ? -1 : 1) : full_compare(a, b);
+}
+
+/* In the order in which they were begun, which within a stream stays that of the sequence numbers. */
+static void full_order(struct drain_region *region, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct full *full = &region->full[i];
+		uint64_t before = i && full[-1].key == full->key ? full[-1].ticks : 0;
+		full->ticks = record_get_begin(region_buffer_bytes(region->region, full->index)).ticks;
+		full->ticks = full->ticks < before ? before : full->ticks;
+	}
+	qsort(region->full, count, sizeof(struct full), time_compare);
+}
+
+/*
+ * A file that becomes full is to have of all threads what they did up to one moment, more or less. So, each time that the room has become half of what
+ * it was, what waits in columns and in buffers that are being filled is written, of those too who seldom call.
+ */
+static void open_take_in_time(struct drain *drain)
+{
+	uint64_t room = writer_room_left(drain->writer);
+	if (room == UINT64_MAX || room > drain->room_seen / 2 || writer_has_ended(drain->writer))
+		return;
+	drain->room_seen = room;
+	for (struct drain_region *region = drain->regions; region; region = region->next) {
+		if (region->known)
+			continue;
+		translate_refresh(&region->translate);
+		slots_follow(region);
+		open_take_all(region, OPEN_BESIDE_FULL);
+		write_all(region);
+	}
+}
+
 static bool full_take(struct drain_region *region)
 {
 	slots_follow(region);
@@ -706,7 +762,10 @@ static bool full_take(struct drain_region *region)
 	/* A buffer can become full behind our back, and its successor before our eyes: looking again finds both. */
 	if (!full_is_whole(region, count))
 		count = full_find(region);
+	if (writer_room_left(region->drain->writer) != UINT64_MAX)
+		full_order(region, count);
 	for (uint32_t i = 0; i < count; i++) {
+		open_take_in_time(region->drain);
 		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
 		/* The target may be waiting for them. */
 		if (region->written != REGION_NONE)
@@ -776,10 +835,12 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	int64_t earliest = (int64_t)region->earliest, latest = (int64_t)ticks_now(region->region);
 	row.from_ns = row.from_ns < earliest || row.from_ns > latest ? earliest : row.from_ns;
 	row.to_ns = row.to_ns < row.from_ns || row.to_ns > latest ? latest : row.to_ns;
-	if (!gap_is_told(region, &row)) {
+	if (region->is_after) {
+		writer_count_after(region->drain->writer, row.process, lost, (uint64_t)row.from_ns);
+		missing_count(region, 0, lost);
+	} else if (!gap_is_told(region, &row)) {
 		writer_add_gap(region->drain->writer, &row);
-		region->drain->past.lost += lost;
-		region->own.lost += lost;
+		missing_count(region, lost, 0);
 	}
 	*seen = now;
 	seen->is_new = region->has_new_gaps = true;
@@ -791,6 +852,13 @@ static void gaps_take(struct drain_region *region)
 {
 	for (uint32_t i = 0; i < region->slot_count; i++)
 		gap_take(region, i);
+}
+
+void drain_note_end(struct drain_region *region)
+{
+	if (!region->is_after)
+		gaps_take(region);
+	region->is_after = true;
 }
 
 /* ---- slots ---- */
@@ -1054,6 +1122,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	}
 	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
+	added->is_after = writer_has_ended(drain->writer);
 	slots_follow(added);
 	pace_begin(&added->pace, ticks_now(region));
 	added->next = drain->regions;
@@ -1108,7 +1177,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		gaps_take(region);
 		full_take(region);
 		if (!region->known)
-			open_take_all(region);
+			open_take_all(region, OPEN_AFTER_FULL);
 	}
 	bool is_short = region->held_count > buffers_that_go_round(region) / 2;
 	/* Larger blocks are smaller in the file: with more buffers they can be waited for. */
@@ -1220,6 +1289,7 @@ struct drain *drain_new(struct writer *writer)
 	if (!drain)
 		return NULL;
 	drain->writer = writer;
+	drain->room_seen = UINT64_MAX;
 	drain->memory = decode_memory_new();
 	drain->nodes = malloc((DECODE_DEPTH_MAX + 1) * sizeof(*drain->nodes));
 	if (!drain->memory || !drain->nodes) {

@@ -26,11 +26,12 @@ struct drain_image {
 };
 
 struct drain_totals {
-	uint64_t events, lost, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
+	uint64_t events, lost, after, waits, wait_ticks, suppressed, unwatched, heapless, check_failures, untraced_calls;
 	struct stack_ends ends;       /**< of the events' stacks */
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
 	uint64_t damaged_buffers, damaged_bytes; /**< records that made no sense; their events are in `lost`, by estimate */
+	/* after: calls that were made when recording had ended, and counted */
 	uint64_t in_flight;           /**< of the events, calls that never returned */
 };
 
@@ -67,8 +68,11 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
 /** Take what is full, and when flushing what is being filled; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
- *  when the trace could not be written (the buffers are freed all the same and their events counted as lost). */
+ *  when the trace could not be written (the buffers are freed all the same, and their events counted). */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
+
+/** The trace can take no more (writer_has_ended()): what has been lost up to now are losses, what is lost from now on was called after recording. */
+void drain_note_end(struct drain_region *region);
 
 /** The blocks that the first process of the region had before it was attached to: into the trace, as events of no thread. What could not be written
  *  is told by the next drain_poll() or drain_remove(). */

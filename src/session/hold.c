@@ -324,13 +324,14 @@ static void queue_result(struct hold *hold, const struct hold_result *result, bo
 {
 	struct holder *holder = hold->holder;
 	struct queued *queued = malloc(sizeof(*queued));
+	/* A process that is recorded and of which the logger does not know would wait for it. Without memory the logger ends: xheap recover does the rest. */
+	if (!queued)
+		_exit(2);
 	pthread_mutex_lock(&holder->lock);
-	if (queued) {
-		queued->next = NULL;
-		queued->result = *result;
-		*holder->last = queued;
-		holder->last = &queued->next;
-	}
+	queued->next = NULL;
+	queued->result = *result;
+	*holder->last = queued;
+	holder->last = &queued->next;
 	if (is_last)
 		unlink_hold(holder, hold);
 	pthread_cond_broadcast(&holder->changed);

@@ -127,6 +127,17 @@ static void member_release(struct member *member)
 	member->inject = NULL;
 }
 
+/*
+ * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in the trace and in the regions, from
+ * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing.
+ */
+__attribute__((noreturn))
+static void out_of_memory(struct logger *logger)
+{
+	logger_note(logger, "out of memory: the logger ends; xheap recover saves what it recorded");
+	_exit(2);
+}
+
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
 {
 	char name[64];
@@ -143,12 +154,19 @@ static void info_write(struct logger *logger, const struct target *target, const
 	fields_fini(&fields);
 }
 
+/* Nothing more goes into the trace: from now on the target's calls are only counted. */
+static void target_note_end(struct target *target)
+{
+	drain_note_end(target->drain);
+	__atomic_fetch_or(&target->region.header->options, (uint32_t)OPTION_COUNT_ONLY, __ATOMIC_RELEASE);
+}
+
 static void target_add(struct logger *logger, struct hold_result *result)
 {
 	char image_path[4096], command[8192];
 	struct target *target = calloc(1, sizeof(*target));
 	if (!target)
-		return;
+		out_of_memory(logger);
 	target->region = result->region;
 	target->inject = result->inject;
 	target->inject.region = &target->region;
@@ -163,9 +181,13 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
 				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
 	target->drain = drain_add(logger->drain, &target->region, &image);
+	if (!target->drain)
+		out_of_memory(logger);
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
+	if (logger->is_recording_over)
+		target_note_end(target);
 	/* It stands still until its result was taken. */
 	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
@@ -772,13 +794,17 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
-static void file_full(struct logger *logger)
+/* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
+static void recording_check(struct logger *logger)
 {
-	if (logger->is_file_full)
+	struct diag diag = {""};
+	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
-	logger->is_file_full = true;
+	if (writer_flush(logger->writer, &diag) == -ENOMEM)
+		out_of_memory(logger);
+	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
-		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+		target_note_end(target);
 	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
 }
 
@@ -841,8 +867,10 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 		member_sample(logger, target, i, now);
 	reap(target, now);
 	if (error) {
+		bool is_first = !logger->error && !writer_has_ended(logger->writer);
 		logger->error = error;
-		file_full(logger);
+		if (is_first)
+			logger_note(logger, logger->diag.text);
 	}
 	return has_any;
 }
@@ -940,6 +968,7 @@ static void loop(struct logger *logger)
 			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		recording_check(logger);
 		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
 		inactive_check(logger, now);
@@ -1099,6 +1128,23 @@ static void say_alive(void *logger)
 	logger_say_alive(logger);
 }
 
+/* What targets wait for comes, though not from their own regions yet. */
+static void note_progress(void *cookie)
+{
+	const struct logger *logger = cookie;
+	for (struct target *target = logger->targets; target; target = target->next)
+		region_note_progress(&target->region);
+}
+
+static int begin_without_memory(struct logger *logger)
+{
+	struct diag diag = {""};
+	store_close(logger->store, &(struct trace_statistics){.is_known = false}, &diag);
+	session_over(logger);
+	session_directory_remove(&logger->directory);
+	return diag_fail(&logger->diag, ENOMEM, "no memory to record");
+}
+
 static int logger_begin(struct logger *logger)
 {
 	guard_begin();
@@ -1123,13 +1169,13 @@ static int logger_begin(struct logger *logger)
 	}
 	options_write(logger);
 	session_write(logger);
-	store_while_waiting(logger->store, say_alive, logger);
 	logger->drain = drain_new(logger->writer);
-	if (logger->drain)
-		drain_before_writing(logger->drain, settle_clock_now, logger);
-	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
-	logger->holder = holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell);
+	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+	if (!logger->drain || !logger->holder)
+		return begin_without_memory(logger);
+	store_while_waiting(logger->store, say_alive, note_progress, logger);
+	drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->watch = watch_begin(&logger->doorbell);
 	logger_add_controller(logger, logger->control);
 	watch_add(logger->watch, logger->listener);
@@ -1285,7 +1331,7 @@ static void logger_end(struct logger *logger)
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
 	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
+		.events = totals.events, .lost = totals.lost, .after = totals.after, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),

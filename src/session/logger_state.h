@@ -76,7 +76,7 @@ struct logger {
 	int control;                  /* of who started us; it is one of the controllers */
 	struct controller *controllers;
 	int listener;                 /* of a session; -1 */
-	bool has_controller, is_command_known, is_command_over, is_file_full, is_stopping;
+	bool has_controller, is_command_known, is_command_over, is_recording_over, is_stopping;
 	struct session_directory directory;
 	struct store *store;
 	struct writer *writer;        /* the store's */

@@ -69,6 +69,7 @@ struct session_options {
 	uint64_t max_file_bytes;      /**< of the file, or the memory; 0: none */
 	uint64_t sample_bytes;        /**< record blocks by the bytes asked for, one in so many; 0: all */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
+	bool is_real_time;            /* it was asked for as such */
 	bool with_index;              /**< the trace's index is made meanwhile */
 	bool is_attached;             /**< to processes that run; ends with its controller */
 };

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "os/moment.h"
+#include "os/proc.h"
 #include "session/clock.h"
 #include "session/worker.h"
 #include "trace/merge.h"
@@ -82,7 +83,8 @@ struct store {
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
 	struct keep *keep;             /* of a long run */
-	void (*tell)(void *cookie);    /* while what is folded is waited for; NULL: nobody */
+	void (*tell)(void *cookie), (*progress)(void *cookie);
+	uint64_t fold_run_ns;          /* that the folding process had run when it was looked at last */    /* while what is folded is waited for; NULL: nobody */
 	void *tell_cookie;
 	uint64_t told_ns;
 };
@@ -321,14 +323,26 @@ static void say_busy(struct store *store)
 	store->tell(store->tell_cookie);
 }
 
+/* While the process that folds runs, or waits for a processor, those who wait for the logger wait for something that comes, however slowly. */
+static void tell_progress(struct store *store)
+{
+	pid_t pid = __atomic_load_n(&store->keep->pid, __ATOMIC_ACQUIRE);
+	uint64_t run_ns = pid ? proc_run_ns(pid) : 0;
+	if (store->progress && (!pid || run_ns != store->fold_run_ns || proc_state(pid) == 'R'))
+		store->progress(store->tell_cookie);
+	store->fold_run_ns = run_ns;
+}
+
 static void fold_join(struct store *store)
 {
+	enum { LOOK_NS = 20000000 };
 	struct timespec until;
 	if (pthread_equal(store->keep->thread, pthread_self()))
 		return;
 	do {
 		say_busy(store);
-		until = moment_at(moment_now_ns() + NS_PER_S);
+		tell_progress(store);
+		until = moment_at(moment_now_ns() + LOOK_NS);
 	} while (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
 }
 
@@ -579,9 +593,10 @@ void store_free(struct store *store)
 	free(store);
 }
 
-void store_while_waiting(struct store *store, void (*tell)(void *cookie), void *cookie)
+void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (*progress)(void *cookie), void *cookie)
 {
 	store->tell = tell;
+	store->progress = progress;
 	store->tell_cookie = cookie;
 }
 

@@ -30,8 +30,9 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	       struct writer_clock *clock, struct diag *diag);
 void store_free(struct store *store);
 
-/** Have tell(cookie) called now and then while calls take long, as they may where something has to be folded. */
-void store_while_waiting(struct store *store, void (*tell)(void *cookie), void *cookie);
+/** While calls take long, as they may where something has to be folded, have tell(cookie) called now and then, and progress(cookie) as long as folding goes
+ *  on, however slowly. */
+void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (*progress)(void *cookie), void *cookie);
 
 /** The file that is written, or was written out last; "" when nothing was. */
 const char *store_path(const struct store *store);

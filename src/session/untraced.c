@@ -216,7 +216,7 @@ bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 {
 	struct untraced *untraced = logger->untraced_processes;
 	/* A full file has ended the recording: then no exec is announced. */
-	if (!untraced || !logger->options->follow || !logger->targets || logger->is_file_full)
+	if (!untraced || !logger->options->follow || !logger->targets || logger->is_recording_over)
 		return false;
 	uint64_t since_ns = now - untraced->looked_ns;
 	bool is_eager = untraced->has_own_calls;

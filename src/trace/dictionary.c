@@ -277,6 +277,15 @@ uint32_t dictionary_add_gap(struct dictionary *dictionary, const struct trace_ga
 	return dictionary->gap_count++;
 }
 
+uint32_t dictionary_add_early_end(struct dictionary *dictionary, const struct trace_early_end *row)
+{
+	struct trace_early_end copy = *row;
+	if (!keep_text(dictionary, &copy.reason) || !ROOM(early_end, early_ends))
+		return TRACE_NONE;
+	dictionary->early_ends[dictionary->early_end_count] = copy;
+	return dictionary->early_end_count++;
+}
+
 uint32_t dictionary_add_symbol(struct dictionary *dictionary, const struct trace_symbol *row)
 {
 	if (!ROOM(symbol, symbols))

@@ -10,7 +10,7 @@
 /** X(one, many): the tables of rows. */
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
-	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) X(function, functions) X(named, nameds) \
+	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) X(function, functions) X(named, nameds) X(early_end, early_ends) \
 	X(option, options) X(fold, folds) X(sum, sums) X(lifetime, lifetimes)
 
 struct dictionary {

@@ -61,6 +61,7 @@ enum format_type {
 	FORMAT_SYMBOLS = 16,
 	FORMAT_SKIP = 17,      /**< in a circular file: ends what is here of a segment */
 	FORMAT_FOLDED = 18,    /**< what is in place of events that are not there any more */
+	FORMAT_EARLY_ENDS = 19, /**< recording ended before those who were recorded did */
 	FORMAT_TYPE_COUNT
 	/* Up to 31 are kept for raw buffers and segment indexes. */
 };

@@ -305,6 +305,17 @@ static bool take_gap(struct load *load, struct reading *reading)
 	return !reading->has_failed && dictionary_add_gap(&load->dictionary, &row) != TRACE_NONE;
 }
 
+static bool take_early_end(struct load *load, struct reading *reading)
+{
+	struct trace_early_end row;
+	rows_get_early_end(reading, &load->texts, &row);
+	bool is_of_process = row.process != TRACE_NONE;
+	row.process = known_id(load, &load->processes, row.process);
+	row.time_ns = row_time(load, row.time_ns);
+	/* A row of a process that is not known says nothing. */
+	return !reading->has_failed && (is_of_process != (row.process != TRACE_NONE) || dictionary_add_early_end(&load->dictionary, &row) != TRACE_NONE);
+}
+
 static bool take_sample(struct load *load, struct reading *reading)
 {
 	struct trace_sample row;
@@ -427,7 +438,7 @@ static const struct {
 	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
 	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},         [FORMAT_MEMORY] = {take_sample},
-	[FORMAT_SYMBOLS] = {take_symbol},   [FORMAT_FOLDED] = {take_folded},
+	[FORMAT_SYMBOLS] = {take_symbol},   [FORMAT_FOLDED] = {take_folded},     [FORMAT_EARLY_ENDS] = {take_early_end},
 };
 
 /* A block as it was found: its head is in load->scratch. */
@@ -699,6 +710,8 @@ static void walk(struct load *load, uint64_t offset, uint64_t end)
 {
 	struct found found;
 	while (offset < end) {
+		/* What an earlier failure left is not this block's: see cut(). */
+		errno = 0;
 		if (find_block(load, offset, &found) && take_block(load, &found)) {
 			offset = load->end = found_end(&found);
 			current(load)->end = offset;

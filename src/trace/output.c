@@ -31,7 +31,8 @@
 
 enum {
 	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
-	FOOTER_BYTES = 1 << 13,        /* kept free for the end, and more for each segment */
+	FOOTER_BYTES = 2560,           /* kept free for the end, and more for each segment and for rows of processes */
+	CIRCULAR_BYTES = 1 << 13,      /* in a circular file, which is full all the time, in place of both: one that is gone on with has room for a block */
 	FOOTER_SEGMENT_BYTES = 56,
 	SKIP_BYTES = sizeof(struct format_block) + sizeof(struct format_skip)
 };
@@ -79,7 +80,13 @@ bool output_make_way(struct output *output, uint64_t size)
 
 static uint64_t footer_room(const struct output *output)
 {
-	return FOOTER_BYTES + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+	return (output->is_circular ? CIRCULAR_BYTES : FOOTER_BYTES + output->ending_bytes) + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+}
+
+uint64_t output_room_left(const struct output *output)
+{
+	uint64_t used = output->end + footer_room(output);
+	return !output->limit ? UINT64_MAX : used < output->limit ? output->limit - used : 0;
 }
 
 /* Make sure that the disk has room up to `end`. */
@@ -105,7 +112,7 @@ static int disk_room(struct output *output, uint64_t end)
 int output_room(struct output *output, uint64_t size)
 {
 	uint64_t end = output->end + size + footer_room(output);
-	if (output->limit && end > output->limit)
+	if (size > output_room_left(output))
 		return -EFBIG;
 	int error = disk_room(output, end);
 	/* A circular file makes do with what the disk has. */

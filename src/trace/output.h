@@ -16,6 +16,7 @@ struct output {
 	uint64_t size;                 /* of the file */
 	uint64_t limit;                /* its greatest size; 0: none */
 	uint64_t allocated;            /* bytes of the file that are sure to be had */
+	uint64_t ending_bytes;         /* of rows that the end may need */
 	struct output_segment *segments; /* those that are there, oldest first */
 	uint32_t segment_count, segment_capacity;
 	uint32_t first_number;         /* of the oldest */
@@ -27,6 +28,9 @@ bool output_add_segment(struct output *output);
 
 /** Whether so many bytes more, and an ending, find room: 0, -EFBIG, or what the disk says. */
 int output_room(struct output *output, uint64_t size);
+
+/** Bytes that the limit leaves for more than the ending. */
+uint64_t output_room_left(const struct output *output);
 
 /** Drop the segments that `size` bytes, written at the end of a circular file, overwrite. Return whether there was one. */
 bool output_make_way(struct output *output, uint64_t size);

@@ -111,6 +111,8 @@ static void summarize(struct trace *trace)
 			later(&view->duration_ns, load->dictionary.processes[i].end_ns);
 	for (uint32_t i = 0; i < load->dictionary.gap_count; i++)
 		later(&view->duration_ns, load->dictionary.gaps[i].to_ns);
+	for (uint32_t i = 0; i < load->dictionary.early_end_count; i++)
+		later(&view->duration_ns, load->dictionary.early_ends[i].time_ns);
 #define X(one, many) view->many = load->dictionary.many; view->one##_count = load->dictionary.one##_count;
 	DICTIONARY_TABLES(X)
 #undef X

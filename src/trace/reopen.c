@@ -71,6 +71,8 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 					     .start_realtime_ns = head->start_realtime_ns};
 		writer_set_clock(writer, &clock);
 	}
+	for (uint32_t id = 0; id < dictionary->process_count; id++)
+		ending_note_process(writer, &dictionary->processes[id]);
 	writer->unwritten_blocks = load->unwritten_blocks;
 	writer->unwritten_events = load->unwritten_events;
 	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||

@@ -209,6 +209,22 @@ void rows_get_gap(struct reading *reading, struct trace_gap *row)
 	}
 }
 
+void rows_put_early_end(struct bytes *bytes, const struct trace_early_end *row)
+{
+	put_optional(bytes, row->process);
+	put_signed(bytes, row->time_ns);
+	bytes_number(bytes, row->calls);
+	bytes_text(bytes, row->reason);
+}
+
+void rows_get_early_end(struct reading *reading, struct rows_texts *texts, struct trace_early_end *row)
+{
+	*row = (struct trace_early_end){.process = get_optional(reading)};
+	row->time_ns = get_signed(reading);
+	row->calls = reading_number(reading);
+	row->reason = rows_get_text(reading, texts);
+}
+
 void rows_put_sample(struct bytes *bytes, const struct trace_sample *row)
 {
 	bytes_number(bytes, row->process);

@@ -24,6 +24,7 @@ void rows_put_mapping(struct bytes *bytes, uint32_t id, const struct trace_mappi
 void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t image);
 void rows_put_heap(struct bytes *bytes, const struct trace_heap *row);
 void rows_put_gap(struct bytes *bytes, const struct trace_gap *row);
+void rows_put_early_end(struct bytes *bytes, const struct trace_early_end *row);
 void rows_put_sample(struct bytes *bytes, const struct trace_sample *row);
 
 /** A row of SYMBOLS is the one or the other. */
@@ -59,6 +60,7 @@ void rows_get_mapping(struct reading *reading, uint32_t *id, struct trace_mappin
 void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct trace_entry *row);
 void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row);
 void rows_get_gap(struct reading *reading, struct trace_gap *row);
+void rows_get_early_end(struct reading *reading, struct rows_texts *texts, struct trace_early_end *row);
 void rows_get_sample(struct reading *reading, struct trace_sample *row);
 void rows_get_function(struct reading *reading, struct rows_texts *texts, struct trace_function *row);
 void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);

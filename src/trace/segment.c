@@ -18,13 +18,14 @@ enum {
 	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
 	FIRST_SEGMENTS = 4,
 	FIRST_SEGMENT_BYTES = 1 << 16,
+	GAP_BYTES_MAX = 300,           /* of a row, with all its numbers large */
 	PACKED_MIN = 64
 };
 
 /* Sections in the order in which they are written: none refers to a later one. */
 static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
 					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY,
-					 FORMAT_SYMBOLS, FORMAT_FOLDED};
+					 FORMAT_SYMBOLS, FORMAT_FOLDED, FORMAT_EARLY_ENDS};
 
 /* ---- memory ---- */
 
@@ -441,6 +442,7 @@ uint32_t writer_add_process(struct writer *writer, const struct trace_process *p
 		writer_fail(writer, -ENOMEM);
 		return TRACE_NONE;
 	}
+	ending_note_process(writer, process);
 	segment_need_process(writer, id);
 	return id;
 }
@@ -513,9 +515,31 @@ uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap)
 	return id;
 }
 
+void writer_add_early_end(struct writer *writer, const struct trace_early_end *row)
+{
+	segment_need(writer);
+	if (row->process < writer->dictionary.process_count)
+		segment_need_process(writer, row->process);
+	struct section *section = segment_section(writer, FORMAT_EARLY_ENDS);
+	rows_put_early_end(&section->bytes, row);
+	segment_section_added(writer, section);
+}
+
+/* Gaps that find no room at the end of a full file are a number there. */
+static bool gap_counts_only(struct writer *writer, const struct trace_gap *gap)
+{
+	if (!writer->error || writer->sections[FORMAT_GAPS].bytes.size <= GAPS_AFTER_END_BYTES - GAP_BYTES_MAX)
+		return false;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		writer->unwritten_events += gap->count[kind];
+	return true;
+}
+
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap)
 {
 	segment_need(writer);
+	if (gap_counts_only(writer, gap))
+		return;
 	if (gap->process < writer->dictionary.process_count)
 		segment_need_process(writer, gap->process);
 	if (gap->thread < writer->dictionary.thread_count)

@@ -16,7 +16,11 @@
 #include "trace/rows.h"
 #include "trace/writer.h"
 
-enum { GAPS_AFTER_END_BYTES = 1 << 12 /* of gaps once the file is full */ };
+enum {
+	GAPS_AFTER_END_BYTES = 1 << 10, /* of gaps once the file is full */
+	PROCESSES_AFTER_END_BYTES = 1 << 11,
+	EARLY_ENDS_BYTES = 1 << 9      /* of rows that say what came after the end; one more may follow */
+};
 
 struct section {
 	struct bytes bytes;
@@ -30,6 +34,14 @@ struct numbers {
 };
 
 struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
+
+/* What is known of the time after writing has failed. */
+struct ending {
+	uint64_t *calls;               /* by process: made, and not written */
+	uint32_t call_capacity;
+	uint64_t other_calls;          /* of no known process */
+	uint64_t ticks;                /* the first of them; 0: none yet */
+};
 
 struct writer {
 	int error;                     /* once writing has failed, that is its answer */
@@ -57,6 +69,7 @@ struct writer {
 	struct sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
 	uint64_t event_count, unwritten_blocks, unwritten_events;
+	struct ending ending;
 };
 
 /** What of a region's slot is in the file. first > last: no whole buffer. */
@@ -106,6 +119,27 @@ static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
 		return writer->nodes.numbers[id];
 	return segment_need_node_slowly(writer, id);
 }
+
+/* ---- ending.c ---- */
+
+/** Keep room at the file's end for the row of a process. */
+void ending_note_process(struct writer *writer, const struct trace_process *process);
+
+/** Put the rows of the end into empty sections: processes, these gaps, and when and why recording ended. */
+void ending_put(struct writer *writer, const struct section *gaps, const char *reason);
+
+/* ---- fill.c ---- */
+
+/** Whether a block may pass the limit of a file that is written from front to end. */
+bool fill_is_near(const struct writer *writer);
+
+/** What putting a block changes of the writer, as it is; NULL: no memory. */
+struct fill_copy *fill_copy_new(struct writer *writer);
+void fill_copy_free(struct fill_copy *copy);
+void fill_take_back(struct writer *writer, const struct fill_copy *copy);
+
+/** How many of the `tried` events, whose block is in writer->out, should find room; 0: none. */
+uint32_t fill_fewer(const struct writer *writer, uint32_t tried);
 
 /* ---- writer.c ---- */
 

@@ -128,6 +128,14 @@ struct trace_gap {
 	uint64_t stacks;         /**< events that were kept without their stack */
 };
 
+/** Recording ended before the processes that it recorded: the disk was full, or the file as large as it may be. */
+struct trace_early_end {
+	uint32_t process;        /**< that still ran then, or began later; TRACE_NONE: the row is of the recording, and has the reason */
+	int64_t time_ns;         /**< every call up to then is in the trace, but for those in gaps */
+	uint64_t calls;          /**< of the process that were made later and counted; TRACE_NONE: those of processes without a row */
+	const char *reason;      /**< "" in rows of processes */
+};
+
 /** How much memory of a process was resident, when the logger looked. */
 struct trace_sample {
 	uint32_t process;
@@ -265,6 +273,7 @@ struct trace_dictionary {
 	const struct trace_entry *entries;     uint32_t entry_count;
 	const struct trace_heap *heaps;        uint32_t heap_count;
 	const struct trace_gap *gaps;          uint32_t gap_count;
+	const struct trace_early_end *early_ends; uint32_t early_end_count; /**< none if recording went on to the end */
 	const struct trace_sample *samples;    uint32_t sample_count; /**< of each process in the order of time */
 	const struct trace_symbol *symbols;    uint32_t symbol_count;
 	const struct trace_function *functions; uint32_t function_count;
@@ -288,7 +297,7 @@ struct trace_dictionary {
 	uint64_t failed_count, in_flight_count;
 	struct stack_ends ends;                /**< of the stacks of all these events */
 	bool is_whole_known;                   /**< ends.whole is a number: no part of the trace is older than it */
-	uint64_t unwritten_blocks, unwritten_events; /**< what did not fit the file's limit or the disk */
+	uint64_t unwritten_blocks, unwritten_events; /**< what could not be written though recording went on */
 	uint64_t dropped_events;               /**< of segments that are not there any more: the past of a circular file, a flight recorder */
 	int64_t dropped_until_ns;              /**< the last of those; from there on nothing is missing */
 	struct trace_statistics statistics;

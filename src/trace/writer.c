@@ -16,7 +16,6 @@
 
 enum {
 	DEFAULT_SEGMENT_BYTES = 64 << 20,
-	PROCESSES_AFTER_END_BYTES = 1 << 11,
 	CUT_BITS_MAX = 16
 };
 #define DEFAULT_SEGMENT_NS 10000000000ull
@@ -339,17 +338,76 @@ static int write_block(struct writer *writer, const struct writer_events *events
 	return error;
 }
 
+/* The first `count` of the events, which complete no buffer; the rest. */
+static struct writer_events events_front(const struct writer_events *events, uint32_t count)
+{
+	struct writer_events front = *events;
+	front.count = count;
+	front.first_sequence = 1;
+	front.last_sequence = front.part_sequence = front.part_events = 0;
+	return front;
+}
+
+static struct writer_events events_behind(const struct writer_events *events, uint32_t count)
+{
+	struct writer_events behind = *events;
+	behind.count -= count;
+#define X(column) behind.column += count;
+	EVENT_COLUMNS(X)
+#undef X
+	return behind;
+}
+
+/* Near the limit: as many of the events as find room. -EFBIG: none of them, and the file is full. */
+static int write_fitting(struct writer *writer, const struct writer_events *events, uint32_t *written)
+{
+	struct format_events made;
+	*written = 0;
+	segment_need(writer);
+	segment_turn(writer, events);
+	struct fill_copy *copy = fill_copy_new(writer);
+	int error = copy ? -EFBIG : -ENOMEM;
+	for (uint32_t count = events->count; count && error == -EFBIG;) {
+		struct writer_events front = events_front(events, count);
+		error = put_events(writer, count < events->count ? &front : events, &made);
+		if (!error && output_room(&writer->output, writer->out.size) == -EFBIG) {
+			count = fill_fewer(writer, count);
+			fill_take_back(writer, copy);
+			error = -EFBIG;
+		}
+		*written = error ? 0 : count;
+	}
+	fill_copy_free(copy);
+	if (error)
+		writer_fail(writer, error);
+	else
+		error = segment_flush(writer, false);
+	if (error)
+		*written = 0;
+	else
+		events_note(writer, &made, *written);
+	return error;
+}
+
+/* The last blocks are smaller ones. The events that found no room are counted as made after the end. */
+static int write_last(struct writer *writer, const struct writer_events *events)
+{
+	struct writer_events left = *events;
+	uint32_t written = 0;
+	int error = 0;
+	while (left.count && !error) {
+		error = write_fitting(writer, &left, &written);
+		left = events_behind(&left, written);
+	}
+	if (error)
+		writer_count_after(writer, left.process, left.count, left.time[0]);
+	return error;
+}
+
 /* What is too large for an empty file is written as two. Which buffers it completes, the second one says. */
 static int write_halves(struct writer *writer, const struct writer_events *events, struct diag *diag)
 {
-	struct writer_events first = *events, second = *events;
-	first.count /= 2;
-	first.first_sequence = 1;
-	first.last_sequence = first.part_sequence = first.part_events = 0;
-	second.count -= first.count;
-#define X(column) second.column += first.count;
-	EVENT_COLUMNS(X)
-#undef X
+	struct writer_events first = events_front(events, events->count / 2), second = events_behind(events, events->count / 2);
 	int error = writer_write_events(writer, &first, diag), second_error = writer_write_events(writer, &second, diag);
 	return second_error ? second_error : error;
 }
@@ -360,16 +418,23 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 		return 0;
 	if (!events_are_valid(writer, events))
 		return diag_fail(diag, EINVAL, "events that refer to what is not there");
-	int error = writer->error ? writer->error : write_block(writer, events, diag);
+	bool had_ended = writer_has_ended(writer), is_near = !had_ended && fill_is_near(writer);
+	int note_error = 0, error = had_ended ? writer->error : is_near ? write_last(writer, events) : write_block(writer, events, diag);
 	if (error == -EFBIG && !writer->error && events->count > 1)
 		return write_halves(writer, events, diag);
-	if (!error)
-		error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence, events->last_sequence,
-							      events->part_sequence, events->part_events});
+	/* Also what cannot be written any more: it is not to be counted again. */
+	if (!error || writer_has_ended(writer))
+		note_error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence,
+								  events->last_sequence, events->part_sequence, events->part_events});
+	error = error ? error : note_error;
 	if (!error)
 		return 0;
-	writer->unwritten_blocks++;
-	writer->unwritten_events += events->count;
+	if (!writer_has_ended(writer)) {
+		writer->unwritten_blocks++;
+		writer->unwritten_events += events->count;
+	} else if (!is_near) {
+		writer_count_after(writer, events->process, events->count, events->time[0]);
+	}
 	return explain(writer, error, diag);
 }
 
@@ -459,6 +524,7 @@ void writer_free(struct writer *writer)
 	free(writer->process_mapping);
 	free(writer->mapping_next);
 	free(writer->clock_name);
+	free(writer->ending.calls);
 	if (writer->output.fd >= 0)
 		close(writer->output.fd);
 	free(writer);
@@ -613,26 +679,30 @@ void writer_set_host(struct writer *writer, const char *host)
 		writer->dictionary.host = copy;
 }
 
-/* What the end of a file that could not take everything still says: how processes ended, and what is missing. */
-static void put_ending(struct writer *writer, struct section gaps)
+/* What the end of a file that could not take everything still says. */
+static void put_ending(struct writer *writer, const struct section *gaps)
 {
+	struct diag reason = {""};
+	explain(writer, writer->error, &reason);
 	forget_unwritten(writer);
 	writer->error = 0;
 	segment_begin(writer, writer->segment_first);
 	forget_rows(writer);
-	struct section *section = segment_section(writer, FORMAT_PROCESSES);
-	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
-		struct section before = *section;
-		segment_put_process(writer, id);
-		if (section->bytes.size <= PROCESSES_AFTER_END_BYTES)
-			continue;
-		section->bytes.size = before.bytes.size;
-		section->count = before.count;
-	}
-	section = segment_section(writer, FORMAT_GAPS);
-	bytes_add(&section->bytes, gaps.bytes.data, gaps.bytes.size);
-	section->count = gaps.count;
+	ending_put(writer, gaps, reason.text);
 	segment_put_sections(writer);
+}
+
+/* Rows that find no room become a number. */
+static void count_gaps(struct writer *writer, struct section *gaps)
+{
+	struct reading reading = {.at = gaps->bytes.data, .end = gaps->bytes.data + gaps->bytes.size};
+	for (uint32_t i = 0; i < gaps->count; i++) {
+		struct trace_gap gap;
+		rows_get_gap(&reading, &gap);
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			writer->unwritten_events += gap.count[kind];
+	}
+	gaps->bytes.size = gaps->count = 0;
 }
 
 /* Write what waits; when that cannot be, the short ending instead. */
@@ -640,12 +710,12 @@ static void put_last_rows(struct writer *writer)
 {
 	struct section gaps = {.count = writer->sections[FORMAT_GAPS].count};
 	bytes_add(&gaps.bytes, writer->sections[FORMAT_GAPS].bytes.data, writer->sections[FORMAT_GAPS].bytes.size);
-	if (gaps.bytes.has_failed || gaps.bytes.size > GAPS_AFTER_END_BYTES)
-		gaps.bytes.size = gaps.count = 0;
 	if (!writer->error)
 		write_rows(writer, &(struct diag){""});
+	if (writer->error && gaps.bytes.size > GAPS_AFTER_END_BYTES)
+		count_gaps(writer, &gaps);
 	if (writer->error)
-		put_ending(writer, gaps);
+		put_ending(writer, &gaps);
 	bytes_fini(&gaps.bytes);
 }
 

@@ -95,6 +95,17 @@ uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *m
 uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry); /**< an equal one gives the same id */
 uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
+void writer_add_early_end(struct writer *writer, const struct trace_early_end *row);
+
+/** Whether writing has come to an end: the limit, a full disk, an error. What is given to the writer from then on goes into no number but those of
+ *  writer_count_after(). */
+bool writer_has_ended(const struct writer *writer);
+
+/** Bytes that the file may still get, or UINT64_MAX: any number. */
+uint64_t writer_room_left(const struct writer *writer);
+
+/** Count calls of a process that were made after that, from these ticks on. The writer itself counts the events that it could not write. */
+void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks);
 
 /** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);

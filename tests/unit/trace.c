@@ -490,7 +490,8 @@ static void test_reopen_keeps_what_is_missing(void **state)
 	struct rows rows = add_rows(writer, 10);
 	struct writer_events events = {.region = 77, .slot = 3};
 	int error = 0;
-	for (uint32_t block = 0; !error; block++) {
+	uint64_t blocks = 0;
+	for (uint32_t block = 0; !error; block++, blocks++) {
 		events.count = 0;
 		for (uint32_t i = 0; i < 500; i++)
 			event_add(&events, &rows, EVENT_ALLOC, 1000 + block * 500 + i);
@@ -499,13 +500,15 @@ static void test_reopen_keeps_what_is_missing(void **state)
 	}
 	writer_events_fini(&events);
 	assert_int_equal(error, -EFBIG);
-	uint64_t unwritten = writer_unwritten_events(writer);
-	assert_int_equal(unwritten, 500);
+	uint64_t written = writer_event_count(writer);
+	assert_true(written >= blocks * 500 - 500 && written < blocks * 500);
 	writer_close(writer, NULL, &diag);
 	for (int round = 0; round < 3; round++) {
 		struct trace *trace = open_trace();
-		assert_int_equal(trace_dictionary(trace)->unwritten_events, unwritten);
-		assert_int_equal(trace_dictionary(trace)->unwritten_blocks, 1);
+		const struct trace_dictionary *dictionary = trace_dictionary(trace);
+		assert_true(dictionary->event_count == written);
+		assert_true(dictionary->early_end_count == 2 && dictionary->early_ends[1].process == TRACE_NONE);
+		assert_true(dictionary->early_ends[0].process == 0 && dictionary->early_ends[0].calls == blocks * 500 - written);
 		trace_close(trace);
 		diag = (struct diag){""};
 		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
@@ -546,9 +549,10 @@ static void test_read_while_written(void **state)
 
 /* ---- a file that may not grow ---- */
 
-static uint64_t fill(struct writer *writer, const struct rows *rows, int *error)
+/* *given: events that the writer was given. How many of them it has written. */
+static uint64_t fill(struct writer *writer, const struct rows *rows, uint64_t *given, int *error)
 {
-	uint64_t written = 0;
+	*given = 0;
 	*error = 0;
 	for (uint32_t block = 0; block < 4000 && !*error; block++) {
 		struct diag diag = {""};
@@ -558,19 +562,32 @@ static uint64_t fill(struct writer *writer, const struct rows *rows, int *error)
 			events.address[event] = next();
 		}
 		*error = writer_write_events(writer, &events, &diag);
-		written += *error ? 0 : 200;
+		*given += 200;
 		if (*error)
 			assert_string_not_equal(diag.text, "");
 		writer_events_fini(&events);
 	}
-	return written;
+	return writer_event_count(writer);
+}
+
+/* What the trace says of the end of recording: the time of the first event that is missing, and who called how often since. */
+static void check_early_end(const struct trace_dictionary *dictionary, uint64_t after, uint64_t more_after)
+{
+	const struct trace_early_end *ends = dictionary->early_ends;
+	assert_int_equal(dictionary->early_end_count, 3);
+	assert_true(ends[0].process == 0 && ends[0].calls == after);
+	assert_true(ends[1].process == 1 && ends[1].calls == more_after);
+	assert_true(ends[2].process == TRACE_NONE && ends[2].calls == 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ends[i].time_ns, ends[2].time_ns);
+	assert_string_not_equal(ends[2].reason, "");
 }
 
 static void check_full(struct writer *writer, const struct rows *rows, int expected, uint64_t limit)
 {
 	struct diag diag = {""};
 	int error;
-	uint64_t written = fill(writer, rows, &error);
+	uint64_t given, written = fill(writer, rows, &given, &error);
 	assert_int_equal(error, expected);
 	/* Later rows do no harm. */
 	struct rows more = add_rows(writer, 99);
@@ -582,7 +599,8 @@ static void check_full(struct writer *writer, const struct rows *rows, int expec
 		.pid = 10, .parent = TRACE_NONE, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_EXIT,
 		.image = "/bin/program", .command = "program argument", .note = ""});
 	writer_add_gap(writer, &(struct trace_gap){.process = more.process, .thread = more.thread, .from_ns = 5500, .to_ns = 5600, .stacks = 1});
-	assert_int_equal(writer_unwritten_events(writer), 201);
+	writer_count_after(writer, more.process, 7, 6001);
+	assert_true(writer_has_ended(writer) && writer_unwritten_events(writer) == 0);
 	diag.text[0] = 0;
 	int close_error = writer_close(writer, NULL, &diag);
 	if (close_error)
@@ -593,10 +611,13 @@ static void check_full(struct writer *writer, const struct rows *rows, int expec
 	assert_true(dictionary->is_complete);
 	assert_true(dictionary->event_count == written);
 	assert_true(written > 0);
-	assert_true(dictionary->unwritten_blocks == 2 && dictionary->unwritten_events == 201);
+	assert_true(dictionary->unwritten_events == 0);
+	check_early_end(dictionary, given + 1 - written, 7);
 	assert_int_equal(dictionary->processes[0].end, TRACE_END_EXIT);
 	assert_int_equal(dictionary->gap_count, 1);
 	assert_true(dictionary->size_bytes <= limit);
+	if (expected == -EFBIG)
+		assert_true(limit - dictionary->size_bytes <= 4096);
 	trace_close(trace);
 }
 

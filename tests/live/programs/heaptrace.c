@@ -77,6 +77,55 @@ static void look(const wchar_t *wide, uint32_t stacks, uint32_t count, const ULO
 	xheap_session_close(session);
 }
 
+/* Each property that an update might ask for, and what is in force afterwards. */
+static void refuse_changes(TRACEHANDLE handle)
+{
+	for (int i = 0; i < 6; i++) {
+		EVENT_TRACE_PROPERTIES *wanted = make_properties(NULL);
+		wanted->BufferSize = wanted->MinimumBuffers = wanted->MaximumBuffers = wanted->MaximumFileSize = wanted->FlushTimer = wanted->LogFileMode = 0;
+		ULONG *const members[] = {&wanted->BufferSize, &wanted->MinimumBuffers, &wanted->MaximumBuffers, &wanted->MaximumFileSize, &wanted->FlushTimer};
+		EXPECT_ERROR(UpdateTrace(handle, NULL, wanted), ERROR_SUCCESS);
+		wanted->LogFileMode = i == 5 ? EVENT_TRACE_REAL_TIME_MODE : 0;
+		wanted->MaximumFileSize = 0;
+		if (i < 5)
+			*members[i] = 23;
+		else
+			wanted->BufferSize = wanted->MinimumBuffers = wanted->MaximumBuffers = wanted->FlushTimer = 0;
+		EXPECT_ERROR(UpdateTrace(handle, NULL, wanted), ERROR_NOT_SUPPORTED);
+		free(wanted);
+	}
+}
+
+/* The error values of log files that cannot be had; a process that is named twice is one; what a query tells is in force. */
+static void tell_the_truth(const char *target, const wchar_t *directory)
+{
+	wchar_t path[NAME_CHARS];
+	TRACEHANDLE handle = 0, second = 0;
+	ULONG pid = run_target(target, "idle"), twice[] = {pid, pid};
+	swprintf(path, NAME_CHARS, L"%ls/truth.xht", directory);
+	EVENT_TRACE_PROPERTIES *properties = make_properties(path), *other = make_properties(path), *fresh = make_properties(NULL);
+	EXPECT_ERROR(StartHeapTrace(&handle, properties, L"truth", twice, 2, NULL, 0), ERROR_SUCCESS);
+	EXPECT_ERROR(StartHeapTrace(&second, other, L"truth too", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	fresh->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+	EXPECT_ERROR(QueryTrace(handle, NULL, fresh), ERROR_SUCCESS);
+	EXPECT(fresh->LogFileMode == EVENT_TRACE_FILE_MODE_SEQUENTIAL);
+	free(other);
+	other = make_properties(directory);
+	EXPECT_ERROR(StartHeapTrace(&second, other, L"truth too", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
+	free(other);
+	free(properties);
+	properties = make_properties(NULL);
+	properties->LogFileMode = EVENT_TRACE_BUFFERING_MODE;
+	EXPECT_ERROR(StartHeapTrace(&handle, properties, L"truth", NULL, 0, NULL, 0), ERROR_SUCCESS);
+	EXPECT(properties->LogFileMode == EVENT_TRACE_BUFFERING_MODE);
+	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
+	kill((pid_t)pid, SIGKILL);
+	status_of(pid);
+	free(properties);
+	free(fresh);
+}
+
 /* NULL with 0 leaves a set as it is, an array replaces it; several processes and kinds of stacks. */
 static void check_sets(const char *target, const wchar_t *path)
 {
@@ -107,13 +156,15 @@ static void check_sets(const char *target, const wchar_t *path)
 	look(name, XHEAP_STACKS_REALLOC, 0, NULL);
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, sets, 2, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
-	/* The name counts where both are given; an update of properties changes nothing. */
+	/* The name counts where both are given. Properties that cannot change are refused; what is in force, or 0, is not. */
 	other->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
 	EXPECT_ERROR(StartHeapTrace(&second, other, L"sets too", NULL, 0, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(QueryTrace(second, name, properties), ERROR_SUCCESS);
 	EXPECT(properties->Wnode.HistoricalContext == handle && handle != second);
-	properties->MaximumBuffers = 7;
-	EXPECT_ERROR(UpdateTrace(handle, NULL, properties), ERROR_SUCCESS);
+	EXPECT_ERROR(UpdateTrace(handle, NULL, properties), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(UpdateTrace(second, NULL, other), ERROR_SUCCESS);
+	refuse_changes(handle);
+	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT(properties->MaximumBuffers == 64 && !wcscmp((WCHAR *)((char *)properties + properties->LogFileNameOffset), path));
 	EXPECT_ERROR(StopTrace(second, NULL, other), ERROR_SUCCESS);
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
@@ -222,6 +273,10 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, &none, 1, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(QueryTrace(4711000, NULL, properties), ERROR_WMI_INSTANCE_NOT_FOUND);
 	EXPECT_ERROR(QueryTrace(0, NULL, properties), ERROR_INVALID_PARAMETER);
+
+	wchar_t directory[NAME_CHARS];
+	swprintf(directory, NAME_CHARS, L"%s", arguments[1]);
+	tell_the_truth(arguments[2], directory);
 
 	/* Wrong ones. */
 	EVENT_TRACE_PROPERTIES *wrong = make_properties(file);

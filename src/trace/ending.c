@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a file that could not take everything: how its processes ended, what is missing, and when and why recording ended. All of it fits the
+ * room that is kept for the end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/segment.h"
+
+bool writer_has_ended(const struct writer *writer)
+{
+	return writer->error != 0;
+}
+
+uint64_t writer_room_left(const struct writer *writer)
+{
+	return writer->options.mode == WRITER_SEQUENTIAL ? output_room_left(&writer->output) : UINT64_MAX;
+}
+
+static uint64_t *calls_of(struct writer *writer, uint32_t process)
+{
+	struct ending *ending = &writer->ending;
+	if (process >= writer->dictionary.process_count)
+		return &ending->other_calls;
+	if (process >= ending->call_capacity) {
+		uint32_t capacity = ending->call_capacity ? ending->call_capacity : 16;
+		while (capacity <= process)
+			capacity *= 2;
+		uint64_t *larger = realloc(ending->calls, capacity * sizeof(*larger));
+		if (!larger)
+			return &ending->other_calls;
+		memset(larger + ending->call_capacity, 0, (capacity - ending->call_capacity) * sizeof(*larger));
+		ending->calls = larger;
+		ending->call_capacity = capacity;
+	}
+	return &ending->calls[process];
+}
+
+void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks)
+{
+	*calls_of(writer, process) += calls;
+	if (!writer->ending.ticks || ticks < writer->ending.ticks)
+		writer->ending.ticks = ticks;
+}
+
+static uint64_t text_bytes_of(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+void ending_note_process(struct writer *writer, const struct trace_process *process)
+{
+	enum { NUMBERS_BYTES = 64 };
+	uint64_t bytes = writer->output.ending_bytes + NUMBERS_BYTES + text_bytes_of(process->image) + text_bytes_of(process->command) +
+			 text_bytes_of(process->note);
+	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
+}
+
+static uint64_t calls_after(const struct writer *writer, uint32_t process)
+{
+	return process < writer->ending.call_capacity ? writer->ending.calls[process] : 0;
+}
+
+/* Those that have called first: their rows may not be in the file yet. */
+static void put_processes(struct writer *writer)
+{
+	struct section *section = segment_section(writer, FORMAT_PROCESSES);
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
+			struct section before = *section;
+			if ((calls_after(writer, id) > 0) != (pass == 0))
+				continue;
+			segment_put_process(writer, id);
+			if (section->bytes.size <= PROCESSES_AFTER_END_BYTES)
+				continue;
+			section->bytes.size = before.bytes.size;
+			section->count = before.count;
+		}
+	}
+}
+
+static void put_gaps(struct writer *writer, const struct section *gaps)
+{
+	struct section *section = segment_section(writer, FORMAT_GAPS);
+	bytes_add(&section->bytes, gaps->bytes.data, gaps->bytes.size);
+	section->count = gaps->count;
+}
+
+/* Each process that still ran, and the recording. Calls of processes without room for a row are the recording's. */
+static void put_early_ends(struct writer *writer, const char *reason)
+{
+	const struct dictionary *dictionary = &writer->dictionary;
+	struct section *section = segment_section(writer, FORMAT_EARLY_ENDS);
+	uint64_t other_calls = writer->ending.other_calls;
+	int64_t ticks = (int64_t)(writer->ending.ticks ? writer->ending.ticks : writer->last_ticks ? writer->last_ticks : writer->clock.start_ticks);
+	for (uint32_t id = 0; id < dictionary->process_count; id++) {
+		const struct trace_process *process = &dictionary->processes[id];
+		uint64_t calls = calls_after(writer, id);
+		if (trace_process_is_untraced(process) || (!calls && process->end != TRACE_END_OPEN && process->end_ns < ticks))
+			continue;
+		if (section->bytes.size >= EARLY_ENDS_BYTES) {
+			other_calls += calls;
+			continue;
+		}
+		rows_put_early_end(&section->bytes, &(struct trace_early_end){.process = id, .time_ns = ticks, .calls = calls, .reason = ""});
+		section->count++;
+	}
+	rows_put_early_end(&section->bytes, &(struct trace_early_end){.process = TRACE_NONE, .time_ns = ticks, .calls = other_calls, .reason = reason});
+	section->count++;
+}
+
+void ending_put(struct writer *writer, const struct section *gaps, const char *reason)
+{
+	put_processes(writer);
+	put_gaps(writer, gaps);
+	put_early_ends(writer, reason);
+}
