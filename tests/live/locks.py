@@ -14,7 +14,7 @@ TRACE, SKIPPED = os.path.abspath("locks.xht"), 77
 FACTOR = 50 if SOAK else 1
 
 
-def record(mode, rounds):
+def record(mode, rounds, may_lose=False):
     """Facts of the trace, and the allocations that the program counted."""
     if os.path.exists(TRACE):
         os.unlink(TRACE)
@@ -24,7 +24,7 @@ def record(mode, rounds):
         return None, 0
     expect(run.returncode == 0, f"locks {mode}: status {run.returncode}")
     facts = info(TRACE)
-    expect(not facts["lost_events"] and "untraced_calls" not in facts, f"lost: {facts}")
+    expect((may_lose or not facts["lost_events"]) and "untraced_calls" not in facts, f"lost: {facts}")
     return facts, int(run.stdout)
 
 
@@ -51,7 +51,10 @@ def threads_are_cancelled():
 
 
 def children_that_share_memory_are_killed():
-    record("vfork", 200)
+    """One that is killed between two certain instructions has its parent's thread write a record that makes no sense: the rest of that buffer is lost,
+    and counted."""
+    facts, _ = record("vfork", 200, may_lose=True)
+    expect(facts["event_count"] > 100000 and facts["lost_events"] < 5000, f"lost: {facts}")
 
 
 sys.exit(run_tests(handlers_interrupt_threads_that_begin, real_time_threads_come_before_them, threads_are_cancelled,
