@@ -82,6 +82,7 @@ struct drain_region {
 	const struct drain_known *known;
 	struct drain_known known_copy;
 	uint32_t pid;
+	bool is_lying;                /* it has counted what cannot be true */
 	bool is_after;                /* recording has ended: what is lost was called after that */
 	bool names_are_ours;          /* thread ids mean the same to us as to the target */
 	uint64_t earliest;
@@ -774,6 +775,47 @@ static bool full_take(struct drain_region *region)
 	return count > 0;
 }
 
+/* ---- what cannot be checked ---- */
+
+/* What recorders count is their word alone. No thread has made more calls, or waited longer, than there were ticks since its image began; that much is
+ * believed, and more is left out of all sums. */
+static bool is_believable(const struct drain_region *region, uint64_t count)
+{
+	uint64_t now = ticks_now(region->region);
+	return now > region->earliest && count <= now - region->earliest;
+}
+
+/* The same of all threads together, of which no more run at once than there are processors. */
+static bool are_believable(const struct drain_region *region, uint64_t count)
+{
+	long processors = sysconf(_SC_NPROCESSORS_CONF);
+	return is_believable(region, count / (uint64_t)(processors > 0 ? processors : 1));
+}
+
+static bool slot_is_believable(const struct drain_region *region, const struct region_slot *slot)
+{
+	return is_believable(region, slot->waits) && is_believable(region, slot->wait_ticks) && is_believable(region, slot->suppressed);
+}
+
+static bool header_is_believable(const struct drain_region *region)
+{
+	const struct region_header *header = region->region->header;
+	return are_believable(region, header->sample_unwatched) && are_believable(region, header->heaps_refused) &&
+	       are_believable(region, header->check_failures) && are_believable(region, header->untraced_calls);
+}
+
+static void lies_tell(struct drain_region *region)
+{
+	char text[200];
+	for (uint32_t i = 0; i < region->slot_count && !region->is_lying; i++)
+		region->is_lying = !slot_is_believable(region, region_slot(region->region, i));
+	if (!region->is_lying && header_is_believable(region))
+		return;
+	snprintf(text, sizeof(text), "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: losses, waits or calls "
+		 "without a record", region->pid);
+	writer_add_option(region->drain->writer, TRACE_OPTION_DAMAGED, text);
+}
+
 /* ---- gaps ---- */
 
 static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
@@ -808,6 +850,14 @@ static bool gap_is_told(const struct drain_region *region, const struct trace_ga
 	return false;
 }
 
+static bool gap_is_believable(const struct drain_region *region, const struct trace_gap *row, uint64_t lost)
+{
+	bool is_right = is_believable(region, lost) && is_believable(region, row->stacks);
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		is_right = is_right && is_believable(region, row->count[kind]);
+	return is_right;
+}
+
 /* Put into the trace what the slot has lost since. */
 static void gap_take(struct drain_region *region, uint32_t index)
 {
@@ -827,6 +877,11 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	const struct owner *owner = slot_owner(region, index);
 	if (!owner)
 		return;
+	if (!gap_is_believable(region, &row, lost)) {
+		*seen = now;
+		region->is_lying = true;
+		return;
+	}
 	row.process = owner->process;
 	row.thread = owner->id;
 	row.from_ns = (int64_t)(first_ticks > seen->last_ticks ? first_ticks : seen->last_ticks);
@@ -1196,15 +1251,19 @@ static void add_counters(const struct drain_region *region, struct drain_totals 
 	const struct region_header *header = region->region->header;
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct region_slot *slot = region_slot(region->region, i);
+		if (!slot_is_believable(region, slot))
+			continue;
 		totals->waits += slot->waits;
 		totals->wait_ticks += slot->wait_ticks;
 		totals->suppressed += slot->suppressed;
 	}
+	totals->processes += region->translate.process_count;
+	if (!header_is_believable(region))
+		return;
 	totals->unwatched += header->sample_unwatched;
 	totals->heapless += header->heaps_refused;
 	totals->check_failures += header->check_failures;
 	totals->untraced_calls += header->untraced_calls;
-	totals->processes += region->translate.process_count;
 }
 
 void drain_remove(struct drain_region *region, int *error, struct diag *diag)
@@ -1216,6 +1275,7 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 	gaps_take(region);
 	settle(region);
 	error_tell(region, error, diag);
+	lies_tell(region);
 	add_counters(region, &drain->past);
 	struct drain_region **link = &drain->regions;
 	while (*link != region)

@@ -179,7 +179,8 @@ struct trace_option { const char *name, *value; };
 /** An option that tells how many execs of recorded processes nobody followed: what they executed is in no list. */
 #define TRACE_OPTION_UNTRACED_EXECS "untraced-execs"
 
-/** An option that names a process whose memory that it shares with the logger was cut, or could not be kept: what lay there is not in the trace. */
+/** An option that names a process whose memory that it shares with the logger was cut, could not be kept, or says what cannot be true: what lay there is not in
+ *  the trace. */
 #define TRACE_OPTION_DAMAGED "damaged-memory"
 
 /** What is told of a sum's blocks. */

@@ -605,6 +605,34 @@ static void forked_processes_have_parents_and_places_are_used_again(void **state
 	free(e);
 }
 
+static void counts_that_cannot_be_true_stay_out_of_the_sums(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 80), honest = producer_new(&bed->region, 0, 81);
+	struct region_slot *slot = region_slot(&bed->region, p.slot), *other = region_slot(&bed->region, honest.slot);
+	bool is_told = false;
+
+	produce(&p, 1, 3);
+	produce(&honest, 1, 3);
+	slot->gap_first_ticks = slot->gap_last_ticks = other->gap_first_ticks = other->gap_last_ticks = __rdtsc();
+	slot->gap_count[0] = UINT64_C(1) << 62;
+	slot->wait_ticks = UINT64_MAX / 2;
+	other->gap_count[0] = 5;
+	other->waits = 2;
+	bed->region.header->untraced_calls = UINT64_MAX - 1;
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).lost, 5);
+	assert_int_equal(bed_totals(bed).waits, 2);
+	assert_int_equal(bed_totals(bed).wait_ticks, 0);
+	assert_int_equal(bed_totals(bed).untraced_calls, 0);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	assert_int_equal(bed->dictionary->gap_count, 1);
+	for (uint32_t i = 0; i < bed->dictionary->option_count; i++)
+		is_told |= !strcmp(bed->dictionary->options[i].name, TRACE_OPTION_DAMAGED);
+	assert_true(is_told);
+}
+
 static void gaps_are_told_once_and_in_parts(void **state)
 {
 	struct bed *bed = *state;
@@ -1063,6 +1091,7 @@ int main(void)
 		TEST(calls_of_signal_handlers_are_a_thread_of_their_own),
 		TEST(calls_that_never_returned_are_named),
 		TEST(forked_processes_have_parents_and_places_are_used_again),
+		TEST(counts_that_cannot_be_true_stay_out_of_the_sums),
 		TEST(gaps_are_told_once_and_in_parts),
 		TEST(buffers_are_kept_until_their_events_are_written),
 		TEST(damage_ends_a_buffer_and_is_counted),
