@@ -179,7 +179,8 @@ static int take_option(struct record *record, int letter)
 			return usage_error("--on-full", optarg, "must be wait or drop");
 		session->on_full_wait = strcasecmp(optarg, "wait") == 0;
 		return 0;
-	case 'l': return parse_duration_ms(optarg, &session->wait_limit_ms) ? 0 : usage_error("--wait-limit", optarg, "not a time such as 5s or 200ms");
+	case 'l': return parse_duration_ms(optarg, &session->wait_limit_ms) && session->wait_limit_ms ? 0 :
+			  usage_error("--wait-limit", optarg, "not a time such as 5s or 200ms; --on-full drop does not wait");
 	case 'b': {
 		int error = parse_number("buffer-size", optarg, 65536, 1 << 20, &session->buffer_size);
 		session->buffer_size = (session->buffer_size + 4095) & ~4095u;

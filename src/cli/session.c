@@ -110,6 +110,8 @@ static int start_run(int count, char **arguments)
 				  record->command[0]);
 	if (status == CLI_OK && record->limit_ms)
 		status = cli_fail("start: --duration is record's; a session lasts until xheap stop %s", arguments[1]);
+	if (status == CLI_OK && record->session.until_exit)
+		status = cli_fail("start: --until-exit is record's: a session has no command that ends it, it lasts until xheap stop %s", arguments[1]);
 	if (status != CLI_OK)
 		return status;
 	snprintf(file, sizeof(file), "xheap.%s%s.xht", arguments[1], record_is_numbered(record) ? ".%d" : "");
