@@ -56,7 +56,7 @@ void early_end_text(FILE *out, const struct trace_dictionary *dictionary, const 
 		const struct trace_early_end *end = &dictionary->early_ends[i];
 		if (!is_of_recording(end))
 			continue;
-		fprintf(out, "%srecording ended at %s: %s; %s calls after that are in no number\n", lead, text_duration(end->time_ns).data, text_shown(end->reason),
+		fprintf(out, "%srecording ended at %s: %s; %s later calls were not recorded\n", lead, text_duration(end->time_ns).data, text_shown(end->reason),
 			text_count(calls_of(dictionary, end)).data);
 		text_processes(out, dictionary, end, lead);
 	}

@@ -547,7 +547,7 @@ static void print_missing(const struct record *record)
 {
 	const struct control_summary *summary = &record->summary;
 	if (summary->after)
-		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
+		cli_say("recording ended early: %s later calls were not recorded", text_count(summary->after).data);
 	if (summary->lost)
 		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
 	print_untraced(summary);
@@ -579,7 +579,7 @@ void record_print_summary(const struct record *record, int logger_status)
 		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (summary->after)
-		fprintf(stderr, "xheap: recording ended early: %" PRIu64 " calls after that are in no number\n", summary->after);
+		cli_say("recording ended early: %s later calls were not recorded", text_count(summary->after).data);
 	if (record->session.sample_bytes)
 		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
 	print_untraced(summary);

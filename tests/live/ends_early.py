@@ -37,7 +37,7 @@ def check(trace, expected, reason, said):
     expect(end["calls_after"] == sum(after.values()), f"{end}")
     expect(facts["event_count"] + end["calls_after"] == expected, f"{facts['event_count']} + {end['calls_after']} calls, not {expected}")
     expect(reason in end["reason"] and 0 < end["at_us"] <= facts["duration_us"], f"{end}")
-    expect(f"{end['calls_after']} calls after that" in said, said)
+    expect(f"{end['calls_after']:,} later calls were not recorded" in said, said)
     for words in (["info", trace], ["heap", trace, "-totals"], ["heap", trace, "-stacks"], ["report", trace], ["dump", trace, "-allocations"]):
         # A dump says it apart from its rows.
         lines = [line for line in xheap(*words).splitlines() if words[0] != "dump" or line.startswith("xheap: ")]

@@ -198,7 +198,7 @@ def check_refusals(trace):
 # ---- recorded so ----
 
 def is_there(row):
-    return row["end_kind"] in ("open", "exit")
+    return row["end_kind"] in ("open", "exit", "alive when recording ended")
 
 
 def leaks(trace):
