@@ -61,8 +61,8 @@ def limits():
         expect(limit - max(4 * KIB, limit // 50) <= size <= limit, f"{size} bytes of {limit}")
         after = check("limit.xht", expected, "greatest size", said)
         check_kept("limit.xht")
-        # The child was forked when all that was over.
-        expect(after[1] == 2 * ROUNDS * 4, f"{after}: the child made {2 * ROUNDS * 4} calls")
+        # Where it ended before the child was forked, all that this one did came after.
+        expect(after[1] == 2 * ROUNDS * 4 or not after[0], f"{after}: the child made {2 * ROUNDS * 4} calls")
 
 
 def processes():
