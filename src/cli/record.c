@@ -589,10 +589,12 @@ void record_print_summary(const struct record *record, int logger_status)
 		return;
 	if (summary->dropped)
 		cli_say("the newest %s of them are kept", text_count(kept).data);
-	fprintf(stderr, "xheap: %s: %s, %.2f bytes an event; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", text_shown(shown),
-		text_bytes(summary->size_bytes).data,
-		kept ? (double)summary->size_bytes / (double)kept : 0.0, (double)summary->logger_cpu_ns / 1e9,
-		text_bytes(summary->peak_buffer_bytes).data,
+	char density[40] = "";
+	/* A file that was appended to has other recordings, too. */
+	if (kept && record->session.file_mode != SESSION_FILE_APPEND)
+		snprintf(density, sizeof(density), ", %.2f bytes an event", (double)summary->size_bytes / (double)kept);
+	fprintf(stderr, "xheap: %s: %s%s; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", text_shown(shown),
+		text_bytes(summary->size_bytes).data, density, (double)summary->logger_cpu_ns / 1e9, text_bytes(summary->peak_buffer_bytes).data,
 		summary->waits, (double)summary->wait_ns / 1e9);
 	if (summary->index_bytes)
 		cli_say("its index is made, %s", text_bytes(summary->index_bytes).data);
