@@ -307,6 +307,7 @@ static void inject_held(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
+	result->stack_start = proc_stack_start(result->pid);
 	result->kind = HOLD_INJECTED;
 }
 
@@ -370,6 +371,7 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
+	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
 	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s",
 		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6,

@@ -42,6 +42,7 @@ struct hold_result {
 	pid_t pid;
 	bool has_executed;
 	uint64_t start_ticks;         /**< of the new image */
+	uint64_t stack_start;         /**< of one that was injected into, as long as it stood: when the result is taken, it may be another image */
 	uint32_t parent, exec_generation, number;
 	struct region_mail *mail;     /**< by which the exec was announced, */
 	uint32_t mail_tid;            /**< and by whom */

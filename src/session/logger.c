@@ -173,7 +173,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	target->parent = result->parent;
 	target->number = result->number;
 	target->pause_ns = result->pause_ns;
-	target->stack_start = proc_stack_start(result->pid);
+	target->stack_start = result->stack_start;
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
@@ -1170,6 +1170,7 @@ static int logger_begin(struct logger *logger)
 	options_write(logger);
 	session_write(logger);
 	logger->drain = drain_new(logger->writer);
+	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
 	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
 	if (!logger->drain || !logger->holder)

@@ -20,7 +20,7 @@
 #include "os/proc.h"
 #include "session/logger_state.h"
 
-enum { LOOK_NS = 10000000, EAGER_LOOK_NS = 1000000, SLOW_LOOK_NS = 200000000, LOOK_PARTS = 50, EAGER_LOOK_PARTS = 5, KNOWN_MIN = 256 };
+enum { LOOK_NS = 10000000, EAGER_LOOK_NS = 1000000, SLOW_LOOK_NS = 200000000, LOOK_PAUSE_MOST_NS = 1000000000, LOOK_PARTS = 50, EAGER_LOOK_PARTS = 5, KNOWN_MIN = 256 };
 
 /* A process that has executed an image, and need not be asked about again. */
 struct known {
@@ -206,10 +206,11 @@ static bool has_news(struct untraced *untraced, uint64_t since_ns)
 	return has;
 }
 
+/* A look that had to wait for a processor took long, and is no reason to wait for minutes. */
 static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_eager)
 {
-	return is_eager ? since_ns >= EAGER_LOOK_NS && since_ns >= EAGER_LOOK_PARTS * untraced->took_ns
-			: since_ns >= LOOK_NS && since_ns >= LOOK_PARTS * untraced->took_ns;
+	uint64_t least_ns = is_eager ? EAGER_LOOK_NS : LOOK_NS, parts_ns = (is_eager ? EAGER_LOOK_PARTS : LOOK_PARTS) * untraced->took_ns;
+	return since_ns >= least_ns && since_ns >= (parts_ns < LOOK_PAUSE_MOST_NS ? parts_ns : LOOK_PAUSE_MOST_NS);
 }
 
 bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
