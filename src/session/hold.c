@@ -390,7 +390,7 @@ static void walk_one(struct hold *hold)
 	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
 }
 
-/* What is about to be executed can not be traced, for the reason in the result: it runs as it is, unless it is the command. */
+/* What is about to be executed cannot be traced, for the reason in the result: it runs as it is, unless it is the command. */
 static void hold_nothing(struct hold *hold, struct hold_result *result, int error)
 {
 	answer(hold, error, result->diag.text);

@@ -254,6 +254,20 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	logger_warn(logger, text);
 }
 
+/* Its region was cut, punched, or the file system has no room for a page of it. What can be read of it is kept, the others go on. */
+static void damage_check(struct logger *logger, struct target *target)
+{
+	char text[200];
+	if (target->is_damaged || !region_is_damaged(&target->region))
+		return;
+	target->is_damaged = true;
+	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
+		 (int)target->inject.pid);
+	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
+	logger_warn(logger, text);
+}
+
 static void target_remove(struct logger *logger, struct target *target)
 {
 	struct target **link = &logger->targets;
@@ -267,6 +281,7 @@ static void target_remove(struct logger *logger, struct target *target)
 	logger_settle_clock(logger, true);
 	note_untraced_execs(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);
+	damage_check(logger, target);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state)
 			member_release(&target->member[i]);
@@ -646,12 +661,13 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 	region_answer(mail, tid);
 }
 
-/* Now and then: what belongs to threads that are gone. */
-static void reap(struct target *target, uint64_t now)
+/* Now and then: whether the region is still whole, and what belongs to threads that are gone. */
+static void reap(struct logger *logger, struct target *target, uint64_t now)
 {
 	if (now - target->reaped_ns < REAP_NS)
 		return;
 	target->reaped_ns = now;
+	damage_check(logger, target);
 	threads_reap(target);
 	mails_reap(target);
 }
@@ -836,24 +852,9 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
-/* Its region was cut, punched, or the file system has no room for a page of it. What can be read of it is kept, the others go on. */
-static void damage_check(struct logger *logger, struct target *target)
-{
-	char text[200];
-	if (target->is_damaged || !region_is_damaged(&target->region))
-		return;
-	target->is_damaged = true;
-	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
-		 (int)target->inject.pid);
-	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
-	logger_warn(logger, text);
-}
-
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	beat(logger);
-	damage_check(logger, target);
 	target->doorbell_seen = __atomic_load_n(&target->region.header->doorbell, __ATOMIC_ACQUIRE);
 	bool has_any = mails_check(logger, target, NULL);
 	logger_find_members(logger, target);
@@ -865,7 +866,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	members_check(logger, target, now);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		member_sample(logger, target, i, now);
-	reap(target, now);
+	reap(logger, target, now);
 	if (error) {
 		bool is_first = !logger->error && !writer_has_ended(logger->writer);
 		logger->error = error;
