@@ -208,17 +208,25 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 	return at != NULL;
 }
 
-uint64_t proc_resident_bytes(pid_t pid)
+/* A file of one short line; "" when it cannot be read. */
+struct short_text { char data[128]; };
+static struct short_text read_short(const char *path)
 {
-	char path[64], text[128];
-	uint64_t all, resident = 0;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	struct short_text text;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	ssize_t size = fd >= 0 ? read(fd, text.data, sizeof(text.data) - 1) : 0;
 	if (fd >= 0)
 		close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return sscanf(text, "%" SCNu64 " %" SCNu64, &all, &resident) == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+	text.data[size > 0 ? size : 0] = 0;
+	return text;
+}
+
+uint64_t proc_resident_bytes(pid_t pid)
+{
+	char path[64];
+	uint64_t all, resident = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	return sscanf(read_short(path).data, "%" SCNu64 " %" SCNu64, &all, &resident) == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 bool proc_has_ended(pid_t pid)
@@ -348,13 +356,8 @@ void proc_children(pid_t pid, void (*visit)(void *cookie, pid_t child), void *co
 
 pid_t proc_newest(void)
 {
-	char text[128];
-	int newest = 0, fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return sscanf(text, "%*s %*s %*s %*s %d", &newest) == 1 ? newest : 0;
+	int newest = 0;
+	return sscanf(read_short("/proc/loadavg").data, "%*s %*s %*s %*s %d", &newest) == 1 ? newest : 0;
 }
 
 bool proc_environment_has(pid_t pid, const char *name, const char *text)
@@ -416,15 +419,10 @@ bool proc_is_in_use(const char *path, int fd)
 
 uint64_t proc_run_ns(pid_t pid)
 {
-	char path[64], text[128];
+	char path[64];
 	unsigned long long ran_ns = 0;
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return sscanf(text, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
+	return sscanf(read_short(path).data, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
 }
 
 /* ---- cgroups ---- */
