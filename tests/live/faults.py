@@ -325,6 +325,7 @@ def cut():
             targets = Targets(1)
             attach("start", name, "-o", "cut.xht", "-p", targets.pids())
             logger = query(name)["logger_pid"]
+            wait_for("events of the only target", lambda: query(name)["targets"][0]["events"] > 300)
             bad = subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "hostile"), "cut", str(size)], stdout=subprocess.PIPE, text=True)
             try:
                 expect(bad.stdout.readline() == "cut\n", f"{size}: the file was not cut")
