@@ -92,7 +92,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = -1, .parent = TRACE_NONE, .control = control, .is_attach = true};
+	struct hold_request request = {.pid = pid, .tid = pid, .identity = IDENTITY_NONE, .parent = TRACE_NONE, .control = control, .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
@@ -272,7 +272,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .pidfd = -1, .directory = AT_FDCWD, .parent = TRACE_NONE,
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .identity = IDENTITY_NONE, .directory = AT_FDCWD, .parent = TRACE_NONE,
 				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0), .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
@@ -323,7 +323,7 @@ static void controller_gone(struct logger *logger, struct controller **link)
 	flight_forget(logger, controller->socket);
 	if (controller->socket == logger->control) {
 		logger->has_controller = false;
-		logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+		logger->is_command_over = true; /* nobody will tell us; its identity does */
 		if (!logger->options->session_name)
 			logger->is_stopping = logger->options->is_attached;
 	} else {

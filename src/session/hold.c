@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -202,14 +200,13 @@ static bool wait_for_exec(struct hold *hold)
 /* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
 static bool is_meant(const struct hold_request *request)
 {
-	struct pollfd descriptor = {.fd = request->pidfd, .events = POLLIN};
-	return request->pidfd < 0 || (poll(&descriptor, 1, 0) == 0 && proc_thread_exists(request->pid, request->tid));
+	return !request->identity.pid || (!identity_has_ended(&request->identity) && proc_thread_exists(request->pid, request->tid));
 }
 
 static void send_signal(const struct hold_request *request, int signal)
 {
-	if (request->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, request->pidfd, signal, NULL, 0);
+	if (request->identity.pid)
+		identity_send_signal(&request->identity, signal);
 	else
 		kill(request->pid, signal);
 }
@@ -410,6 +407,8 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	int error = inspect(request, &result->diag);
+	if (error)
+		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
 	 * What we may not read, or runs as somebody else, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !request->is_launch;
@@ -482,8 +481,7 @@ static void *hold_thread(void *argument)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
 		close(hold->request.control);
-	if (hold->request.pidfd >= 0)
-		close(hold->request.pidfd);
+	identity_drop(&hold->request.identity);
 	free(hold);
 	return NULL;
 }

@@ -96,18 +96,13 @@ static void settle_clock_now(void *logger)
 
 /* ---- targets ---- */
 
-static int pidfd_of(pid_t pid)
-{
-	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-}
-
-/* pidfd: of pid, ours from now on. */
-static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, int pidfd, pid_t inner)
+/* identity: of pid, ours from now on. */
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.pidfd = pidfd, .pid = pid, .inner = inner, .state = 1,
+	*member = (struct member){.identity = identity, .pid = pid, .inner = inner, .state = 1,
 				  .is_foreign = pid && proc_is_foreign(pid)};
-	watch_add(logger->watch, member->pidfd);
+	watch_add(logger->watch, member->identity.pidfd);
 	target->alive++;
 	if (index >= target->member_count)
 		target->member_count = index + 1;
@@ -115,9 +110,7 @@ static void member_begin(const struct logger *logger, struct target *target, uin
 
 static void member_release(struct member *member)
 {
-	if (member->pidfd >= 0)
-		close(member->pidfd);
-	member->pidfd = -1;
+	identity_drop(&member->identity);
 	free(member->cgroups);
 	member->cgroups = NULL;
 	if (!member->inject)
@@ -189,7 +182,7 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	if (logger->is_recording_over)
 		target_note_end(target);
 	/* It stands still until its result was taken. */
-	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
+	member_begin(logger, target, 0, result->pid, identity_take(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 	untraced_know(logger, result->pid);
 	if (result->pause_ns)
@@ -347,27 +340,25 @@ static bool is_inner_process(void *cookie, pid_t pid)
 	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
-/* Whether pid is the process that is looked for. Its descriptor is opened before that is found out: what is found out is of this process, unless it has
+/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is of this process, unless it has
  * ended by then, and another one of the target has its number. */
-static bool take_inner_process(struct inner_process *wanted, pid_t pid, int *pidfd)
+static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct identity *identity)
 {
-	*pidfd = pidfd_of(pid);
+	*identity = identity_take(pid);
 	if (pid && is_inner_process(wanted, pid))
 		return true;
-	if (*pidfd >= 0)
-		close(*pidfd);
-	*pidfd = -1;
+	identity_drop(identity);
 	return false;
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *pidfd: of it, the caller's; -1. */
-static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, int *pidfd)
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *identity: its, the caller's; or nobody's. */
+static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
 {
 	struct inner_process wanted = {target, inner, index};
-	if (take_inner_process(&wanted, inner, pidfd))
+	if (take_inner_process(&wanted, inner, identity))
 		return inner;
 	pid_t found = proc_search(is_inner_process, &wanted);
-	return take_inner_process(&wanted, found, pidfd) ? found : 0;
+	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
 /* Forked processes have found themselves in the region. */
@@ -383,9 +374,9 @@ void logger_find_members(const struct logger *logger, struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		int pidfd;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &pidfd);
-		member_begin(logger, target, i, pid, pidfd, inner);
+		struct identity identity;
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &identity);
+		member_begin(logger, target, i, pid, identity, inner);
 		target->member[i].start_ticks = process->start_ticks;
 		/* For the trace, and for whoever recovers it. */
 		if (pid)
@@ -407,22 +398,18 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 	}
 	enum { INFO_EXIT = 8 };
 	struct pidfd_information information = {.mask = INFO_EXIT};
-	if (member->pidfd >= 0 && ioctl(member->pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
+	if (member->identity.pidfd >= 0 && ioctl(member->identity.pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
 	    (information.mask & INFO_EXIT)) {
 		*status = information.exit_code;
 		return true;
 	}
 	/* If the process is still there after that, the pid was its. */
-	return member->pidfd >= 0 && proc_wait_status(member->pid, status) &&
-	       (syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0 || errno == EPERM);
+	return member->pid && proc_wait_status(member->pid, status) && identity_is_there(&member->identity);
 }
 
 static bool member_has_ended(const struct member *member)
 {
-	if (member->pidfd < 0)
-		return true;
-	struct pollfd descriptor = {.fd = member->pidfd, .events = POLLIN};
-	return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & (POLLIN | POLLHUP));
+	return identity_has_ended(&member->identity);
 }
 
 /* The kernel does not say how (before Linux 6.15), or it was gone before we looked: its own word, or none. */
@@ -446,7 +433,7 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
 			else
 				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
-		} else if (member->pidfd < 0) {
+		} else if (!member->pid) {
 			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
@@ -521,13 +508,12 @@ static void threads_reap(struct target *target)
 /* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
 static bool has_thread(const struct target *target, pid_t tid)
 {
-	int pidfd;
+	struct identity identity;
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
 			return true;
-	bool is_there = process_outside(target, tid, UINT32_MAX, &pidfd) != 0;
-	if (pidfd >= 0)
-		close(pidfd);
+	bool is_there = process_outside(target, tid, UINT32_MAX, &identity) != 0;
+	identity_drop(&identity);
 	return is_there;
 }
 
@@ -604,18 +590,16 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *pidfd: of it, the
- * caller's, opened before that was found out; -1. */
-static pid_t mail_sender(const struct target *target, const struct region_mail *mail, int *pidfd)
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *identity: its, the
+ * caller's, taken before that was found out; or nobody's. */
+static pid_t mail_sender(const struct target *target, const struct region_mail *mail, struct identity *identity)
 {
-	*pidfd = -1;
+	*identity = IDENTITY_NONE;
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
 	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
-		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, pidfd);
-	if (!process_has_region(target, member->pid))
-		return 0;
-	*pidfd = fcntl(member->pidfd, F_DUPFD_CLOEXEC, 0);
-	return member->pid;
+		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, identity);
+	*identity = identity_take(member->pid);
+	return process_has_region(target, member->pid) ? member->pid : 0;
 }
 
 static pid_t sending_thread(pid_t pid, pid_t inner)
@@ -644,18 +628,18 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 {
 	logger_find_members(logger, target);
 	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
-	int pidfd = -1;
-	pid_t pid = is_wanted ? mail_sender(target, mail, &pidfd) : 0;
+	struct identity identity = IDENTITY_NONE;
+	pid_t pid = is_wanted ? mail_sender(target, mail, &identity) : 0;
 	struct stat status = {0};
 	fstat(target->region.fd, &status);
-	struct hold_request request = {.pid = pid, .tid = pidfd >= 0 ? sending_thread(pid, (pid_t)tid) : 0, .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
+	struct hold_request request = {.pid = pid, .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0, .identity = identity,
+				       .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	logger_exec_identity(target, pid, mail->value[0], &request);
 	if (request.tid && holder_start(logger->holder, &request))
 		return;
-	if (pidfd >= 0)
-		close(pidfd);
+	identity_drop(&identity);
 	if (is_wanted)
 		COUNT(&target->region.header->untraced_execs, 1);
 	region_answer(mail, tid);

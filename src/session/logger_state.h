@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "inject/inject.h"
+#include "os/identity.h"
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/control.h"
@@ -22,7 +23,7 @@
 
 /** A process of a target. */
 struct member {
-	int pidfd;
+	struct identity identity;
 	pid_t pid;                    /* in our namespace; 0: was gone before we saw it */
 	pid_t inner;                  /* in its own */
 	bool is_foreign;              /* which is another */

@@ -184,7 +184,7 @@ static void look_at_member(struct logger *logger, struct target *target, uint32_
 	    life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
 		return;
 	pid_t pid = member->pid;
-	struct hold_request request = {.pid = pid};
+	struct hold_request request = {.pid = pid, .identity = IDENTITY_NONE};
 	logger_exec_identity(target, pid, index, &request);
 	logger_image_over(logger, pid, inject_ticks());
 	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
