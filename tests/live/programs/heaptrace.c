@@ -367,6 +367,15 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT), ERROR_SUCCESS);
 	files[1] = first;
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_REVISION_MISMATCH);
+	EXPECT_ERROR(CreateMergedTraceFile(first, files, 2, 0), ERROR_BAD_PATHNAME);
+	files[1] = file;
+	EXPECT_ERROR(CreateMergedTraceFile(file, files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"/tmp", files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"", files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"/no/such/merged.xht", files, 2, 0), ERROR_PATH_NOT_FOUND);
+	const wchar_t half[] = {'h', 0xd800, 0};
+	EXPECT_ERROR(CreateMergedTraceFile(half, files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(StartHeapTrace(&other, second, half, &next, 1, NULL, 0), ERROR_INVALID_PARAMETER);
 	files[1] = L"/no/such/file";
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_FILE_NOT_FOUND);
 	kill((pid_t)next, SIGKILL);
