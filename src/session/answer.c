@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -287,11 +288,9 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 
 static void handle_status(struct logger *logger, const struct control_message *message)
 {
-	struct told *told = calloc(1, sizeof(*told));
-	if (told) {
-		*told = (struct told){message->pid, (int)message->value, logger->told};
-		logger->told = told;
-	}
+	struct told *told = memory_zeroed(1, sizeof(*told));
+	*told = (struct told){message->pid, (int)message->value, logger->told};
+	logger->told = told;
 	if (message->pid == logger->command_pid)
 		logger->is_command_over = true;
 }

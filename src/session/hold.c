@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -321,10 +322,8 @@ static void unlink_hold(struct holder *holder, const struct hold *hold)
 static void queue_result(struct hold *hold, const struct hold_result *result, bool is_last)
 {
 	struct holder *holder = hold->holder;
-	struct queued *queued = malloc(sizeof(*queued));
-	/* A process that is recorded and of which the logger does not know would wait for it. Without memory the logger ends: xheap recover does the rest. */
-	if (!queued)
-		_exit(2);
+	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger ends. */
+	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
 	pthread_mutex_lock(&holder->lock);
 	queued->next = NULL;
 	queued->result = *result;

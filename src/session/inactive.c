@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "os/identity.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -48,12 +49,10 @@ bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode)
 
 void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command, const struct inject_rest *rest)
 {
-	struct inactive *inactive = calloc(1, sizeof(*inactive));
 	struct stat status;
-	if (!inactive || fstat(target->region.fd, &status) != 0) {
-		free(inactive);
+	if (fstat(target->region.fd, &status) != 0)
 		return;
-	}
+	struct inactive *inactive = memory_zeroed(1, sizeof(*inactive));
 	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .identity = identity_take(pid),
 				      .inode = status.st_ino, .rest = *rest, .next_ns = moment_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
 	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);

@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "inject/remote.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -36,6 +38,7 @@
 #include "session/indexing.h"
 #include "session/logger_state.h"
 
+#define CALLS_LIMIT_NS NS_PER_S
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3, INDEX_POLL_MS = 100, PERCENT = 100 };
@@ -120,15 +123,30 @@ static void member_release(struct member *member)
 	member->inject = NULL;
 }
 
+/* ---- the end without memory ---- */
+
+static struct logger *running;
+
 /*
  * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in the trace and in the regions, from
- * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing.
+ * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing. No process is left with its registers in our hands.
  */
-__attribute__((noreturn))
-static void out_of_memory(struct logger *logger)
+static void end_without_memory(size_t size_bytes)
 {
-	logger_note(logger, "out of memory: the logger ends; xheap recover saves what it recorded");
-	_exit(2);
+	(void)size_bytes;
+	session_mark(&running->directory, SESSION_NO_MEMORY);
+	remote_await_none(CALLS_LIMIT_NS);
+	/* Others hold processes; only this one knows the controllers. */
+	if (gettid() == getpid())
+		logger_warn(running, "out of memory: the logger ends, and xheap recover saves what it recorded");
+	_exit(LOGGER_NO_MEMORY);
+}
+
+/* What this thread decides by must be true; others give up what they do with one process, and say so. */
+static void proc_without_memory(void)
+{
+	if (gettid() == getpid())
+		memory_exhausted(0);
 }
 
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
@@ -157,9 +175,7 @@ static void target_note_end(struct target *target)
 static void target_add(struct logger *logger, struct hold_result *result)
 {
 	char image_path[4096], command[8192];
-	struct target *target = calloc(1, sizeof(*target));
-	if (!target)
-		out_of_memory(logger);
+	struct target *target = memory_zeroed(1, sizeof(*target));
 	target->region = result->region;
 	target->inject = result->inject;
 	target->inject.region = &target->region;
@@ -174,8 +190,6 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
 				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
 	target->drain = drain_add(logger->drain, &target->region, &image);
-	if (!target->drain)
-		out_of_memory(logger);
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
@@ -569,9 +583,7 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	}
 	if (!member->inject) {
 		char path[64];
-		struct inject *inject = calloc(1, sizeof(*inject));
-		if (!inject)
-			return;
+		struct inject *inject = memory_zeroed(1, sizeof(*inject));
 		*inject = target->inject;
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		inject->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -797,11 +809,8 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 /* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
-	struct diag diag = {""};
 	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
-	if (writer_flush(logger->writer, &diag) == -ENOMEM)
-		out_of_memory(logger);
 	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_note_end(target);
@@ -1121,6 +1130,17 @@ static void note_progress(void *cookie)
 		region_note_progress(&target->region);
 }
 
+static void begin_to_record(void *context)
+{
+	struct logger *logger = context;
+	options_write(logger);
+	session_write(logger);
+	logger->drain = drain_new(logger->writer);
+	untraced_begin(logger);
+	logger->hooks = hook_cache_new();
+	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+}
+
 static int begin_without_memory(struct logger *logger)
 {
 	struct diag diag = {""};
@@ -1152,18 +1172,13 @@ static int logger_begin(struct logger *logger)
 		session_directory_remove(&logger->directory);
 		return error;
 	}
-	options_write(logger);
-	session_write(logger);
-	logger->drain = drain_new(logger->writer);
-	untraced_begin(logger);
-	logger->hooks = hook_cache_new();
-	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
-	if (!logger->drain || !logger->holder)
+	if (!memory_try(begin_to_record, logger) || !logger->holder)
 		return begin_without_memory(logger);
 	store_while_waiting(logger->store, say_alive, note_progress, logger);
 	drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->watch = watch_begin(&logger->doorbell);
-	logger_add_controller(logger, logger->control);
+	if (!logger_add_controller(logger, logger->control))
+		return begin_without_memory(logger);
 	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
 	flight_begin(logger);
@@ -1365,6 +1380,9 @@ int logger_run(const struct session_options *options, int control)
 	logger->control = control;
 	logger->has_controller = true;
 	struct control_message message = {.kind = CONTROL_LAUNCHED};
+	running = logger;
+	memory_set_end(end_without_memory);
+	proc_on_no_memory(proc_without_memory);
 	int error = logger_begin(logger);
 	if (error) {
 		message.value = error;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/whole_file.h"
 #include "os/proc.h"
 #include "region/atomic.h"
@@ -50,10 +51,9 @@ static uint32_t *region_numbers(const char *directory, uint32_t *count)
 	*count = 0;
 	while (stream && (entry = readdir(stream))) {
 		uint32_t number = region_number(entry->d_name);
-		uint32_t *larger = number != UINT32_MAX ? realloc(numbers, (*count + 1) * sizeof(*larger)) : NULL;
-		if (!larger)
+		if (number == UINT32_MAX)
 			continue;
-		numbers = larger;
+		numbers = memory_resize(numbers, *count + 1, sizeof(*numbers));
 		numbers[(*count)++] = number;
 	}
 	if (stream)
@@ -73,6 +73,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 		return error;
 	char *text = session_file_read(&opened, "session");
 	error = errno;
+	session->had_no_memory = session_is_marked(&opened, SESSION_NO_MEMORY);
 	session_directory_close(&opened);
 	errno = error;
 	if (!text)
@@ -316,7 +317,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 		return error;
 	if (recovery->before)
 		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
-	writer_add_option(recovery->writer, "recovered", "the logger was killed");
+	writer_add_option(recovery->writer, "recovered", session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
 	return 0;
 }
 
@@ -408,11 +409,6 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	if (image.parent != TRACE_NONE && (!recovery->before || image.parent >= recovery->known.dictionary->process_count))
 		image.parent = TRACE_NONE;
 	added->drained = drain_adopt(recovery->drain, &added->region, &image, recovery->before ? &recovery->known : NULL);
-	if (!added->drained) {
-		region_close(&added->region);
-		bad_region(recovery, "no memory");
-		return;
-	}
 	added->pid = image.pid;
 	recovery->region_count++;
 }
@@ -448,22 +444,25 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 	region_close(region);
 }
 
-static int regions_take(struct recovery *recovery, struct diag *diag)
+static void regions_drain(void *context)
 {
+	struct recovery *recovery = context;
 	uint32_t count;
 	uint32_t *numbers = region_numbers(recovery->session->directory, &count);
-	recovery->regions = calloc(count ? count : 1, sizeof(*recovery->regions));
+	recovery->regions = memory_zeroed(count, sizeof(*recovery->regions));
 	recovery->drain = drain_new(recovery->writer);
-	if (!recovery->regions || !recovery->drain) {
-		free(numbers);
-		return diag_fail(diag, ENOMEM, "no memory");
-	}
 	for (uint32_t i = 0; i < count; i++)
 		region_adopt(recovery, numbers[i]);
 	free(numbers);
 	for (uint32_t i = 0; i < recovery->region_count; i++)
 		region_end(recovery, &recovery->regions[i]);
 	recovery->result->regions = recovery->region_count;
+}
+
+static int regions_take(struct recovery *recovery, struct diag *diag)
+{
+	if (!memory_try(regions_drain, recovery))
+		return diag_fail(diag, ENOMEM, "no memory");
 	return recovery->error ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
 }
 

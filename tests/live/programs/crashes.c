@@ -11,6 +11,7 @@
  *   leave     its own handler of the fault ends the process by an exit with status 3
  *   jump      its own handler of the fault goes on elsewhere, with as many blocks again and an exit
  *   grow      it keeps as many blocks of 1 MiB and writes to each, counted in place of the first thread's others; then it waits for a signal
+ *   waits     it says so on its standard output, waits for its standard input to end, makes as many blocks again, and exits
  *   child     the fault is a forked process's, which has made one block; the process itself exits when that is over
  */
 #include <fcntl.h>
@@ -131,6 +132,12 @@ static int end(void)
 	}
 	if (is("grow"))
 		grow();
+	if (is("waits")) {
+		char byte;
+		if (write(STDOUT_FILENO, "waits\n", 6) != 6 || read(STDIN_FILENO, &byte, 1) != 0)
+			return 1;
+		make_blocks(0);
+	}
 	if (is("thread"))
 		pause();
 	if (is("jump") && sigsetjmp(place, 1)) {
