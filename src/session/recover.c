@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/whole_file.h"
 #include "os/proc.h"
-#include "region/atomic.h"
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
@@ -436,10 +435,8 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
 		writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, text);
 	}
-	if (live) {
-		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-		STORE_RELEASE(&region->header->state, REGION_DETACHED);
-	}
+	if (live)
+		region_let_go(region);
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);
 }
