@@ -500,8 +500,6 @@ static void directories_remove(const struct recover_session *session)
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
 {
 	struct recovery recovery = {.session = session, .result = result, .output = {.fd = -1}};
-	struct diag ignored = {""};
-	struct trace_statistics statistics = {0};
 	*result = (struct recover_result){.was_missing = false};
 	guard_begin();
 	if (session->has_logger)
@@ -511,8 +509,9 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 		error = regions_take(&recovery, diag);
 	if (!error)
 		error = trace_end(&recovery, diag);
+	/* What is there of a trace that was to be completed is as if the logger had written it: the next recovery goes on with it. */
 	if (recovery.writer)
-		writer_close(recovery.writer, &statistics, &ignored);
+		writer_abandon(recovery.writer);
 	whole_file_abandon(&recovery.output);
 	drain_free(recovery.drain);
 	free(recovery.regions);

@@ -80,12 +80,20 @@ def main():
             break
         failed += 1
     expect(run.returncode == 0 and failed, f"{failed} failures, then: {run.stdout}")
-    run = xheap("recover", "-o", "out.xht", "r.xht")
+    run = xheap("recover", "--keep", "-o", "out.xht", "r.xht")
     expect(run.returncode == 0 and "out.xht: " in run.stdout, f"recover: {run.returncode}: {run.stdout}")
     expect(pathlib.Path("r.xht").read_bytes() == left, "the trace has changed")
     expect(events("out.xht") == events("kept.xht"), "the second time there is something else")
     info = json.loads(xheap("info", "out.xht", "-format", "json").stdout)
     expect(info["events"]["alloc"] > 20000, f"{info['events']}")
+    # In place: it goes on where it has failed.
+    for limit in (first + 1, (first + os.path.getsize("out.xht") // ULIMIT_BYTES) // 2):
+        run = xheap("recover", "r.xht", limit=limit)
+        expect(run.returncode == 2, f"in place, with {limit} blocks: {run.stdout}")
+    run = xheap("recover", "r.xht")
+    expect(run.returncode == 0 and events("r.xht") == events("out.xht"), f"in place: {run.stdout}")
+    info = json.loads(xheap("info", "r.xht", "-format", "json").stdout)
+    expect("ended_early" not in info and info["lost_events"] == 0, f"in place: {info}")
     names = [name for name in os.listdir(".") if name.endswith(".new")]
     expect(not names, f"left behind: {names}")
 
