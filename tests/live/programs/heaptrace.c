@@ -296,6 +296,24 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
 	wrong = make_properties(L"/no/such/folder/x.xht");
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_PATH_NOT_FOUND);
+	wchar_t longer[400];
+	for (int i = 0; i < 399; i++)
+		longer[i] = i ? L'x' : L'/';
+	longer[399] = 0;
+	wrong = make_properties(longer);
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	wrong = make_properties(L"/proc/x");
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_ACCESS_DENIED);
+	wrong = make_properties(L"/dev/null");
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	swprintf(longer, 400, L"%s", arguments[0]);
+	wrong = make_properties(longer);
+	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME); /* this program itself, as it runs */
+	swprintf(longer, 400, L"%s/header.cc", arguments[1]);
+	wrong = make_properties(longer);
+	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_REVISION_MISMATCH); /* a text */
 	EXPECT_ERROR(ControlTrace(handle, NULL, properties, 9), ERROR_INVALID_PARAMETER);
 	EXPECT_ERROR(XheapCreateSuspended("/no/such/program", arguments, NULL, &none), ERROR_FILE_NOT_FOUND);
 
