@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/whole_file.h"
 #include "os/proc.h"
+#include "region/mail.h"
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
@@ -412,6 +413,23 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	recovery->region_count++;
 }
 
+/* What targets asked for when nobody answered any more. */
+static void unanswered_note(struct recovery *recovery, const struct recovered *recovered)
+{
+	const struct region_header *header = recovered->region.header;
+	char text[250];
+	uint32_t execs = header->untraced_execs, loads = 0;
+	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++)
+		loads += mail_state(header->mail[i].state) == MAIL_POSTED && header->mail[i].kind == MAIL_LOADED;
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced", recovered->pid,
+		 execs);
+	if (execs)
+		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid, loads);
+	if (loads)
+		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
+}
+
 /* End the processes that are gone, with the status that each may have left in the region; detach the others. */
 static void region_end(struct recovery *recovery, struct recovered *recovered)
 {
@@ -437,6 +455,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 	}
 	if (live)
 		region_let_go(region);
+	unanswered_note(recovery, recovered);
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);
 }
