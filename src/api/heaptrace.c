@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/api.h"
 #include "api/launch.h"
+#include "base/whole_file.h"
 #include "session/clocks.h"
 #include "session/options.h"
 
@@ -30,7 +32,8 @@ static bool narrow(char *to, size_t size, const WCHAR *from, size_t most)
 	size_t at = 0;
 	for (size_t i = 0; i < most && from[i]; i++) {
 		uint32_t code = (uint32_t)from[i];
-		if (at + 5 > size || code > 0x10ffff)
+		/* Half of a pair is no character. */
+		if (at + 5 > size || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
 			return false;
 		if (code < 0x80) {
 			to[at++] = (char)code;
@@ -85,6 +88,8 @@ static const struct { int error; ULONG shown; } errors[] = {
 	{EINVAL, ERROR_INVALID_PARAMETER}, {ESRCH, ERROR_INVALID_PARAMETER}, {EPERM, ERROR_ACCESS_DENIED}, {EACCES, ERROR_ACCESS_DENIED},
 	{ENOENT, ERROR_FILE_NOT_FOUND}, {ENOTDIR, ERROR_PATH_NOT_FOUND}, {ENAMETOOLONG, ERROR_BAD_PATHNAME}, {EEXIST, ERROR_ALREADY_EXISTS},
 	{EBUSY, ERROR_BAD_PATHNAME}, {EISDIR, ERROR_BAD_PATHNAME}, {ENXIO, ERROR_BAD_PATHNAME},
+	{ELOOP, ERROR_BAD_PATHNAME}, {ETXTBSY, ERROR_BAD_PATHNAME}, {EROFS, ERROR_ACCESS_DENIED}, {EDQUOT, ERROR_DISK_FULL},
+	{EMFILE, ERROR_NO_SYSTEM_RESOURCES}, {ENFILE, ERROR_NO_SYSTEM_RESOURCES}, {EAGAIN, ERROR_NO_SYSTEM_RESOURCES},
 	{ENOMEM, ERROR_OUT_OF_MEMORY}, {E2BIG, ERROR_NO_SYSTEM_RESOURCES}, {ENOSPC, ERROR_DISK_FULL},
 };
 
@@ -552,18 +557,34 @@ API ULONG WINAPI FlushTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVE
 
 /* ---- merging ---- */
 
+/* Where the merged trace goes: not into one that is read, nor what is no file, nor a directory that is not there. */
+static ULONG check_merged(const char *path, const char *const *words, ULONG count)
+{
+	char folder[PATH_BYTES] = ".";
+	struct stat status;
+	const char *slash = strrchr(path, '/');
+	if (stat(path, &status) == 0)
+		return S_ISREG(status.st_mode) && whole_file_check(path, words, count, &(struct diag){""}) == 0 ? ERROR_SUCCESS : ERROR_BAD_PATHNAME;
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	return stat(folder, &status) == 0 && S_ISDIR(status.st_mode) ? ERROR_SUCCESS : ERROR_PATH_NOT_FOUND;
+}
+
 static ULONG merge(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG count, char (*paths)[PATH_BYTES])
 {
 	char merged[PATH_BYTES];
 	const char *words[MERGE_MAX];
 	xheap_error failure;
-	if (!narrow(merged, sizeof(merged), wszMergedFileName, PATH_BYTES))
+	if (!narrow(merged, sizeof(merged), wszMergedFileName, PATH_BYTES) || !merged[0])
 		return ERROR_BAD_PATHNAME;
 	for (ULONG i = 0; i < count; i++) {
 		if (!wszTraceFileNames[i] || !narrow(paths[i], PATH_BYTES, wszTraceFileNames[i], PATH_BYTES))
 			return ERROR_INVALID_PARAMETER;
 		words[i] = paths[i];
 	}
+	ULONG error = check_merged(merged, words, count);
+	if (error)
+		return error;
 	int status = xheap_trace_merge(merged, words, count, &failure);
 	return status == XHEAP_INVALID || status == XHEAP_DAMAGED ? ERROR_REVISION_MISMATCH : shown(status, &failure);
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,12 +19,25 @@ int file_check_owner(int fd, const char *path, struct diag *diag)
 	return !S_ISREG(status.st_mode) || status.st_uid == geteuid() ? 0 : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 }
 
+/* Whether what the path's last name is to lie in is there. */
+static bool has_directory(const char *path)
+{
+	struct stat status;
+	char directory[4096] = ".";
+	const char *slash = strrchr(path, '/');
+	if (slash)
+		snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	return stat(directory, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 int file_make(const char *path, mode_t permissions, struct diag *diag)
 {
 	struct stat status;
 	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, FILE_PERMISSIONS);
 	if (fd < 0 && errno == ELOOP)
 		return diag_fail(diag, ELOOP, "cannot write %s: it is a symbolic link", path);
+	if (fd < 0 && errno == ENOENT && has_directory(path))
+		return diag_fail(diag, EPERM, "cannot write %s: no file can be made in its directory", path);
 	if (fd < 0)
 		return diag_errno(diag, "cannot write %s", path);
 	int error = file_check_owner(fd, path, diag);

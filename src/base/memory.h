@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Memory of the analysing side. Who has none left can do nothing useful, so these never return NULL: the work is given up, up to the
- * memory_try() around it, or the program's own end. The recorder and the logger do not use them.
+ * memory_try() around it, or the program's own end. The recorder does not use them; the logger does where it could only go on with less than it
+ * recorded, and ends.
  */
 #ifndef XHEAP_BASE_MEMORY_H
 #define XHEAP_BASE_MEMORY_H

@@ -350,7 +350,7 @@ int record_check_output(const struct record *record)
 	char folder[sizeof(record->trace_path)] = ".";
 	struct stat status;
 	if (record->output && !path[0])
-		return cli_fail("record: --output: the name of the file is missing");
+		return cli_fail("--output: the name of the file is missing");
 	if (record->output && lstat(path, &status) == 0) {
 		if (S_ISLNK(status.st_mode))
 			return cannot_write(path, ELOOP, "it is a symbolic link");
@@ -563,6 +563,8 @@ void record_print_summary(const struct record *record, int logger_status)
 	if (!record->has_summary) {
 		if (WIFSIGNALED(logger_status))
 			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status), strsignal(WTERMSIG(logger_status)));
+		else if (WEXITSTATUS(logger_status) == LOGGER_NO_MEMORY)
+			fputs("xheap: the logger ended for want of memory", stderr);
 		else
 			fprintf(stderr, "xheap: the logger ended with status %d", WEXITSTATUS(logger_status));
 		fprintf(stderr, "; what it recorded is safe: xheap recover %s\n", text_shown(shown));

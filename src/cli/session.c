@@ -3,6 +3,7 @@
  * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the session's logger by
  * the name, tells it one thing, and prints the answer.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -535,7 +536,7 @@ static int query_run(int count, char **arguments)
 	return status;
 }
 
-struct listed { char *name; struct controller_state state; };
+struct listed { char *name; struct controller_state state; bool had_no_memory; };
 struct listing { struct listed *items; size_t count, capacity; };
 
 static void listing_add(void *cookie, const char *name)
@@ -545,6 +546,7 @@ static void listing_add(void *cookie, const char *name)
 	struct listed *listed = &listing->items[listing->count++];
 	*listed = (struct listed){.name = strdup(name)};
 	int socket = session_connect(name, &(struct diag){""});
+	listed->had_no_memory = socket == -ENOMEM;
 	if (socket < 0)
 		return;
 	controller_query(socket, false, &listed->state, &ear, &(struct diag){""});
@@ -575,7 +577,8 @@ static int sessions_run(int count, char **arguments)
 			       text_count(state->session.events).data, text_count(state->session.lost).data,
 			       state_is_in_memory(&state->session) ? "in memory" : state->path);
 		else
-			printf("%s: its logger is gone; xheap recover saves what it recorded\n", name);
+			printf("%s: its logger %s; xheap recover saves what it recorded\n", name,
+			       listing.items[i].had_no_memory ? "ended for want of memory" : "is gone");
 		controller_state_fini(state);
 		free(listing.items[i].name);
 	}

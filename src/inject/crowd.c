@@ -279,6 +279,12 @@ static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t las
 	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
 }
 
+static int did_not_stop(const struct crowd *crowd, pid_t tid, struct diag *diag)
+{
+	return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)", (int)tid,
+			 (int)crowd->pid);
+}
+
 static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
 {
 	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
@@ -287,8 +293,7 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 			stand_interrupt(&crowd->stands[i]);
 		for (uint32_t i = 0; i < crowd->count; i++)
 			if (!stand_wait_turn(&crowd->stands[i], until_ns, last_ns))
-				return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
-						 (int)crowd->stands[i].tid, (int)crowd->pid);
+				return did_not_stop(crowd, crowd->stands[i].tid, diag);
 		int error = crowd_look(crowd, &more, diag);
 		if (error)
 			return error;
@@ -379,15 +384,18 @@ static bool is_in_64_bit_code(const struct stand *stand)
 	return ptrace(PTRACE_GETREGS, stand->tid, 0, &registers) == 0 && registers.cs == own;
 }
 
-/* A thread that stands, not for a signal, to make calls. */
-static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
+/* A thread that stands, not for a signal, to make calls. *late: one that did not stop in time; 0: all did. */
+static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns, pid_t *late)
 {
+	*late = 0;
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
 		for (int attempt = 0; attempt < CHOICES && !stand->is_gone; attempt++) {
 			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
-			if (!stand_wait(stand, moment_now_ns() + limit_ns))
+			if (!stand_wait(stand, moment_now_ns() + limit_ns)) {
+				*late = stand->tid;
 				break;
+			}
 			if (stand->is_stopped && !stand->signal && is_in_64_bit_code(stand))
 				return stand;
 			stand_go_on(stand);
@@ -397,10 +405,16 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns)
 }
 
 /* The first that stops soon; on a machine with more to do than it can, a thread has to wait for its turn to stop. */
-static struct stand *crowd_choose(struct crowd *crowd)
+static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 {
-	struct stand *stand = crowd_choose_within(crowd, STOP_LIMIT_NS / CHOICES);
-	return stand ? stand : crowd_choose_within(crowd, STOP_LIMIT_NS);
+	pid_t late;
+	struct stand *stand = crowd_choose_within(crowd, STOP_LIMIT_NS / CHOICES, &late);
+	stand = stand ? stand : crowd_choose_within(crowd, STOP_LIMIT_NS, &late);
+	if (!stand && late)
+		did_not_stop(crowd, late, diag);
+	else if (!stand)
+		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
+	return stand;
 }
 
 bool stand_can_call(const struct stand *stand)
@@ -412,11 +426,9 @@ bool stand_can_call(const struct stand *stand)
 
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
 {
-	struct stand *stand = crowd_choose(crowd);
-	if (!stand) {
-		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
+	struct stand *stand = crowd_choose(crowd, diag);
+	if (!stand)
 		return NULL;
-	}
 	if (!stand->is_group_stop)
 		stand_rewind(stand);
 	bool is_allowed = proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, diag) == 0;

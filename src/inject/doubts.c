@@ -24,6 +24,8 @@ void doubts_take(struct chunks *state, struct doubts *doubts)
 	for (size_t i = 0; i < walk->count; i++)
 		count += (walk->blocks[i].heap & WALK_DOUBTFUL) != 0;
 	*doubts = (struct doubts){.items = count ? calloc(count, sizeof(*doubts->items)) : NULL};
+	if (count && !doubts->items)
+		walk_missing_add(walk, "no memory for those of which it is not known whether they are in use");
 	for (size_t i = 0; i < walk->count; i++) {
 		struct walk_block block = walk->blocks[i];
 		if (!(block.heap & WALK_DOUBTFUL)) {

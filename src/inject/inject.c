@@ -451,6 +451,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 static void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path, bool is_main)
 {
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
+	if (!originals && hooks->target_count)
+		refuse(inject, "all functions", path, "no memory");
 	if (!originals)
 		return;
 	for (uint32_t i = 0; i < hooks->target_count; i++)
@@ -511,9 +513,12 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		tell_code(&row, map, end);
 	uint32_t index = region_add_image(inject->region, &row);
 	struct inject_image *larger = realloc(inject->image, (inject->image_count + 1) * sizeof(*larger));
-	if (index == UINT32_MAX || !larger)
+	inject->image = larger ? larger : inject->image;
+	if (index == UINT32_MAX || !larger) {
+		if (hooks)
+			refuse(inject, "all functions", map->path, larger ? "there is no room for more images" : "no memory");
 		return;
-	inject->image = larger;
+	}
 	inject->image[inject->image_count] = (struct inject_image){
 		.base = row.base, .end = row.end, .bias = row.bias, .inode = map->inode, .index = index, .is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,

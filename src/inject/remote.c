@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/moment.h"
 #include "os/proc.h"
 
 bool remote_read(int memory, uint64_t address, void *data, size_t size)
@@ -259,6 +260,9 @@ static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 	}
 }
 
+/* Between a beginning and its end, of all threads. */
+static uint32_t remote_count;
+
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 {
 	char path[64];
@@ -279,6 +283,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 		close(remote->memory);
 		return diag_fail(diag, ENOTSUP, "process %d has no code whose bytes can be borrowed to make system calls from", (int)pid);
 	}
+	__atomic_fetch_add(&remote_count, 1, __ATOMIC_ACQ_REL);
 	return 0;
 }
 
@@ -302,6 +307,8 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	if (error) {
 		gate_return(remote);
 		close(remote->memory);
+	} else {
+		__atomic_fetch_add(&remote_count, 1, __ATOMIC_ACQ_REL);
 	}
 	return error;
 }
@@ -550,4 +557,13 @@ void remote_end(struct remote *remote)
 		if (remote->postponed & BIT(signal))
 			kill(remote->pid, signal);
 	close(remote->memory);
+	__atomic_fetch_sub(&remote_count, 1, __ATOMIC_ACQ_REL);
+}
+
+void remote_await_none(uint64_t limit_ns)
+{
+	enum { POLL_NS = 200000 };
+	uint64_t until_ns = moment_now_ns() + limit_ns;
+	while (__atomic_load_n(&remote_count, __ATOMIC_ACQUIRE) && moment_now_ns() < until_ns)
+		moment_pause(POLL_NS);
 }

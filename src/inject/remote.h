@@ -65,6 +65,9 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd);
 /** Give its registers back and close. */
 void remote_end(struct remote *remote);
 
+/** Wait until no process has its registers in the hands of any thread of ours, for so long at most. */
+void remote_await_none(uint64_t limit_ns);
+
 bool remote_read(int memory, uint64_t address, void *data, size_t size);
 
 enum { REMOTE_SEGMENT_MAX = 32 };

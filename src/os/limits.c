@@ -52,3 +52,10 @@ void limits_explain(pid_t pid, int error, char *text, size_t size)
 			 rows[i].unit);
 	}
 }
+
+bool limits_is_last_descriptor(int fd)
+{
+	enum { KEPT = 32, KEPT_PART = 4 };
+	rlim_t limit = limit_of(RLIMIT_NOFILE).rlim_cur, kept = limit / KEPT_PART < KEPT ? limit / KEPT_PART : KEPT;
+	return fd >= 0 && limit != RLIM_INFINITY && (rlim_t)fd + kept >= limit;
+}

@@ -3,6 +3,7 @@
 #ifndef XHEAP_OS_LIMITS_H
 #define XHEAP_OS_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -16,5 +17,8 @@ void limits_restore(const struct limits *before);
 
 /** Add to text the limit of process pid (0: this one) by which a call fails with this error, if there is such a limit. */
 void limits_explain(pid_t pid, int error, char *text, size_t size);
+
+/** Whether fd is one of the last descriptors that this process may have: those are for what is open for a moment. */
+bool limits_is_last_descriptor(int fd);
 
 #endif

@@ -12,7 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The whole of a /proc file, NUL-terminated; NULL when it cannot be read. */
+static void (*no_memory_call)(void);
+
+void proc_on_no_memory(void (*call)(void))
+{
+	no_memory_call = call;
+}
+
+static void no_memory(void)
+{
+	if (no_memory_call)
+		no_memory_call();
+	errno = ENOMEM;
+}
+
+/* The whole of a /proc file, NUL-terminated; NULL, with errno set, when it cannot be read. */
 static char *read_whole(pid_t pid, const char *name, size_t *size)
 {
 	char path[64];
@@ -31,8 +45,11 @@ static char *read_whole(pid_t pid, const char *name, size_t *size)
 		length += (size_t)got;
 		if (length == capacity) {
 			char *larger = realloc(text, 2 * capacity + 1);
-			if (!larger)
+			if (!larger) {
+				free(text);
+				text = NULL;
 				break;
+			}
 			text = larger;
 			capacity *= 2;
 		}
@@ -40,7 +57,9 @@ static char *read_whole(pid_t pid, const char *name, size_t *size)
 	close(fd);
 	if (text)
 		text[length] = 0;
-	*size = length;
+	else
+		no_memory();
+	*size = text ? length : 0;
 	return text;
 }
 
@@ -70,6 +89,8 @@ int proc_read_maps(pid_t pid, struct proc_map **maps)
 		line = next;
 	}
 	free(text);
+	if (!*maps)
+		no_memory();
 	return *maps ? count : -ENOMEM;
 }
 
@@ -296,6 +317,8 @@ static pid_t search_numbers(const char *path, bool (*visit)(void *cookie, pid_t 
 {
 	DIR *directory = opendir(path);
 	pid_t found = 0;
+	if (!directory && errno == ENOMEM)
+		no_memory();
 	for (struct dirent *entry; directory && !found && (entry = readdir(directory));) {
 		pid_t id = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
 		if (id && visit(cookie, id))

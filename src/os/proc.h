@@ -116,4 +116,7 @@ char *proc_cgroups(pid_t pid);
 /** How often the memory limit of these cgroups was hit; their file systems are below root. False where that is not told. */
 bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits);
 
+/** Have this called when there is no memory to read something. Otherwise, and when it returns, the answer is as for a process that is gone. */
+void proc_on_no_memory(void (*call)(void));
+
 #endif

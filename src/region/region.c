@@ -221,9 +221,9 @@ static struct region_header header_of(const struct region_config *config, const 
 	return header;
 }
 
-static int map_shared(struct region *region, const char *path, struct diag *diag)
+static int map_file(struct region *region, int flags, const char *path, struct diag *diag)
 {
-	void *mapping = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	void *mapping = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, flags, region->fd, 0);
 	if (mapping == MAP_FAILED)
 		return diag_errno(diag, "cannot map %s", path);
 	region->header = mapping;
@@ -236,7 +236,7 @@ static int create(struct region *region, const char *path, const struct region_c
 	region->bytes = region->limits.region_bytes;
 	if (ftruncate(region->fd, (off_t)region->bytes) != 0)
 		return diag_errno(diag, "cannot size %s", path);
-	int error = map_shared(region, path, diag);
+	int error = map_file(region, MAP_SHARED, path, diag);
 	if (error)
 		return error;
 	/* Pages first: writing to one that the file system has no room for would be a SIGBUS. */
@@ -300,7 +300,8 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->bytes = limits->region_bytes;
 	region->is_cut = (uint64_t)status.st_size < limits->region_bytes;
-	int error = map_shared(region, path, diag);
+	/* What is taken of it is marked in memory of our own: until all of it is where it belongs, the file is as the logger left it. */
+	int error = map_file(region, MAP_PRIVATE | MAP_NORESERVE, path, diag);
 	if (error)
 		return error;
 	region->id = found.region_id;
@@ -325,6 +326,18 @@ int region_open(struct region *region, const char *path, struct diag *diag)
 	if (error)
 		region_close(region);
 	return error;
+}
+
+void region_let_go(const struct region *region)
+{
+	struct region_header *header = mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	if (header == MAP_FAILED)
+		return;
+	uint32_t guard = guard_add(header, REGION_HEADER_BYTES);
+	__atomic_fetch_and(&header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	STORE_RELEASE(&header->state, REGION_DETACHED);
+	guard_remove(guard);
+	munmap(header, REGION_HEADER_BYTES);
 }
 
 void region_forget_buffers(struct region *region)

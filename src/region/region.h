@@ -46,8 +46,12 @@ int region_create_in(struct region *region, int directory, const char *name, con
 /** Give the memory of all buffers back, though processes have them mapped: they were let go of and read as zeros from now on. */
 void region_forget_buffers(struct region *region);
 
-/** Adopt one that a dead logger left; every offset and limit is checked. A file that was cut is adopted, too: it is damaged. */
+/** Adopt one that a dead logger left; every offset and limit is checked. A file that was cut is adopted, too: it is damaged. The file is not changed by
+ *  what is written to the region: it can be adopted again. */
 int region_open(struct region *region, const char *path, struct diag *diag);
+
+/** Tell the processes that have one which was adopted that nobody records them any more. */
+void region_let_go(const struct region *region);
 
 void region_close(struct region *region);
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -92,7 +93,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = -1, .parent = TRACE_NONE, .control = control, .is_attach = true};
+	struct hold_request request = {.pid = pid, .tid = pid, .identity = IDENTITY_NONE, .parent = TRACE_NONE, .control = control, .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
@@ -272,7 +273,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .pidfd = -1, .directory = AT_FDCWD, .parent = TRACE_NONE,
+	struct hold_request request = {.pid = message->pid, .tid = message->pid, .identity = IDENTITY_NONE, .directory = AT_FDCWD, .parent = TRACE_NONE,
 				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0), .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
@@ -287,11 +288,9 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 
 static void handle_status(struct logger *logger, const struct control_message *message)
 {
-	struct told *told = calloc(1, sizeof(*told));
-	if (told) {
-		*told = (struct told){message->pid, (int)message->value, logger->told};
-		logger->told = told;
-	}
+	struct told *told = memory_zeroed(1, sizeof(*told));
+	*told = (struct told){message->pid, (int)message->value, logger->told};
+	logger->told = told;
 	if (message->pid == logger->command_pid)
 		logger->is_command_over = true;
 }
@@ -323,7 +322,7 @@ static void controller_gone(struct logger *logger, struct controller **link)
 	flight_forget(logger, controller->socket);
 	if (controller->socket == logger->control) {
 		logger->has_controller = false;
-		logger->is_command_over = true; /* nobody will tell us; its pidfd does */
+		logger->is_command_over = true; /* nobody will tell us; its identity does */
 		if (!logger->options->session_name)
 			logger->is_stopping = logger->options->is_attached;
 	} else {

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
@@ -25,7 +27,7 @@ struct decode_memory {
 
 struct decode_memory *decode_memory_new(void)
 {
-	return calloc(1, sizeof(struct decode_memory));
+	return memory_zeroed(1, sizeof(struct decode_memory));
 }
 
 void decode_memory_free(struct decode_memory *memory)

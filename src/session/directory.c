@@ -76,8 +76,6 @@ int session_file_write(const struct session_directory *directory, const char *na
 {
 	char temporary[128];
 	snprintf(temporary, sizeof(temporary), "%.100s.new", name);
-	if (fields->is_short)
-		return diag_fail(diag, ENOMEM, "no memory for %s", name);
 	unlinkat(directory->fd, temporary, 0);
 	int fd = openat(directory->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -87,6 +85,19 @@ int session_file_write(const struct session_directory *directory, const char *na
 	if (!is_written || renameat(directory->fd, temporary, directory->fd, name) != 0)
 		return diag_errno(diag, "cannot write %s/%s", directory->path, name);
 	return 0;
+}
+
+void session_mark(const struct session_directory *directory, const char *name)
+{
+	int fd = openat(directory->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
+bool session_is_marked(const struct session_directory *directory, const char *name)
+{
+	struct stat status;
+	return fstatat(directory->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
 char *session_file_read(const struct session_directory *directory, const char *name)
@@ -222,6 +233,8 @@ static bool connect_at(void *cookie, const struct place *place)
 	if (directory == -ENOENT)
 		return false;
 	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user);
+	if (directory >= 0 && wanted->socket < 0 && session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY))
+		wanted->socket = -ENOMEM;
 	if (directory >= 0)
 		close(directory);
 	return wanted->socket >= 0;
@@ -268,7 +281,8 @@ int session_connect(const char *name, struct diag *diag)
 	int fd = of_other ? name_connect(of_other, user) : session_name_is_good(name) ? name_connect(name, user) : -ENOENT;
 	if (fd == -ENOENT)
 		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
-	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s is gone; xheap recover saves what it recorded", name);
+	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s %s; xheap recover saves what it recorded", name,
+					fd == -ENOMEM ? "ended for want of memory" : "is gone");
 }
 
 /* ---- all of them ---- */

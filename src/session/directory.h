@@ -29,6 +29,13 @@ void session_directory_close(struct session_directory *directory);
 /** Write the fields to the file, whole or not at all. */
 int session_file_write(const struct session_directory *directory, const char *name, const struct fields *fields, struct diag *diag);
 
+/** Without memory: make an empty file with this name, which tells that something was so; and whether it is there. */
+void session_mark(const struct session_directory *directory, const char *name);
+bool session_is_marked(const struct session_directory *directory, const char *name);
+
+/** The logger ended since there was no memory. */
+#define SESSION_NO_MEMORY "no-memory"
+
 /** The whole file, ended by a NUL, to be freed; NULL with errno set. */
 char *session_file_read(const struct session_directory *directory, const char *name);
 

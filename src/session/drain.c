@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "base/memory.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/record.h"
@@ -135,7 +136,14 @@ static struct writer_events *columns_take(struct drain *drain)
 {
 	if (drain->spare_count > 0)
 		return drain->spare[--drain->spare_count];
-	return calloc(1, sizeof(struct writer_events));
+	return memory_zeroed(1, sizeof(struct writer_events));
+}
+
+/* Without room for them, events that were taken would be lost. */
+static void columns_reserve(struct writer_events *events, uint64_t more)
+{
+	if (writer_events_reserve(events, (uint32_t)more))
+		memory_exhausted(more);
 }
 
 static void columns_give(struct drain *drain, struct writer_events *events)
@@ -397,11 +405,11 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	}
 }
 
-static bool columns_ready(struct drain_region *region, struct stream *stream, uint64_t bytes)
+static void columns_ready(struct drain_region *region, struct stream *stream, uint64_t bytes)
 {
 	if (!stream->events)
 		stream->events = columns_take(region->drain);
-	return stream->events && writer_events_reserve(stream->events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) == 0;
+	columns_reserve(stream->events, bytes / DECODE_EVENT_BYTES_MIN + 2);
 }
 
 /* The records that follow are of the thread that the last RECORD_BEGIN named. */
@@ -430,8 +438,8 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 	stack_ends_add(&stream->ends, ends);
 }
 
-/* Decode what lies between decode->at and decode->end. False: there was no memory for it. */
-static bool stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+/* Decode what lies between decode->at and decode->end. */
+static void stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
@@ -440,11 +448,12 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		uint64_t bytes = (uint64_t)(decode->end - decode->at);
 		struct writer_events *events = &region->drain->ignored;
 		events->count = 0;
-		if (is_known ? writer_events_reserve(events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) != 0
-			     : !columns_ready(region, stream, bytes))
-			return false;
-		if (!is_known)
+		if (is_known) {
+			columns_reserve(events, bytes / DECODE_EVENT_BYTES_MIN + 2);
+		} else {
+			columns_ready(region, stream, bytes);
 			events = stream->events;
+		}
 		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
 		decode->ends = (struct stack_ends){0};
 		enum decode_result result = decode_run(decode, events, limit);
@@ -453,7 +462,7 @@ static bool stream_decode(struct drain_region *region, struct stream *stream, st
 		if (!is_known && events->count > count)
 			point_note(region, stream, decode->process_index, events->time[events->count - 1]);
 		if (result == DECODE_END || result == DECODE_DAMAGED)
-			return true;
+			return;
 	}
 }
 
@@ -465,8 +474,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 		return;
 	stream_follow(region, stream, decode, 0);
 	decode->end = decode->at + ending->pending;
-	if (!columns_ready(region, stream, ending->pending))
-		return;
+	columns_ready(region, stream, ending->pending);
 	decode->ends = (struct stack_ends){0};
 	enum decode_result result = decode_run(decode, stream->events, 1);
 	/* What lies there may be older than the call: its time tells. */
@@ -549,8 +557,7 @@ static void buffer_take(struct drain_region *region, struct stream *stream, uint
 	/* Nothing of the target's is read twice. */
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
-	if (!stream_decode(region, stream, &decode, sequence))
-		decode.damage = "no memory";
+	stream_decode(region, stream, &decode, sequence);
 	if (decode.damage)
 		damage_note(region, stream, &decode, (uint64_t)(decode.end - decode.at));
 	if (ending) {
@@ -580,7 +587,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	/* What makes no sense is told of when the buffer is full. */
-	bool is_decoded = stream_decode(region, stream, &decode, sequence);
+	stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
 	struct stack_ends ends = {0};
 	uint32_t later = 0;
@@ -591,10 +598,10 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* Those will be taken again. */
 	owner_count(region, stream, -(int64_t)later, &ends);
 	uint32_t taken = decode.event_count - later;
-	if (is_decoded && events && events->count > 0)
+	if (events && events->count > 0)
 		stream_write(region, stream, sequence, taken);
 	/* Also those of threads that had the slot before, which are written by now. */
-	if (is_decoded && taken > stream->written_events) {
+	if (taken > stream->written_events) {
 		stream->open_index = index;
 		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
@@ -641,22 +648,15 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	gap->stacks = slot->taken_stacks;
 }
 
-/* As many streams as there are slots. Those that find no memory wait until there is some. */
+/* As many streams as there are slots. */
 static void slots_follow(struct drain_region *region)
 {
 	uint32_t count = region->region->slot_ready;
 	if (count <= region->slot_count)
 		return;
-	for (int side = 0; side < 2; side++) {
-		struct stream *larger = realloc(region->stream[side], count * sizeof(*larger));
-		if (!larger)
-			return;
-		region->stream[side] = larger;
-	}
-	struct gap *larger = realloc(region->gap, count * sizeof(*larger));
-	if (!larger)
-		return;
-	region->gap = larger;
+	for (int side = 0; side < 2; side++)
+		region->stream[side] = memory_resize(region->stream[side], count, sizeof(*region->stream[side]));
+	region->gap = memory_resize(region->gap, count, sizeof(*region->gap));
 	while (region->slot_count < count)
 		slot_begin(region, region->slot_count++);
 }
@@ -948,8 +948,9 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	const struct owner *owner = slot_owner(region, index);
 	/* The last event's point lies behind the call's beginning: it is that call's. A Free without a record is in a gap. */
 	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest || ending->ticks > ticks_now(region->region) ||
-	    ending->ticks <= owner->last || !columns_ready(region, stream, DECODE_EVENT_BYTES_MIN))
+	    ending->ticks <= owner->last)
 		return;
+	columns_ready(region, stream, DECODE_EVENT_BYTES_MIN);
 	struct writer_events *events = stream->events;
 	uint32_t i = events->count++;
 	events->kind[i] = known->kind;
@@ -1074,7 +1075,8 @@ static void earlier_fill(struct writer_events *events, const struct walk *walk, 
 static int earlier_write(struct drain_region *region, const struct walk *walk, uint32_t thread, const uint32_t *heaps)
 {
 	struct writer_events *events = columns_take(region->drain);
-	int error = events ? writer_events_reserve(events, BLOCK_EVENTS_MAX) : -ENOMEM;
+	int error = 0;
+	columns_reserve(events, BLOCK_EVENTS_MAX);
 	for (size_t done = 0; done < walk->count && !error; done += events->count) {
 		size_t some = walk->count - done < BLOCK_EVENTS_MAX ? walk->count - done : BLOCK_EVENTS_MAX;
 		earlier_fill(events, walk, done, (uint32_t)some, heaps, region->translate.entry[0].id);
@@ -1088,15 +1090,14 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 		region->drain->past.events += error ? 0 : events->count;
 		region->own.events += error ? 0 : events->count;
 	}
-	if (events)
-		columns_give(region->drain, events);
+	columns_give(region->drain, events);
 	return error;
 }
 
 void drain_earlier(struct drain_region *region, const struct walk *walk)
 {
-	uint32_t *heaps = calloc(walk->heap_count + 1, sizeof(*heaps)), process = drain_process(region, 0);
-	if (!heaps || !walk->count || process == TRACE_NONE ||
+	uint32_t *heaps = memory_zeroed(walk->heap_count + 1, sizeof(*heaps)), process = drain_process(region, 0);
+	if (!walk->count || process == TRACE_NONE ||
 	    (!region->translate.entry[0].is_known && !translate_entry_slowly(&region->translate, 0))) {
 		free(heaps);
 		return;
@@ -1113,18 +1114,12 @@ void drain_earlier(struct drain_region *region, const struct walk *walk)
 
 /* ---- regions ---- */
 
-static void *zeroed(size_t count, size_t size)
-{
-	return calloc(count ? count : 1, size);
-}
-
-static bool region_arrays(struct drain_region *region)
+static void region_arrays(struct drain_region *region)
 {
 	const struct region_limits *limits = &region->region->limits;
-	region->is_taken = zeroed(limits->buffer_max, 1);
-	region->next_held = zeroed(limits->buffer_max, sizeof(uint32_t));
-	region->full = zeroed(limits->buffer_max, sizeof(struct full));
-	return region->is_taken && region->next_held && region->full;
+	region->is_taken = memory_zeroed(limits->buffer_max, 1);
+	region->next_held = memory_zeroed(limits->buffer_max, sizeof(uint32_t));
+	region->full = memory_zeroed(limits->buffer_max, sizeof(struct full));
 }
 
 static void region_free(struct drain_region *region)
@@ -1143,24 +1138,18 @@ static void region_free(struct drain_region *region)
 	free(region);
 }
 
-static bool copy_room(struct drain *drain, size_t size)
+static void copy_room(struct drain *drain, size_t size)
 {
 	if (size <= drain->copy_size)
-		return true;
-	uint8_t *larger = realloc(drain->copy, size);
-	if (!larger)
-		return false;
-	drain->copy = larger;
+		return;
+	drain->copy = memory_resize(drain->copy, size, 1);
 	drain->copy_size = size;
-	return true;
 }
 
 struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
 				 const struct drain_known *known)
 {
-	struct drain_region *added = calloc(1, sizeof(*added));
-	if (!added)
-		return NULL;
+	struct drain_region *added = memory_zeroed(1, sizeof(*added));
 	added->drain = drain;
 	added->region = region;
 	added->written = REGION_NONE;
@@ -1170,11 +1159,9 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 		added->known_copy = *known;
 		added->known = &added->known_copy;
 	}
-	if (!region_arrays(added) || !copy_room(drain, region->limits.buffer_size) ||
-	    !translate_init(&added->translate, drain->writer, region, image, added->known)) {
-		region_free(added);
-		return NULL;
-	}
+	region_arrays(added);
+	copy_room(drain, region->limits.buffer_size);
+	translate_init(&added->translate, drain->writer, region, image, added->known);
 	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
 	added->is_after = writer_has_ended(drain->writer);
@@ -1345,17 +1332,11 @@ void drain_totals(const struct drain *drain, struct drain_totals *totals)
 
 struct drain *drain_new(struct writer *writer)
 {
-	struct drain *drain = calloc(1, sizeof(*drain));
-	if (!drain)
-		return NULL;
+	struct drain *drain = memory_zeroed(1, sizeof(*drain));
 	drain->writer = writer;
 	drain->room_seen = UINT64_MAX;
 	drain->memory = decode_memory_new();
-	drain->nodes = malloc((DECODE_DEPTH_MAX + 1) * sizeof(*drain->nodes));
-	if (!drain->memory || !drain->nodes) {
-		drain_free(drain);
-		return NULL;
-	}
+	drain->nodes = memory_resize(NULL, DECODE_DEPTH_MAX + 1, sizeof(*drain->nodes));
 	return drain;
 }
 

@@ -6,20 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum { ESCAPE_BYTES = 4, HEX = 16 };
 
 static void put(struct fields *fields, const char *bytes, size_t size)
 {
-	if (fields->is_short)
-		return;
 	if (fields->size + size + 1 > fields->capacity) {
 		size_t capacity = (fields->size + size + 1) * 2;
-		char *larger = realloc(fields->text, capacity);
-		if (!larger) {
-			fields->is_short = true;
-			return;
-		}
-		fields->text = larger;
+		fields->text = memory_resize(fields->text, capacity, 1);
 		fields->capacity = capacity;
 	}
 	memcpy(fields->text + fields->size, bytes, size);

@@ -14,7 +14,6 @@
 struct fields {
 	char *text;                   /**< to be freed by fields_fini(); NULL while it is empty */
 	size_t size, capacity;
-	bool is_short;                /**< there was no memory for all of it */
 };
 
 /** Append the line. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -52,16 +53,12 @@ static void answer(struct logger *logger, const struct flight_request *request, 
 
 void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason)
 {
-	struct flight_request *request = calloc(1, sizeof(*request)), **link = &logger->requests;
+	struct flight_request **link = &logger->requests;
 	/* One of triggers that waits already has what this one wants. */
-	for (; *link; link = &(*link)->next) {
-		if (socket < 0 && (*link)->socket < 0) {
-			free(request);
+	for (; *link; link = &(*link)->next)
+		if (socket < 0 && (*link)->socket < 0)
 			return;
-		}
-	}
-	if (!request)
-		return;
+	struct flight_request *request = memory_zeroed(1, sizeof(*request));
 	*request = (struct flight_request){.socket = socket, .is_look = is_look};
 	snprintf(request->reason, sizeof(request->reason), "%s", reason);
 	*link = request;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,11 +10,11 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -202,14 +201,13 @@ static bool wait_for_exec(struct hold *hold)
 /* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
 static bool is_meant(const struct hold_request *request)
 {
-	struct pollfd descriptor = {.fd = request->pidfd, .events = POLLIN};
-	return request->pidfd < 0 || (poll(&descriptor, 1, 0) == 0 && proc_thread_exists(request->pid, request->tid));
+	return !request->identity.pid || (!identity_has_ended(&request->identity) && proc_thread_exists(request->pid, request->tid));
 }
 
 static void send_signal(const struct hold_request *request, int signal)
 {
-	if (request->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, request->pidfd, signal, NULL, 0);
+	if (request->identity.pid)
+		identity_send_signal(&request->identity, signal);
 	else
 		kill(request->pid, signal);
 }
@@ -324,10 +322,8 @@ static void unlink_hold(struct holder *holder, const struct hold *hold)
 static void queue_result(struct hold *hold, const struct hold_result *result, bool is_last)
 {
 	struct holder *holder = hold->holder;
-	struct queued *queued = malloc(sizeof(*queued));
-	/* A process that is recorded and of which the logger does not know would wait for it. Without memory the logger ends: xheap recover does the rest. */
-	if (!queued)
-		_exit(2);
+	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger ends. */
+	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
 	pthread_mutex_lock(&holder->lock);
 	queued->next = NULL;
 	queued->result = *result;
@@ -410,6 +406,8 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	int error = inspect(request, &result->diag);
+	if (error)
+		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
 	 * What we may not read, or runs as somebody else, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !request->is_launch;
@@ -482,8 +480,7 @@ static void *hold_thread(void *argument)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->request.is_launch)
 		close(hold->request.control);
-	if (hold->request.pidfd >= 0)
-		close(hold->request.pidfd);
+	identity_drop(&hold->request.identity);
 	free(hold);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "inject/inject.h"
+#include "os/identity.h"
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/hook_cache.h"
@@ -21,8 +22,8 @@ struct holder;
 
 struct hold_request {
 	pid_t pid, tid;
-	int pidfd;                    /**< of pid, opened before anything was found out about it: the number may be another process's by now; closed then. -1: it
-					   is a child that was not waited for, or the user's word */
+	struct identity identity;     /**< of pid, taken before anything was found out about it, and dropped then; nobody's: it is a child that was not waited for,
+					   or the user's word */
 	int directory;                /**< descriptor that path is relative to, in the process; AT_FDCWD */
 	char path[1024];
 	uint32_t parent, exec_generation; /**< for the trace */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/hook_cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -53,12 +54,18 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 	*entry = (struct entry){.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
 	size_t size = (size_t)status->st_size;
 	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-	if (data != MAP_FAILED) {
+	int error = !size ? -EINVAL : data == MAP_FAILED ? -errno : 0;
+	if (!error) {
 		struct diag diag = {""};
-		entry->is_good = hook_image_read(&entry->image, data, size, is_main, &diag) == 0;
+		error = hook_image_read(&entry->image, data, size, is_main, &diag);
 		munmap(data, size);
 	}
-	return entry;
+	entry->is_good = !error;
+	/* That says nothing of the file: the next process may find memory for it. */
+	if (error != -ENOMEM)
+		return entry;
+	free(entry);
+	return NULL;
 }
 
 static struct entry *find(struct hook_cache *cache, const struct stat *status, bool is_main)

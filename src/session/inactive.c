@@ -4,14 +4,13 @@
  * It is removed as soon as the thread has left: by this session, which looks from time to time, or by whoever attaches to the process next.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "base/memory.h"
+#include "os/identity.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -23,7 +22,7 @@ enum { RETRY_FIRST_NS = 500000000 };
 struct inactive {
 	struct inactive *next;
 	pid_t pid;
-	int pidfd;
+	struct identity identity;
 	uint64_t inode;               /* of the region */
 	char region_path[512], command[256];
 	struct inject_rest rest;
@@ -50,29 +49,21 @@ bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode)
 
 void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command, const struct inject_rest *rest)
 {
-	struct inactive *inactive = calloc(1, sizeof(*inactive));
 	struct stat status;
-	if (!inactive || fstat(target->region.fd, &status) != 0) {
-		free(inactive);
+	if (fstat(target->region.fd, &status) != 0)
 		return;
-	}
-	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
+	struct inactive *inactive = memory_zeroed(1, sizeof(*inactive));
+	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .identity = identity_take(pid),
 				      .inode = status.st_ino, .rest = *rest, .next_ns = moment_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
 	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);
 	snprintf(inactive->command, sizeof(inactive->command), "%.250s", command);
 	logger->inactive = inactive;
 }
 
-static bool has_ended(const struct inactive *inactive)
-{
-	struct pollfd descriptor = {.fd = inactive->pidfd, .events = POLLIN};
-	return inactive->pidfd < 0 || poll(&descriptor, 1, 0) != 0;
-}
-
 /* Whether there is nothing to remove any more: the process has ended or executed another image, or somebody else has removed it. */
 static bool is_gone(const struct inactive *inactive)
 {
-	return has_ended(inactive) || !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
+	return identity_has_ended(&inactive->identity) || !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
 }
 
 static void serve_meanwhile(void *logger)
@@ -107,8 +98,7 @@ static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
 		bool is_due = is_last || now >= inactive->next_ns;
 		if (is_due && inactive_try(logger, inactive, INJECT_BRIEF)) {
 			*link = inactive->next;
-			if (inactive->pidfd >= 0)
-				close(inactive->pidfd);
+			identity_drop(&inactive->identity);
 			free(inactive);
 			continue;
 		}
@@ -136,8 +126,7 @@ void inactive_end(struct logger *logger)
 		snprintf(text, sizeof(text), TRACE_INACTIVE_FORMAT "%s", (int)inactive->pid, inactive->rest.bytes, inactive->rest.thread_count, inactive->command);
 		writer_add_option(logger->writer, TRACE_OPTION_INACTIVE, text);
 		logger->inactive = inactive->next;
-		if (inactive->pidfd >= 0)
-			close(inactive->pidfd);
+		identity_drop(&inactive->identity);
 		free(inactive);
 	}
 }

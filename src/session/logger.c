@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "inject/remote.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -36,6 +38,7 @@
 #include "session/indexing.h"
 #include "session/logger_state.h"
 
+#define CALLS_LIMIT_NS NS_PER_S
 enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
        SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
        SEARCH_ROUNDS = 3, INDEX_POLL_MS = 100, PERCENT = 100 };
@@ -96,18 +99,13 @@ static void settle_clock_now(void *logger)
 
 /* ---- targets ---- */
 
-static int pidfd_of(pid_t pid)
-{
-	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-}
-
-/* pidfd: of pid, ours from now on. */
-static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, int pidfd, pid_t inner)
+/* identity: of pid, ours from now on. */
+static void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.pidfd = pidfd, .pid = pid, .inner = inner, .state = 1,
+	*member = (struct member){.identity = identity, .pid = pid, .inner = inner, .state = 1,
 				  .is_foreign = pid && proc_is_foreign(pid)};
-	watch_add(logger->watch, member->pidfd);
+	watch_add(logger->watch, member->identity.pidfd);
 	target->alive++;
 	if (index >= target->member_count)
 		target->member_count = index + 1;
@@ -115,9 +113,7 @@ static void member_begin(const struct logger *logger, struct target *target, uin
 
 static void member_release(struct member *member)
 {
-	if (member->pidfd >= 0)
-		close(member->pidfd);
-	member->pidfd = -1;
+	identity_drop(&member->identity);
 	free(member->cgroups);
 	member->cgroups = NULL;
 	if (!member->inject)
@@ -127,15 +123,30 @@ static void member_release(struct member *member)
 	member->inject = NULL;
 }
 
+/* ---- the end without memory ---- */
+
+static struct logger *running;
+
 /*
  * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in the trace and in the regions, from
- * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing.
+ * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing. No process is left with its registers in our hands.
  */
-__attribute__((noreturn))
-static void out_of_memory(struct logger *logger)
+static void end_without_memory(size_t size_bytes)
 {
-	logger_note(logger, "out of memory: the logger ends; xheap recover saves what it recorded");
-	_exit(2);
+	(void)size_bytes;
+	session_mark(&running->directory, SESSION_NO_MEMORY);
+	remote_await_none(CALLS_LIMIT_NS);
+	/* Others hold processes; only this one knows the controllers. */
+	if (gettid() == getpid())
+		logger_warn(running, "out of memory: the logger ends, and xheap recover saves what it recorded");
+	_exit(LOGGER_NO_MEMORY);
+}
+
+/* What this thread decides by must be true; others give up what they do with one process, and say so. */
+static void proc_without_memory(void)
+{
+	if (gettid() == getpid())
+		memory_exhausted(0);
 }
 
 static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
@@ -164,9 +175,7 @@ static void target_note_end(struct target *target)
 static void target_add(struct logger *logger, struct hold_result *result)
 {
 	char image_path[4096], command[8192];
-	struct target *target = calloc(1, sizeof(*target));
-	if (!target)
-		out_of_memory(logger);
+	struct target *target = memory_zeroed(1, sizeof(*target));
 	target->region = result->region;
 	target->inject = result->inject;
 	target->inject.region = &target->region;
@@ -181,15 +190,13 @@ static void target_add(struct logger *logger, struct hold_result *result)
 	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
 				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
 	target->drain = drain_add(logger->drain, &target->region, &image);
-	if (!target->drain)
-		out_of_memory(logger);
 	target->next = logger->targets;
 	logger->targets = target;
 	robust_add(logger, &target->region);
 	if (logger->is_recording_over)
 		target_note_end(target);
 	/* It stands still until its result was taken. */
-	member_begin(logger, target, 0, result->pid, pidfd_of(result->pid), proc_inner_id(result->pid, result->pid));
+	member_begin(logger, target, 0, result->pid, identity_take(result->pid), proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 	untraced_know(logger, result->pid);
 	if (result->pause_ns)
@@ -347,27 +354,25 @@ static bool is_inner_process(void *cookie, pid_t pid)
 	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
-/* Whether pid is the process that is looked for. Its descriptor is opened before that is found out: what is found out is of this process, unless it has
+/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is of this process, unless it has
  * ended by then, and another one of the target has its number. */
-static bool take_inner_process(struct inner_process *wanted, pid_t pid, int *pidfd)
+static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct identity *identity)
 {
-	*pidfd = pidfd_of(pid);
+	*identity = identity_take(pid);
 	if (pid && is_inner_process(wanted, pid))
 		return true;
-	if (*pidfd >= 0)
-		close(*pidfd);
-	*pidfd = -1;
+	identity_drop(identity);
 	return false;
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *pidfd: of it, the caller's; -1. */
-static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, int *pidfd)
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *identity: its, the caller's; or nobody's. */
+static pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
 {
 	struct inner_process wanted = {target, inner, index};
-	if (take_inner_process(&wanted, inner, pidfd))
+	if (take_inner_process(&wanted, inner, identity))
 		return inner;
 	pid_t found = proc_search(is_inner_process, &wanted);
-	return take_inner_process(&wanted, found, pidfd) ? found : 0;
+	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
 /* Forked processes have found themselves in the region. */
@@ -383,9 +388,9 @@ void logger_find_members(const struct logger *logger, struct target *target)
 			continue;
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
-		int pidfd;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &pidfd);
-		member_begin(logger, target, i, pid, pidfd, inner);
+		struct identity identity;
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &identity);
+		member_begin(logger, target, i, pid, identity, inner);
 		target->member[i].start_ticks = process->start_ticks;
 		/* For the trace, and for whoever recovers it. */
 		if (pid)
@@ -407,22 +412,18 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 	}
 	enum { INFO_EXIT = 8 };
 	struct pidfd_information information = {.mask = INFO_EXIT};
-	if (member->pidfd >= 0 && ioctl(member->pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
+	if (member->identity.pidfd >= 0 && ioctl(member->identity.pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
 	    (information.mask & INFO_EXIT)) {
 		*status = information.exit_code;
 		return true;
 	}
 	/* If the process is still there after that, the pid was its. */
-	return member->pidfd >= 0 && proc_wait_status(member->pid, status) &&
-	       (syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0 || errno == EPERM);
+	return member->pid && proc_wait_status(member->pid, status) && identity_is_there(&member->identity);
 }
 
 static bool member_has_ended(const struct member *member)
 {
-	if (member->pidfd < 0)
-		return true;
-	struct pollfd descriptor = {.fd = member->pidfd, .events = POLLIN};
-	return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & (POLLIN | POLLHUP));
+	return identity_has_ended(&member->identity);
 }
 
 /* The kernel does not say how (before Linux 6.15), or it was gone before we looked: its own word, or none. */
@@ -446,7 +447,7 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
 			else
 				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
-		} else if (member->pidfd < 0) {
+		} else if (!member->pid) {
 			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
@@ -521,13 +522,12 @@ static void threads_reap(struct target *target)
 /* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
 static bool has_thread(const struct target *target, pid_t tid)
 {
-	int pidfd;
+	struct identity identity;
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
 			return true;
-	bool is_there = process_outside(target, tid, UINT32_MAX, &pidfd) != 0;
-	if (pidfd >= 0)
-		close(pidfd);
+	bool is_there = process_outside(target, tid, UINT32_MAX, &identity) != 0;
+	identity_drop(&identity);
 	return is_there;
 }
 
@@ -583,9 +583,7 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	}
 	if (!member->inject) {
 		char path[64];
-		struct inject *inject = calloc(1, sizeof(*inject));
-		if (!inject)
-			return;
+		struct inject *inject = memory_zeroed(1, sizeof(*inject));
 		*inject = target->inject;
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		inject->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -604,18 +602,16 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *pidfd: of it, the
- * caller's, opened before that was found out; -1. */
-static pid_t mail_sender(const struct target *target, const struct region_mail *mail, int *pidfd)
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *identity: its, the
+ * caller's, taken before that was found out; or nobody's. */
+static pid_t mail_sender(const struct target *target, const struct region_mail *mail, struct identity *identity)
 {
-	*pidfd = -1;
+	*identity = IDENTITY_NONE;
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
 	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
-		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, pidfd);
-	if (!process_has_region(target, member->pid))
-		return 0;
-	*pidfd = fcntl(member->pidfd, F_DUPFD_CLOEXEC, 0);
-	return member->pid;
+		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, identity);
+	*identity = identity_take(member->pid);
+	return process_has_region(target, member->pid) ? member->pid : 0;
 }
 
 static pid_t sending_thread(pid_t pid, pid_t inner)
@@ -644,18 +640,18 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 {
 	logger_find_members(logger, target);
 	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
-	int pidfd = -1;
-	pid_t pid = is_wanted ? mail_sender(target, mail, &pidfd) : 0;
+	struct identity identity = IDENTITY_NONE;
+	pid_t pid = is_wanted ? mail_sender(target, mail, &identity) : 0;
 	struct stat status = {0};
 	fstat(target->region.fd, &status);
-	struct hold_request request = {.pid = pid, .tid = pidfd >= 0 ? sending_thread(pid, (pid_t)tid) : 0, .pidfd = pidfd, .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
+	struct hold_request request = {.pid = pid, .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0, .identity = identity,
+				       .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	logger_exec_identity(target, pid, mail->value[0], &request);
 	if (request.tid && holder_start(logger->holder, &request))
 		return;
-	if (pidfd >= 0)
-		close(pidfd);
+	identity_drop(&identity);
 	if (is_wanted)
 		COUNT(&target->region.header->untraced_execs, 1);
 	region_answer(mail, tid);
@@ -813,11 +809,8 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 /* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
-	struct diag diag = {""};
 	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
-	if (writer_flush(logger->writer, &diag) == -ENOMEM)
-		out_of_memory(logger);
 	logger->is_recording_over = true;
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_note_end(target);
@@ -1137,6 +1130,17 @@ static void note_progress(void *cookie)
 		region_note_progress(&target->region);
 }
 
+static void begin_to_record(void *context)
+{
+	struct logger *logger = context;
+	options_write(logger);
+	session_write(logger);
+	logger->drain = drain_new(logger->writer);
+	untraced_begin(logger);
+	logger->hooks = hook_cache_new();
+	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+}
+
 static int begin_without_memory(struct logger *logger)
 {
 	struct diag diag = {""};
@@ -1168,18 +1172,13 @@ static int logger_begin(struct logger *logger)
 		session_directory_remove(&logger->directory);
 		return error;
 	}
-	options_write(logger);
-	session_write(logger);
-	logger->drain = drain_new(logger->writer);
-	untraced_begin(logger);
-	logger->hooks = hook_cache_new();
-	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
-	if (!logger->drain || !logger->holder)
+	if (!memory_try(begin_to_record, logger) || !logger->holder)
 		return begin_without_memory(logger);
 	store_while_waiting(logger->store, say_alive, note_progress, logger);
 	drain_before_writing(logger->drain, settle_clock_now, logger);
 	logger->watch = watch_begin(&logger->doorbell);
-	logger_add_controller(logger, logger->control);
+	if (!logger_add_controller(logger, logger->control))
+		return begin_without_memory(logger);
 	watch_add(logger->watch, logger->listener);
 	robust_begin(logger);
 	flight_begin(logger);
@@ -1381,6 +1380,9 @@ int logger_run(const struct session_options *options, int control)
 	logger->control = control;
 	logger->has_controller = true;
 	struct control_message message = {.kind = CONTROL_LAUNCHED};
+	running = logger;
+	memory_set_end(end_without_memory);
+	proc_on_no_memory(proc_without_memory);
 	int error = logger_begin(logger);
 	if (error) {
 		message.value = error;

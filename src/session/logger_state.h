@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "inject/inject.h"
+#include "os/identity.h"
 #include "region/region.h"
 #include "session/clock.h"
 #include "session/control.h"
@@ -22,7 +23,7 @@
 
 /** A process of a target. */
 struct member {
-	int pidfd;
+	struct identity identity;
 	pid_t pid;                    /* in our namespace; 0: was gone before we saw it */
 	pid_t inner;                  /* in its own */
 	bool is_foreign;              /* which is another */
@@ -97,7 +98,7 @@ struct logger {
 	struct holder *holder;
 	pid_t command_pid;
 	uint32_t untraced;            /* processes that were named as untraced */
-	struct untraced *untraced_processes; /* NULL: there is no memory for it */
+	struct untraced *untraced_processes; /* NULL: before the beginning and behind the end */
 	uint64_t flushed_ns, trimmed_ns, beat_ns;
 	bool is_elsewhere_noted;      /* that a region found no room in the session's directory */
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */

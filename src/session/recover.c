@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/whole_file.h"
 #include "os/proc.h"
-#include "region/atomic.h"
+#include "region/mail.h"
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
@@ -50,10 +51,9 @@ static uint32_t *region_numbers(const char *directory, uint32_t *count)
 	*count = 0;
 	while (stream && (entry = readdir(stream))) {
 		uint32_t number = region_number(entry->d_name);
-		uint32_t *larger = number != UINT32_MAX ? realloc(numbers, (*count + 1) * sizeof(*larger)) : NULL;
-		if (!larger)
+		if (number == UINT32_MAX)
 			continue;
-		numbers = larger;
+		numbers = memory_resize(numbers, *count + 1, sizeof(*numbers));
 		numbers[(*count)++] = number;
 	}
 	if (stream)
@@ -73,6 +73,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 		return error;
 	char *text = session_file_read(&opened, "session");
 	error = errno;
+	session->had_no_memory = session_is_marked(&opened, SESSION_NO_MEMORY);
 	session_directory_close(&opened);
 	errno = error;
 	if (!text)
@@ -316,7 +317,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 		return error;
 	if (recovery->before)
 		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
-	writer_add_option(recovery->writer, "recovered", "the logger was killed");
+	writer_add_option(recovery->writer, "recovered", session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
 	return 0;
 }
 
@@ -408,13 +409,25 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	if (image.parent != TRACE_NONE && (!recovery->before || image.parent >= recovery->known.dictionary->process_count))
 		image.parent = TRACE_NONE;
 	added->drained = drain_adopt(recovery->drain, &added->region, &image, recovery->before ? &recovery->known : NULL);
-	if (!added->drained) {
-		region_close(&added->region);
-		bad_region(recovery, "no memory");
-		return;
-	}
 	added->pid = image.pid;
 	recovery->region_count++;
+}
+
+/* What targets asked for when nobody answered any more. */
+static void unanswered_note(struct recovery *recovery, const struct recovered *recovered)
+{
+	const struct region_header *header = recovered->region.header;
+	char text[250];
+	uint32_t execs = header->untraced_execs, loads = 0;
+	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++)
+		loads += mail_state(header->mail[i].state) == MAIL_POSTED && header->mail[i].kind == MAIL_LOADED;
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced", recovered->pid,
+		 execs);
+	if (execs)
+		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
+	snprintf(text, sizeof(text), "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid, loads);
+	if (loads)
+		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
 }
 
 /* End the processes that are gone, with the status that each may have left in the region; detach the others. */
@@ -440,30 +453,32 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
 		writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, text);
 	}
-	if (live) {
-		__atomic_fetch_and(&region->header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-		STORE_RELEASE(&region->header->state, REGION_DETACHED);
-	}
+	if (live)
+		region_let_go(region);
+	unanswered_note(recovery, recovered);
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);
 }
 
-static int regions_take(struct recovery *recovery, struct diag *diag)
+static void regions_drain(void *context)
 {
+	struct recovery *recovery = context;
 	uint32_t count;
 	uint32_t *numbers = region_numbers(recovery->session->directory, &count);
-	recovery->regions = calloc(count ? count : 1, sizeof(*recovery->regions));
+	recovery->regions = memory_zeroed(count, sizeof(*recovery->regions));
 	recovery->drain = drain_new(recovery->writer);
-	if (!recovery->regions || !recovery->drain) {
-		free(numbers);
-		return diag_fail(diag, ENOMEM, "no memory");
-	}
 	for (uint32_t i = 0; i < count; i++)
 		region_adopt(recovery, numbers[i]);
 	free(numbers);
 	for (uint32_t i = 0; i < recovery->region_count; i++)
 		region_end(recovery, &recovery->regions[i]);
 	recovery->result->regions = recovery->region_count;
+}
+
+static int regions_take(struct recovery *recovery, struct diag *diag)
+{
+	if (!memory_try(regions_drain, recovery))
+		return diag_fail(diag, ENOMEM, "no memory");
 	return recovery->error ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
 }
 
@@ -504,8 +519,6 @@ static void directories_remove(const struct recover_session *session)
 int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
 {
 	struct recovery recovery = {.session = session, .result = result, .output = {.fd = -1}};
-	struct diag ignored = {""};
-	struct trace_statistics statistics = {0};
 	*result = (struct recover_result){.was_missing = false};
 	guard_begin();
 	if (session->has_logger)
@@ -515,8 +528,9 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 		error = regions_take(&recovery, diag);
 	if (!error)
 		error = trace_end(&recovery, diag);
+	/* What is there of a trace that was to be completed is as if the logger had written it: the next recovery goes on with it. */
 	if (recovery.writer)
-		writer_close(recovery.writer, &statistics, &ignored);
+		writer_abandon(recovery.writer);
 	whole_file_abandon(&recovery.output);
 	drain_free(recovery.drain);
 	free(recovery.regions);

@@ -21,6 +21,7 @@ struct recover_session {
 	uint64_t logger_start;        /**< field 22 of its /proc/PID/stat */
 	uint32_t region_count;
 	bool has_logger;              /**< it still lives */
+	bool had_no_memory;           /**< and ended for that */
 	bool is_in_pieces;            /**< what it recorded */
 	char pattern[4096];           /**< of files that follow each other; "": there is only one */
 	uint32_t counter;             /**< the number in the name of trace_path */

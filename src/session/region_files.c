@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/limits.h"
 #include "session/places.h"
 
 /* The directory that a path's file lies in. */
@@ -84,6 +85,12 @@ int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES], c
 	snprintf(name, sizeof(name), "region.%u", number);
 	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
 	int error = region_create_in(region, directory->fd, name, path, config, diag);
+	/* Without the last descriptors nobody could tell any more who asks for what, nor who has ended. */
+	if (!error && limits_is_last_descriptor(region->fd)) {
+		region_close(region);
+		session_file_remove(directory, name);
+		return diag_fail(diag, EMFILE, "cannot open %s: %s", path, strerror(EMFILE));
+	}
 	if (error != -ENOSPC && error != -EDQUOT)
 		return error;
 	return make_elsewhere(region, path, directory, name, trace_path, config) == 0 ? 0 : error;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -130,30 +131,27 @@ static bool make_room(void *cookie)
 	return true;
 }
 
-static int add_piece(struct store *store, uint64_t bytes, uint64_t events, struct diag *diag)
+static void add_piece(struct store *store, uint64_t bytes, uint64_t events)
 {
 	if (store->piece_count == store->piece_capacity) {
 		uint32_t capacity = store->piece_capacity ? store->piece_capacity * 2 : 16;
-		struct piece *larger = realloc(store->pieces, capacity * sizeof(*larger));
-		if (!larger)
-			return diag_fail(diag, ENOMEM, "no memory to go on with the trace");
-		store->pieces = larger;
+		store->pieces = memory_resize(store->pieces, capacity, sizeof(*store->pieces));
 		store->piece_capacity = capacity;
 	}
 	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
 	store->past_bytes += bytes;
-	return 0;
 }
 
 static int next_piece(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag)
 {
 	struct store *store = cookie;
-	int error = add_piece(store, bytes, events, diag);
+	(void)diag;
+	add_piece(store, bytes, events);
 	/* The next one may become as large as it can. */
-	while (!error && store->piece_count && store->past_bytes + store->piece_bytes > store->options->max_file_bytes)
+	while (store->piece_count && store->past_bytes + store->piece_bytes > store->options->max_file_bytes)
 		drop_piece(store);
 	piece_path(store, store->piece_number, path, size);
-	return error;
+	return 0;
 }
 
 /* ---- long runs ---- */
@@ -205,10 +203,10 @@ static void *fold_run(void *argument)
 	return NULL;
 }
 
-static bool words_add(struct keep *keep, const char *word)
+static void words_add(struct keep *keep, const char *word)
 {
-	keep->words[keep->word_count] = strdup(word);
-	return keep->words[keep->word_count++] != NULL;
+	char *copy = memory_resize(NULL, strlen(word) + 1, 1);
+	keep->words[keep->word_count++] = strcpy(copy, word);
 }
 
 static void words_free(struct keep *keep)
@@ -220,26 +218,26 @@ static void words_free(struct keep *keep)
 }
 
 /* What is kept whole and in sums, the oldest pieces, and then the others, which tell how late events come. */
-static bool fold_words(struct store *store)
+static void fold_words(struct store *store)
 {
 	struct keep *keep = store->keep;
 	char text[WRITER_PATH_MAX];
-	keep->words = calloc(store->piece_count + 8, sizeof(*keep->words));
-	bool is_made = keep->words && words_add(keep, "xheap") && words_add(keep, STORE_FOLD_WORD);
+	keep->words = memory_zeroed(store->piece_count + 8, sizeof(*keep->words));
+	words_add(keep, "xheap");
+	words_add(keep, STORE_FOLD_WORD);
 	snprintf(text, sizeof(text), "%s/" FOLDING_NAME, store->directory);
-	is_made = is_made && words_add(keep, text);
+	words_add(keep, text);
 	snprintf(text, sizeof(text), "%" PRId64, store->pieces[keep->count - 1].until_ns);
-	is_made = is_made && words_add(keep, text);
+	words_add(keep, text);
 	snprintf(text, sizeof(text), "%" PRIu32, keep->count + keep->has_folded);
-	is_made = is_made && words_add(keep, text);
+	words_add(keep, text);
 	folded_path(store, keep->folded_number, text, sizeof(text));
 	if (keep->has_folded)
-		is_made = is_made && words_add(keep, text);
-	for (uint32_t i = 0; i < store->piece_count && is_made; i++) {
+		words_add(keep, text);
+	for (uint32_t i = 0; i < store->piece_count; i++) {
 		piece_path(store, store->pieces[i].number, text, sizeof(text));
-		is_made = words_add(keep, text);
+		words_add(keep, text);
 	}
-	return is_made;
 }
 
 /* Whether there are so many halves of a window. Who looks often makes many small pieces: their number has a limit, too. */
@@ -276,10 +274,7 @@ static void fold_begin(struct store *store)
 	keep->is_done = keep->is_urgent = keep->error = 0;
 	keep->pid = 0;
 	keep->diag.text[0] = 0;
-	if (!fold_words(store)) {
-		words_free(keep);
-		return;
-	}
+	fold_words(store);
 	keep->is_begun = true;
 	if (pthread_create(&keep->thread, NULL, fold_run, store) != 0) {
 		fold_run(store);
@@ -381,13 +376,13 @@ static void window_bound(struct store *store)
 static int next_kept(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag)
 {
 	struct store *store = cookie;
-	int error = add_piece(store, bytes, events, diag);
+	(void)diag;
+	add_piece(store, bytes, events);
 	say_busy(store);
-	if (!error)
-		window_bound(store);
+	window_bound(store);
 	store->keep->wants_flush = true;
 	piece_path(store, store->piece_number, path, size);
-	return error;
+	return 0;
 }
 
 /* The disk is full: once what is folded has become sums there may be room. */
@@ -558,7 +553,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	store->options = options;
 	store->directory = directory;
 	store->doorbell = doorbell;
-	struct writer_options how = {.max_file_bytes = options->max_file_bytes, .permissions = options->permissions,
+	struct writer_options how = {.max_file_bytes = options->max_file_bytes, .permissions = options->permissions, .ends_without_memory = true,
 				    .resolution_ns = SESSION_RESOLUTION_NS, .cookie = store};
 	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, directory);
 	number_next(store);
@@ -763,8 +758,8 @@ static int write_out_all(struct store *store, uint64_t last_bytes, const struct 
 {
 	struct store_result result;
 	store_take_result(store, true, &result);
-	int error = add_piece(store, last_bytes, 0, diag);
-	error = error ? error : job_begin(store, false, statistics, diag);
+	add_piece(store, last_bytes, 0);
+	int error = job_begin(store, false, statistics, diag);
 	if (error || !store_take_result(store, true, &result) || !result.error)
 		return error;
 	return diag_fail(diag, -result.error, "%s", result.diag.text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "region/atomic.h"
 
 enum { FRAME_FIRST_CAPACITY = 4096, HEAP_FIRST_CAPACITY = 64 };
@@ -13,6 +14,11 @@ int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
 {
 	__int128 difference = (__int128)ticks - (__int128)clock->start_ticks;
 	return (int64_t)((difference * (__int128)clock->mult) >> clock->shift);
+}
+
+static char *copy_text(const char *text)
+{
+	return strcpy(memory_resize(NULL, strlen(text) + 1, 1), text);
 }
 
 static const char *file_name(const char *path)
@@ -130,14 +136,11 @@ static uint32_t known_mapping(const struct translate *translate, const struct tr
 	return TRACE_NONE;
 }
 
-static bool image_add(struct translate *translate, const struct region_image *shared)
+static void image_add(struct translate *translate, const struct region_image *shared)
 {
 	if (translate->image_count == translate->image_capacity) {
 		uint32_t capacity = translate->image_capacity ? translate->image_capacity * 2 : 64;
-		struct translate_image *larger = realloc(translate->image, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		translate->image = larger;
+		translate->image = memory_resize(translate->image, capacity, sizeof(*translate->image));
 		translate->image_capacity = capacity;
 	}
 	struct region_image row = *shared;
@@ -145,7 +148,7 @@ static bool image_add(struct translate *translate, const struct region_image *sh
 	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;
 	struct trace_image image = {.path = row.path, .build_id = id_size ? row.build_id : NULL, .build_id_size = id_size};
 	struct translate_image *added = &translate->image[translate->image_count++];
-	added->name = strdup(file_name(row.path));
+	added->name = copy_text(file_name(row.path));
 	added->mapping = (struct trace_mapping){
 		.process = translate_process_id(translate, row.process), .image = writer_add_image(translate->writer, &image), .base = row.base,
 		.end = row.end, .bias = row.bias, .load_ns = (int64_t)row.load_ticks, .unload_ns = INT64_MAX};
@@ -155,7 +158,6 @@ static bool image_add(struct translate *translate, const struct region_image *sh
 		if (added->mapping_id == TRACE_NONE)
 			added->mapping_id = writer_add_mapping(translate->writer, &added->mapping);
 	}
-	return true;
 }
 
 void translate_refresh_unloads(struct translate *translate)
@@ -173,8 +175,8 @@ void translate_refresh_unloads(struct translate *translate)
 void translate_refresh(struct translate *translate)
 {
 	uint32_t ready = LOAD_ACQUIRE(&translate->region->image_ready);
-	while (translate->image_count < ready && image_add(translate, region_image(translate->region, translate->image_count)))
-		;
+	while (translate->image_count < ready)
+		image_add(translate, region_image(translate->region, translate->image_count));
 	/* Forked processes take the lowest free places. */
 	for (uint32_t i = 1; i < translate->region->process_ready; i++) {
 		uint32_t state = LOAD(&region_process(translate->region, i)->state);
@@ -195,20 +197,16 @@ static const struct translate_image *image_at(struct translate *translate, uint3
 
 /* ---- rows that events refer to ---- */
 
-static bool frame_room(struct translate *translate, uint32_t id)
+static void frame_room(struct translate *translate, uint32_t id)
 {
 	uint32_t capacity = translate->frame_capacity ? translate->frame_capacity : FRAME_FIRST_CAPACITY;
 	while (capacity <= id)
 		capacity *= 2;
 	if (capacity == translate->frame_capacity)
-		return true;
-	uint32_t *larger = realloc(translate->frame, capacity * sizeof(*larger));
-	if (!larger)
-		return false;
-	memset(larger + translate->frame_capacity, 0, (capacity - translate->frame_capacity) * sizeof(*larger));
-	translate->frame = larger;
+		return;
+	translate->frame = memory_resize(translate->frame, capacity, sizeof(*translate->frame));
+	memset(translate->frame + translate->frame_capacity, 0, (capacity - translate->frame_capacity) * sizeof(*translate->frame));
 	translate->frame_capacity = capacity;
-	return true;
 }
 
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
@@ -216,8 +214,9 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 	uint32_t image_id = TRACE_NONE;
 	bool is_mark = id == PC_TRUNCATED || id == PC_UNWINDLESS;
 	uint64_t offset = id == PC_TRUNCATED ? TRACE_FRAME_TRUNCATED : TRACE_FRAME_UNWINDLESS;
-	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark) || !frame_room(translate, id))
+	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark))
 		return UINT32_MAX;
+	frame_room(translate, id);
 	if (!is_mark) {
 		const struct region_pc *shared = region_pc(translate->region, id);
 		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
@@ -262,21 +261,17 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 static const char *const heap_kinds[] = {
 	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks", [HEAP_ANNOTATED] = " annotated"};
 
-static bool heap_room(struct translate *translate, uint32_t index)
+static void heap_room(struct translate *translate, uint32_t index)
 {
 	uint32_t capacity = translate->heap_capacity ? translate->heap_capacity : HEAP_FIRST_CAPACITY;
 	while (capacity <= index)
 		capacity *= 2;
 	if (capacity == translate->heap_capacity)
-		return true;
-	struct translate_heap *larger = realloc(translate->heap, capacity * sizeof(*larger));
-	if (!larger)
-		return false;
+		return;
+	translate->heap = memory_resize(translate->heap, capacity, sizeof(*translate->heap));
 	for (uint32_t i = translate->heap_capacity; i < capacity; i++)
-		larger[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
-	translate->heap = larger;
+		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
 	translate->heap_capacity = capacity;
-	return true;
 }
 
 /* What the program calls an annotated heap; "" when it has not said. */
@@ -303,8 +298,9 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
 {
-	if (index >= translate->region->heap_ready || !heap_room(translate, index))
+	if (index >= translate->region->heap_ready)
 		return TRACE_NONE;
+	heap_room(translate, index);
 	const struct region_heap *shared = region_heap(translate->region, index);
 	uint64_t handle = LOAD_ACQUIRE(&shared->handle);
 	struct region_heap row = *shared;
@@ -322,24 +318,21 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 
 /* ---- beginning and end ---- */
 
-bool translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
+void translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
 		    const struct drain_known *known)
 {
 	translate->writer = writer;
 	translate->region = region;
 	translate->known = known;
-	translate->process_image = strdup(image->image ? image->image : "");
-	translate->process_command = strdup(image->command ? image->command : "");
+	translate->process_image = copy_text(image->image ? image->image : "");
+	translate->process_command = copy_text(image->command ? image->command : "");
 	for (uint32_t i = 0; i < REGION_PROCESS_MAX; i++)
 		translate->process[i].id = TRACE_NONE;
-	if (!translate->process_image || !translate->process_command)
-		return false;
 	struct trace_process row = {
 		.pid = image->pid, .parent = image->parent, .forked_from = TRACE_NONE, .exec_generation = image->exec_generation,
 		.start_ns = (int64_t)image->start_ticks, .end_ns = INT64_MAX, .end = TRACE_END_OPEN, .image = translate->process_image,
 		.command = translate->process_command, .note = ""};
 	process_add(translate, 0, &row);
-	return true;
 }
 
 void translate_fini(struct translate *translate)

@@ -51,8 +51,8 @@ struct translate {
 	char *process_image, *process_command;
 };
 
-/** Registers process 0. False when there is no memory. */
-bool translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
+/** Registers process 0. */
+void translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
 		    const struct drain_known *known);
 void translate_fini(struct translate *translate);
 

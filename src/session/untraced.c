@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -63,12 +64,10 @@ static void known_add(struct logger *logger, pid_t pid, uint64_t start_time, uin
 	struct untraced *untraced = logger->untraced_processes;
 	if (untraced && untraced->count == untraced->capacity) {
 		size_t capacity = untraced->capacity ? 2 * untraced->capacity : KNOWN_MIN;
-		struct known *larger = realloc(untraced->known, capacity * sizeof(*larger));
-		untraced->known = larger ? larger : untraced->known;
-		untraced->capacity = larger ? capacity : untraced->capacity;
+		untraced->known = memory_resize(untraced->known, capacity, sizeof(*untraced->known));
+		untraced->capacity = capacity;
 	}
-	/* Without memory a process may be named twice. */
-	if (untraced && untraced->count < untraced->capacity)
+	if (untraced)
 		untraced->known[untraced->count++] = (struct known){pid, start_time, process};
 }
 
@@ -184,7 +183,7 @@ static void look_at_member(struct logger *logger, struct target *target, uint32_
 	    life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
 		return;
 	pid_t pid = member->pid;
-	struct hold_request request = {.pid = pid};
+	struct hold_request request = {.pid = pid, .identity = IDENTITY_NONE};
 	logger_exec_identity(target, pid, index, &request);
 	logger_image_over(logger, pid, inject_ticks());
 	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
@@ -236,7 +235,7 @@ bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 
 void untraced_begin(struct logger *logger)
 {
-	logger->untraced_processes = calloc(1, sizeof(*logger->untraced_processes));
+	logger->untraced_processes = memory_zeroed(1, sizeof(*logger->untraced_processes));
 }
 
 void untraced_end(struct logger *logger)

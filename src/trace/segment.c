@@ -14,6 +14,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/memory.h"
+
 enum {
 	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
 	FIRST_SEGMENTS = 4,
@@ -31,6 +33,8 @@ static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_P
 
 void writer_fail(struct writer *writer, int error)
 {
+	if (error == -ENOMEM && writer->options.ends_without_memory)
+		memory_exhausted(0);
 	if (!writer->error)
 		writer->error = error;
 }

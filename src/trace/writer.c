@@ -426,6 +426,8 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!error || writer_has_ended(writer))
 		note_error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence,
 								  events->last_sequence, events->part_sequence, events->part_events});
+	if (note_error)
+		writer_fail(writer, note_error);
 	error = error ? error : note_error;
 	if (!error)
 		return 0;

@@ -32,6 +32,7 @@ struct writer_options {
 	uint64_t segment_ns;          /**< 0: 10 s */
 	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
 	uint32_t permissions;         /**< mode of the files, which have to be this user's; 0: 0600, and a file that is gone on with may be anybody's */
+	bool ends_without_memory;     /**< what is given cannot be given again: without memory for it, memory_exhausted() */
 	uint32_t resolution_ns;       /**< times and durations of events are cut to the largest power of two of ticks below it; 0: not */
 };
 

@@ -37,6 +37,26 @@ def what(row):
     return tuple(row[name] for name in ("pid", "tid", "action", "function", "heap", "address", "previous_address", "size", "usable", "args", "result"))
 
 
+def on_full_disk():
+    """What was there before stays, and nothing comes beside it."""
+    os.mkdir("small")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12k", "tmpfs", "small"], stderr=subprocess.DEVNULL).returncode:
+        print("not tried: no small disk can be made")
+        return
+    try:
+        for before in (None, "as it was"):
+            if before:
+                with open("small/no.xht", "w") as file:
+                    file.write(before)
+            said = xheap("merge", "a.xht", "b.xht", "-o", "small/no.xht", status=2)
+            expect("No space left" in said, said)
+            expect(os.listdir("small") == (["no.xht"] if before else []), f"left behind: {os.listdir('small')}")
+        with open("small/no.xht") as file:
+            expect(file.read() == before, "what was there before was changed")
+    finally:
+        subprocess.run(["umount", "small"], check=True)
+
+
 def main():
     # Two at a time, so that their times overlap.
     programs = {"a.xht": "import time; [str(i) * 9 for i in range(3000)]; time.sleep(0.3); [str(i) * 5 for i in range(3000)]",
@@ -90,6 +110,7 @@ def main():
                           (("a.xht", "/etc/passwd", "-o", "no.xht"), "not a trace"), *others):
         said = xheap("merge", *words, status=2)
         expect(reason in said, f"{words}: {said}")
+    on_full_disk()
     expect(not os.path.exists("no.xht") and not [name for name in os.listdir(".") if name.endswith(".new")], "something is left behind")
     return failed > 0
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`xheap recover -o OUT` leaves what it reads as it is, and OUT is there whole or not at all."""
+"""`xheap recover -o OUT` leaves what it reads as it is, and OUT is there whole or not at all. So it can be done again, after it has failed too: the
+shared memory has what it had."""
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import time
 
 XHEAP = os.environ["XHEAP"]
 WAIT_SECONDS = 100
+ULIMIT_BYTES, MOST_LIMIT = 512, 20000
 
 
 def expect(condition, what):
@@ -28,6 +30,16 @@ def wait_until(what, condition):
     while not condition():
         expect(time.monotonic() < until, f"not after {WAIT_SECONDS} s: {what}")
         time.sleep(0.01)
+
+
+def regions_read():
+    return {path.name: path.read_bytes() for path in pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"]).glob("*/*/region.*")}
+
+
+def events(trace):
+    run = xheap("dump", trace, "-events", "-format", "csv")
+    expect(run.returncode == 0, f"dump {trace}: {run.stdout}")
+    return run.stdout.splitlines()
 
 
 def logger_of(recorder):
@@ -58,11 +70,30 @@ def main():
     run = xheap("recover", "-o", "out.xht", "r.xht", limit=1)
     expect(run.returncode == 2 and pathlib.Path("out.xht").read_text() == "before", f"a full disk: {run.returncode}: {run.stdout}")
     expect(pathlib.Path("r.xht").read_bytes() == left, "the trace has changed")
-    run = xheap("recover", "-o", "out.xht", "r.xht")
+    # Where all of the old trace finds room, and then some of what is in memory, and then all.
+    regions, failed = regions_read(), 0
+    first = len(left) // ULIMIT_BYTES
+    for limit in range(first, MOST_LIMIT, first // 20 + 1):
+        run = xheap("recover", "--keep", "-o", "kept.xht", "r.xht", limit=limit)
+        expect(regions_read() == regions, f"the shared memory was changed by a recovery into {limit} blocks")
+        if run.returncode == 0:
+            break
+        failed += 1
+    expect(run.returncode == 0 and failed, f"{failed} failures, then: {run.stdout}")
+    run = xheap("recover", "--keep", "-o", "out.xht", "r.xht")
     expect(run.returncode == 0 and "out.xht: " in run.stdout, f"recover: {run.returncode}: {run.stdout}")
     expect(pathlib.Path("r.xht").read_bytes() == left, "the trace has changed")
+    expect(events("out.xht") == events("kept.xht"), "the second time there is something else")
     info = json.loads(xheap("info", "out.xht", "-format", "json").stdout)
     expect(info["events"]["alloc"] > 20000, f"{info['events']}")
+    # In place: it goes on where it has failed.
+    for limit in (first + 1, (first + os.path.getsize("out.xht") // ULIMIT_BYTES) // 2):
+        run = xheap("recover", "r.xht", limit=limit)
+        expect(run.returncode == 2, f"in place, with {limit} blocks: {run.stdout}")
+    run = xheap("recover", "r.xht")
+    expect(run.returncode == 0 and events("r.xht") == events("out.xht"), f"in place: {run.stdout}")
+    info = json.loads(xheap("info", "r.xht", "-format", "json").stdout)
+    expect("ended_early" not in info and info["lost_events"] == 0, f"in place: {info}")
     names = [name for name in os.listdir(".") if name.endswith(".new")]
     expect(not names, f"left behind: {names}")
 

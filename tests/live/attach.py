@@ -259,6 +259,21 @@ def mixed():
     target.end()
 
 
+def in_vfork():
+    """Who waits for the child of a vfork stops for nobody: that is said, and the process is left as it was."""
+    target = Target("vfork", 0)
+    target.process.stdin.write("x")
+    target.process.stdin.flush()
+    wait_for("the child", lambda: pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
+    said = record("vfork.xht", "-p", target.pid, "--duration", "100ms", status=2)
+    expect(f"thread {target.pid} of process {target.pid} did not stop within a second (in vfork, or in an uninterruptible call)" in said, said)
+    target.process.stdin.write("x")
+    target.process.stdin.flush()
+    wait_for("the child's end", lambda: not pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
+    record("vfork.xht", "-p", target.pid, "--duration", "100ms")
+    target.end()
+
+
 def passed():
     """A region that the target may not open itself is handed over by any of its threads: here the first makes no calls."""
     program = os.path.join(PROGRAMS, "mixed")
@@ -315,4 +330,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, passed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, as_somebody))

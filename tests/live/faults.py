@@ -5,6 +5,7 @@
 killed     targets, controllers and loggers are killed at random moments
 nonsense   clients that do not speak the language
 stranger   another user neither sees nor reaches a session
+unanswered a program is executed when the logger does not answer any more
 contended  a trace that is being written
 unplaced   the trace's directory goes, its disk fills
 hostile    a target that writes nonsense into what it shares with its logger
@@ -232,6 +233,36 @@ def seen_by_root(name, command, them):
         xheap("stop", name, status=None)
     run = subprocess.run([*command, "query", name], timeout=LONG_SECONDS, **them)
     expect(run.returncode == 2 and "no session" in run.stdout, f"what root has ended: {run.stdout}")
+
+
+def unanswered():
+    """A program is executed while nobody answers, and the logger is killed: the trace says that what was executed is not in it."""
+    name = name_of("unanswered")
+    xheap("start", name, "-o", "unanswered.xht", "-p", "0")
+    shell = subprocess.Popen([XHEAP, "launch", name, "--", "sh", "-c", "read line; /bin/true; exit $?"], stdin=subprocess.PIPE)
+    try:
+        pid = wait_for("the shell", lambda: [row["pid"] for row in query(name)["targets"] if row["events"]])[0]
+        logger = query(name)["logger_pid"]
+        os.kill(logger, signal.SIGSTOP)
+        shell.stdin.write(b"\n")
+        shell.stdin.close()
+        # It waits for the answer.
+        wait_for("a child that waits", lambda: [child for child in children_of(pid)[1:] if state_of(child) == "S"])
+        os.kill(logger, signal.SIGKILL)
+        expect(shell.wait(timeout=LONG_SECONDS) == 0, f"the shell ended with {shell.returncode}")
+    finally:
+        shell.kill()
+        shell.wait()
+    xheap("recover", "unanswered.xht")
+    facts = info("unanswered.xht")
+    expect(facts.get("untraced_execs") and not facts["complete"], f"{facts}")
+
+
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def contended():
@@ -497,7 +528,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, unanswered, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

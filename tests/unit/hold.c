@@ -12,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/identity.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "region/mail.h"
@@ -40,15 +41,15 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Ask for pid to be held, where pidfd is what the logger opened before it found out who had sent the mail. */
-static void hold(pid_t pid, int pidfd, bool is_meant)
+/* Ask for pid to be held, where identity is what the logger took before it found out who had sent the mail. */
+static void hold(pid_t pid, struct identity identity, bool is_meant)
 {
 	struct session_options options;
 	struct doorbell doorbell = {0};
 	struct session_clock clock = {0};
 	struct region_mail mail = {.state = mail_word(MAIL_POSTED, 1)};
 	struct session_directory directory = {.place = -1, .fd = -1};
-	struct hold_request request = {.pid = pid, .tid = pid, .pidfd = pidfd, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
+	struct hold_request request = {.pid = pid, .tid = pid, .identity = identity, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
 	struct hold_result result;
 	session_options_init(&options);
 	/* No program, for the kernel neither: it is held only, and no region is made. */
@@ -75,26 +76,94 @@ static void hold(pid_t pid, int pidfd, bool is_meant)
 	assert_int_not_equal(proc_state(pid), 't');
 }
 
+/* As where the kernel has no descriptors of processes to give. */
+static struct identity without_descriptor(struct identity identity)
+{
+	assert_true(identity.pidfd >= 0 && !identity.start_time);
+	close(identity.pidfd);
+	return (struct identity){.pid = identity.pid, .pidfd = -1, .start_time = proc_start_time(identity.pid)};
+}
+
 static void test_who_is_meant_is_held(void **state)
 {
 	(void)state;
 	pid_t pid = standing_child();
-	hold(pid, (int)syscall(SYS_pidfd_open, pid, 0), true);
+	hold(pid, identity_take(pid), true);
+	hold(pid, without_descriptor(identity_take(pid)), true);
 	end(pid);
+}
+
+/* The clock of start times ticks a hundred times a second: no number comes again as soon as that. */
+static pid_t later_child(pid_t earlier)
+{
+	pid_t pid = standing_child();
+	while (proc_start_time(pid) == proc_start_time(earlier)) {
+		end(pid);
+		pid = standing_child();
+	}
+	return pid;
 }
 
 static void test_who_has_the_number_now_is_not(void **state)
 {
 	(void)state;
-	pid_t gone = standing_child(), pid = standing_child();
-	int pidfd = (int)syscall(SYS_pidfd_open, gone, 0);
+	pid_t gone = standing_child(), pid = later_child(gone);
+	struct identity first = identity_take(gone), second = without_descriptor(identity_take(gone));
 	end(gone);
-	hold(pid, pidfd, false);
+	assert_true(identity_has_ended(&first) && identity_has_ended(&second) && !identity_is_there(&first) && !identity_is_there(&second));
+	first.pid = second.pid = pid;
+	assert_true(identity_has_ended(&second) && !identity_is_there(&second));
+	hold(pid, first, false);
+	hold(pid, second, false);
 	end(pid);
+}
+
+/* A process that has ended and waits for its parent has its number still. */
+static void test_identity(void **state)
+{
+	(void)state;
+	pid_t pid = standing_child();
+	struct identity both[] = {identity_take(pid), without_descriptor(identity_take(pid))}, nobody = IDENTITY_NONE;
+	for (int i = 0; i < 2; i++)
+		assert_true(identity_is_known(&both[i]) && !identity_has_ended(&both[i]) && identity_is_there(&both[i]));
+	identity_send_signal(&both[1], SIGKILL);
+	siginfo_t info;
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	for (int i = 0; i < 2; i++)
+		assert_true(identity_has_ended(&both[i]) && identity_is_there(&both[i]));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	for (int i = 0; i < 2; i++) {
+		assert_true(identity_has_ended(&both[i]) && !identity_is_there(&both[i]));
+		identity_drop(&both[i]);
+	}
+	assert_true(identity_has_ended(&nobody) && !identity_is_there(&nobody) && !identity_is_known(&nobody));
+}
+
+/* Short of descriptors, none is taken for this, and what is open for a moment finds some. */
+static void test_last_descriptors(void **state)
+{
+	(void)state;
+	struct rlimit before, limit;
+	pid_t pid = standing_child();
+	int lowest = dup(0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = (struct rlimit){(rlim_t)lowest + 1, before.rlim_max};
+	close(lowest);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	struct identity identity = identity_take(pid);
+	assert_true(identity.pidfd < 0 && identity.start_time && !identity_has_ended(&identity));
+	/* Not even one to read when a process began. */
+	limit.rlim_cur = (rlim_t)lowest;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_false(identity_has_ended(&identity));
+	end(pid);
+	assert_true(identity_has_ended(&identity));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_meant_is_held), cmocka_unit_test(test_who_has_the_number_now_is_not)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_meant_is_held), cmocka_unit_test(test_who_has_the_number_now_is_not),
+					   cmocka_unit_test(test_identity), cmocka_unit_test(test_last_descriptors)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,24 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
 	wrong = make_properties(L"/no/such/folder/x.xht");
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_PATH_NOT_FOUND);
+	wchar_t longer[400];
+	for (int i = 0; i < 399; i++)
+		longer[i] = i ? L'x' : L'/';
+	longer[399] = 0;
+	wrong = make_properties(longer);
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	wrong = make_properties(L"/proc/x");
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_ACCESS_DENIED);
+	wrong = make_properties(L"/dev/null");
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
+	swprintf(longer, 400, L"%s", arguments[0]);
+	wrong = make_properties(longer);
+	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME); /* this program itself, as it runs */
+	swprintf(longer, 400, L"%s/header.cc", arguments[1]);
+	wrong = make_properties(longer);
+	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_REVISION_MISMATCH); /* a text */
 	EXPECT_ERROR(ControlTrace(handle, NULL, properties, 9), ERROR_INVALID_PARAMETER);
 	EXPECT_ERROR(XheapCreateSuspended("/no/such/program", arguments, NULL, &none), ERROR_FILE_NOT_FOUND);
 
@@ -367,6 +385,15 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT), ERROR_SUCCESS);
 	files[1] = first;
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_REVISION_MISMATCH);
+	EXPECT_ERROR(CreateMergedTraceFile(first, files, 2, 0), ERROR_BAD_PATHNAME);
+	files[1] = file;
+	EXPECT_ERROR(CreateMergedTraceFile(file, files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"/tmp", files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"", files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(CreateMergedTraceFile(L"/no/such/merged.xht", files, 2, 0), ERROR_PATH_NOT_FOUND);
+	const wchar_t half[] = {'h', 0xd800, 0};
+	EXPECT_ERROR(CreateMergedTraceFile(half, files, 2, 0), ERROR_BAD_PATHNAME);
+	EXPECT_ERROR(StartHeapTrace(&other, second, half, &next, 1, NULL, 0), ERROR_INVALID_PARAMETER);
 	files[1] = L"/no/such/file";
 	EXPECT_ERROR(CreateMergedTraceFile(merged, files, 2, 0), ERROR_FILE_NOT_FOUND);
 	kill((pid_t)next, SIGKILL);
