@@ -250,7 +250,7 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 		return;
 	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
 		 region_process(&target->region, 0)->pid, count);
-	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
+	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);
 }
 
@@ -264,8 +264,16 @@ static void damage_check(struct logger *logger, struct target *target)
 	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
 		 (int)target->inject.pid);
-	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
+	drain_add_note(logger->drain, TRACE_OPTION_DAMAGED, text);
 	logger_warn(logger, text);
+}
+
+/* Not everything of it can be kept. */
+static void limits_check(struct logger *logger, struct target *target)
+{
+	char text[300];
+	while (drain_take_limit_note(target->drain, text, sizeof(text)))
+		logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -280,6 +288,8 @@ static void target_remove(struct logger *logger, struct target *target)
 	*link = target->next;
 	logger_settle_clock(logger, true);
 	note_untraced_execs(logger, target);
+	drain_poll(target->drain, true, &logger->error, &logger->diag);
+	limits_check(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);
 	damage_check(logger, target);
 	for (uint32_t i = 0; i < target->member_count; i++)
@@ -556,7 +566,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 {
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
-	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	drain_add_note(logger->drain, TRACE_OPTION_UNHOOKED, text);
 	logger_warn(logger, text);
 }
 
@@ -668,6 +678,7 @@ static void reap(struct logger *logger, struct target *target, uint64_t now)
 		return;
 	target->reaped_ns = now;
 	damage_check(logger, target);
+	limits_check(logger, target);
 	threads_reap(target);
 	mails_reap(target);
 }
@@ -756,7 +767,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		logger_note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
-		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
+		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
 			logger_warn(logger, text);
 	}
