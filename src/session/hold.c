@@ -262,6 +262,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	}
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
+	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
 }
