@@ -662,7 +662,8 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	logger_exec_identity(target, pid, mail->value[0], &request);
-	if (request.tid && holder_start(logger->holder, &request))
+	/* A thread makes one exec at a time. */
+	if (request.tid && !holder_has_thread(logger->holder, request.tid) && holder_start(logger->holder, &request))
 		return;
 	if (pidfd >= 0)
 		close(pidfd);
@@ -924,7 +925,7 @@ void logger_remove_let_go(struct logger *logger)
 	for (struct target *target = logger->targets; target; target = next) {
 		next = target->next;
 		/* A holder may still answer a mail that lies in it. */
-		if (target->is_let_go && target_is_unused(target) && !holder_is_busy(logger->holder))
+		if (target->is_let_go && target_is_unused(target) && !holder_uses(logger->holder, &target->region))
 			target_remove(logger, target);
 	}
 }
@@ -958,6 +959,17 @@ static bool wants_flush(const struct logger *logger, uint64_t now)
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
+/* Recording is to end. An exec that was announced is made at once, or, by one who lies, never. */
+static void holds_end(struct logger *logger, uint64_t now)
+{
+	enum { EXEC_NS = 2000000000 };
+	holder_end_walks(logger->holder);
+	if (!logger->stopping_ns)
+		logger->stopping_ns = now;
+	if (now - logger->stopping_ns >= EXEC_NS)
+		holder_give_up(logger->holder);
+}
+
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
@@ -977,7 +989,7 @@ static void loop(struct logger *logger)
 			next = target->next;
 			has_any |= target_serve(logger, target, flush, now);
 			/* A holder may still answer a mail that lies in it. */
-			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
+			if (!holder_uses(logger->holder, &target->region) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
 		recording_check(logger);
@@ -985,6 +997,9 @@ static void loop(struct logger *logger)
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
+		/* Nobody injects anything: that alone uses what it found, and not for longer than a call. */
+		if (!holder_is_busy(logger->holder))
+			hook_cache_trim(logger->hooks);
 		if (flush) {
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
@@ -996,7 +1011,7 @@ static void loop(struct logger *logger)
 		if (store_has_turned(logger->store))
 			session_write(logger);
 		if (logger->is_stopping)
-			holder_end_walks(logger->holder);
+			holds_end(logger, now);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;
