@@ -248,8 +248,8 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
 	if (!count)
 		return;
-	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
-		 region_process(&target->region, 0)->pid, count);
+	snprintf(text, sizeof(text), "process %d and those that it forked: %u execs went on without an answer; what they executed may run untraced",
+		 (int)target->inject.pid, count);
 	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);
 }
