@@ -211,6 +211,11 @@ void drain_add_note(struct drain *drain, const char *name, const char *text)
 	kind->count += kind->count <= NOTES_MAX;
 }
 
+bool drain_is_limited(const struct drain_region *region)
+{
+	return region->translate.keep.has_cut_stacks || region->translate.keep.has_refused_rows;
+}
+
 bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
 {
 	const struct keep *keep = &region->translate.keep;

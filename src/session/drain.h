@@ -78,7 +78,10 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 /** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
-/** True once for a region of which not everything is kept: text then says what. */
+/** Whether not everything of the region is kept, since there was more of it than may be. */
+bool drain_is_limited(const struct drain_region *region);
+
+/** True once for each thing of such a region that is not: text then says what. */
 bool drain_take_limit_note(struct drain_region *region, char *text, size_t size);
 
 /** Take what is full, and when flushing what is being filled; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error

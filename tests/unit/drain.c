@@ -1129,6 +1129,8 @@ static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
 	assert_non_null(strstr(text, "more different stacks than can be kept"));
 	assert_false(drain_take_limit_note(bed->drained, text, sizeof(text)));
 	assert_false(drain_take_limit_note(other_drained, text, sizeof(text)));
+	assert_true(drain_is_limited(bed->drained));
+	assert_false(drain_is_limited(other_drained));
 	struct stack_ends ends = bed_totals(bed).ends;
 	assert_int_equal(ends.truncated + ends.whole, 3 + CALLS);
 	assert_true(ends.truncated > CALLS - LIMIT);
