@@ -325,6 +325,8 @@ def cut():
             targets = Targets(1)
             attach("start", name, "-o", "cut.xht", "-p", targets.pids())
             logger = query(name)["logger_pid"]
+            # A logger that is killed has what there was until then.
+            wait_for("events of the other target", lambda: query(name)["events"] > 300)
             bad = subprocess.Popen([XHEAP, "launch", name, "--", os.path.join(PROGRAMS, "hostile"), "cut", str(size)], stdout=subprocess.PIPE, text=True)
             try:
                 expect(bad.stdout.readline() == "cut\n", f"{size}: the file was not cut")
