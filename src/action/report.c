@@ -194,11 +194,12 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 	return count;
 }
 
-/* What keeps calls from being recorded that nobody can count, noted in the trace as options. */
+/* What keeps calls from being recorded that nobody can count, noted in the trace as options. Without a text: no call is missing for it, or those are counted. */
 static const struct { const char *option, *json_key, *text; } uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
 	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
 	{TRACE_OPTION_DAMAGED, "damaged_memory", "shared memory was damaged"},
+	{TRACE_OPTION_LIMITED, "limited", NULL},
 };
 enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
 
@@ -206,7 +207,7 @@ enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
 static int uncounted_kind(const struct trace_dictionary *dictionary)
 {
 	int kind = 0;
-	while (kind < UNCOUNTED_KINDS && !has_option(dictionary, uncounted[kind].option))
+	while (kind < UNCOUNTED_KINDS && !(uncounted[kind].text && has_option(dictionary, uncounted[kind].option)))
 		kind++;
 	return kind;
 }

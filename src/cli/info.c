@@ -130,7 +130,7 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 static bool is_shown_elsewhere(const char *option)
 {
 	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) ||
-	       !strcmp(option, TRACE_OPTION_DAMAGED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	       !strcmp(option, TRACE_OPTION_DAMAGED) || !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
 static void info_json(const struct info *info, FILE *out)

@@ -297,6 +297,8 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_count(json, "events", target->target.events);
 	json_count(json, "events_per_second", target->target.rate);
 	json_count(json, "lost_events", target->target.lost);
+	if (target->target.is_limited)
+		json_bool(json, "limited", true);
 	if (target->target.after)
 		json_count(json, "calls_after_end", target->target.after);
 	json_count(json, "untraced_calls", target->target.untraced_calls);
@@ -488,6 +490,9 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	grid_print(&grid, stdout, 2);
 	grid_fini(&grid);
+	for (size_t i = 0; i < state->target_count; i++)
+		if (state->targets[i].target.is_limited)
+			printf("  process %d has more stacks, threads or heaps than can be kept: later ones are cut or lost\n", (int)state->targets[i].pid);
 	if (state->thread_count)
 		text_threads(state);
 }

@@ -303,7 +303,7 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	char sampled[64];
 	if (!name)
 		return 0;
-	if (target->function < FUNCTION_COUNT && inject->region->header->sample_bytes) {
+	if (target->function < FUNCTION_COUNT && inject->is_sampling) {
 		snprintf(sampled, sizeof(sampled), "sampled_%s", name + strlen("hook_"));
 		name = sampled;
 	}
@@ -623,6 +623,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	static const uint64_t default_ticks_per_ms = 2000000;
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
 	RECORDER_WRITE(inject, limits, inject->region->limits);
+	RECORDER_WRITE(inject, options_mask, inject->is_sampling ? UINT32_MAX : ~(uint32_t)OPTION_SAMPLE);
 	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
 	mappings_note(inject);
 	RECORDER_WRITE(inject, text_low, inject->text);
@@ -693,7 +694,7 @@ static bool is_region(const struct inject *inject, int64_t fd)
 /* Of struct recorder: what only sessions that sample use lies at its end. */
 static uint64_t recorder_bytes(const struct inject *inject)
 {
-	return inject->region->header->sample_bytes ? RECORDER_DATA_BYTES : RECORDER_UNSAMPLED_BYTES;
+	return inject->is_sampling ? RECORDER_DATA_BYTES : RECORDER_UNSAMPLED_BYTES;
 }
 
 /* What is mapped. fd: of a file, in the target; -1: none. */

@@ -69,6 +69,7 @@ struct inject {
 	bool is_static;
 	bool has_allocator;           /**< at least one function is patched */
 	uint32_t wait_limit_ms;       /**< how long a thread waits for the logger at most */
+	bool is_sampling;             /**< the session samples: what that needs is mapped */
 	bool no_syscalls;             /**< it had a seccomp filter when it was injected into */
 	bool no_arenas;               /**< GLIBC_TUNABLES changes the heaps' alignment: arenas are not told apart */
 	struct inject_jump *jump;     /**< patched, or with is_gathering to be patched */

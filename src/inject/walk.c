@@ -317,7 +317,8 @@ static bool arena_walk(struct chunks *state, struct arena *arena)
 			 lists_read(state, arena->address) && (arena->address == state->glibc.main_arena ? main_walk(state, arena) : heaps_walk(state, arena));
 	if (!is_walked)
 		return false;
-	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
+	if (walk->count)
+		qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	arena->found[arena->walk_count++] = (struct found_blocks){walk->blocks, walk->count};
 	walk->blocks = NULL;
 	walk->count = walk->capacity = walk->bytes = 0;

@@ -2,11 +2,15 @@
 #include "os/limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "os/proc.h"
 
 static struct rlimit limit_of(int resource)
 {
@@ -32,6 +36,50 @@ void limits_restore(const struct limits *before)
 {
 	for (int resource = 0; resource < RLIM_NLIMITS; resource++)
 		setrlimit((__rlimit_resource_t)resource, &before->limit[resource]);
+}
+
+/* The number in a file; UINT64_MAX where there is none, as in "max". */
+static uint64_t number_in(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	return size > 0 && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+/* The least memory limit of the cgroup of the second version at this place, and of those above it. */
+static uint64_t cgroup_bytes(const char *place, size_t size)
+{
+	char path[4096];
+	uint64_t least = UINT64_MAX;
+	for (size_t end = size; end > 0; end--) {
+		if (end < size && place[end] != '/')
+			continue;
+		snprintf(path, sizeof(path), PROC_CGROUP_ROOT "%.*s/memory.max", (int)(end < 3900 ? end : 3900), place);
+		uint64_t bytes = number_in(path);
+		least = bytes < least ? bytes : least;
+	}
+	return least;
+}
+
+uint64_t limits_memory_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
+	const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+		uint64_t limit = limit_of(resources[i]).rlim_cur;
+		bytes = limit < bytes ? limit : bytes;
+	}
+	char *cgroups = proc_cgroups(getpid()), *place = cgroups ? strstr(cgroups, "0::/") : NULL;
+	if (place && (place == cgroups || place[-1] == '\n')) {
+		uint64_t limit = cgroup_bytes(place + 3, strcspn(place + 3, "\n"));
+		bytes = limit < bytes ? limit : bytes;
+	}
+	free(cgroups);
+	return bytes;
 }
 
 void limits_explain(pid_t pid, int error, char *text, size_t size)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -14,6 +15,9 @@ struct limits { struct rlimit limit[RLIM_NLIMITS]; };
 void limits_raise(struct limits *before);
 
 void limits_restore(const struct limits *before);
+
+/** Bytes of memory that this process may have: the machine's, or less where a limit of it or of its cgroups says so. */
+uint64_t limits_memory_bytes(void);
 
 /** Add to text the limit of process pid (0: this one) by which a call fails with this error, if there is such a limit. */
 void limits_explain(pid_t pid, int error, char *text, size_t size);

@@ -170,7 +170,8 @@ static int enter_special(struct call *call, const struct hook_context *context, 
 	struct thread *thread = thread_current(recorder);
 	if (!thread)
 		return 0;
-	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame, .options = LOAD(&recorder->region->options)};
+	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame,
+			       .options = LOAD(&recorder->region->options) & recorder->options_mask};
 	if (thread->guard && !enter_nested(call, context, thread, recorder))
 		return 0;
 	if (call->is_signal)
@@ -1418,7 +1419,7 @@ __attribute__((used, visibility("hidden"))) void hook_request(const uint64_t *re
 	uint64_t number = request[0] - REQUEST_FIRST;
 	const struct hook_context *context = &contexts[number];
 	const struct heap_request *how = &requests[number];
-	uint32_t options = LOAD(&contexts->recorder->region->options);
+	uint32_t options = LOAD(&contexts->recorder->region->options) & contexts->recorder->options_mask;
 	if (!(options & OPTION_ENABLED))
 		return;
 	if (number == REQUEST_MOVE_POOL - REQUEST_FIRST)

@@ -238,7 +238,7 @@ struct recorder {
 	uint32_t process_zero_pid;
 	uint32_t process_zero_tid;
 	uint32_t parent_process;      /**< index that what this process forks will name as its parent */
-	uint32_t reserved1;
+	uint32_t options_mask;        /**< which of the region's options hold here: others need memory that only some processes have */
 	uint32_t generation;          /**< of images: remembered stacks of older ones are void */
 
 	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */

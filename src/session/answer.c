@@ -223,7 +223,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	message.target = (struct control_target){
 		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
 		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
-		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns};
+		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns, .is_limited = drain_is_limited(target->drain)};
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		if (target->member[i].state != 1 || !target->member[i].pid)
 			continue;

@@ -64,6 +64,7 @@ struct control_target {
 	uint64_t rate;                /**< events a second lately */
 	uint64_t pause_ns;            /**< all its threads stood so long when it was attached to; 0: it was not */
 	uint32_t processes, threads;
+	uint32_t is_limited;          /**< not all of its stacks, threads and heaps can be kept */
 	struct stack_ends ends;       /**< of the events' stacks */
 };
 

@@ -40,6 +40,14 @@ static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
 	return (hash ^ frame) * 0x9e3779b97f4a7c15ull;
 }
 
+/* A stack cannot be kept: nothing of it is but that it was cut. */
+__attribute__((noinline, cold))
+static uint32_t cut_node(const struct decode *decode)
+{
+	decode->translate->keep.has_cut_stacks = true;
+	return decode->translate->cut_node | TRUNCATED_NODE;
+}
+
 /* The node of `frame` below `parent`. */
 static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t parent, uint32_t frame)
 {
@@ -48,9 +56,9 @@ static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t pa
 	struct memory_cell *cell = &decode->memory->cell[hash >> (64 - MEMORY_BITS)];
 	if (UNLIKELY(cell->key != key)) {
 		uint32_t node = writer_intern_node(decode->translate->writer, parent, frame);
-		/* No memory for it: better a stack that begins anew, as if it were cut there, than none at all. */
+		/* There are as many as may be: better a stack that says that it was cut than none at all. */
 		if (node >= UNWINDLESS_NODE)
-			return TRUNCATED_NODE;
+			return cut_node(decode);
 		*cell = (struct memory_cell){key, node};
 	}
 	return cell->node;
@@ -116,8 +124,12 @@ bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t id = record_get_half(ids + 4 * (uint64_t)i);
 		uint32_t frame = translate_frame_id(decode->translate, id);
-		if (UNLIKELY(frame == UINT32_MAX))
-			return damaged(decode, "a program counter that is not there");
+		if (UNLIKELY(frame >= TRANSLATE_FRAME_CUT)) {
+			if (frame != TRANSLATE_FRAME_CUT)
+				return damaged(decode, "a program counter that is not there");
+			frame = decode->translate->cut_frame;
+			node = TRUNCATED_NODE;
+		}
 		uint32_t mark = node & MARKED_NODE;
 		if (UNLIKELY(id < PC_FIRST))
 			mark |= id == PC_TRUNCATED ? TRUNCATED_NODE : UNWINDLESS_NODE;

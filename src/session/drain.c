@@ -34,6 +34,9 @@ enum {
 	BLOCK_EVENTS_MAX = 65536,
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
+	NOTES_MAX = 1000,             /* each segment of the trace repeats them */
+	NOTE_KINDS = 16,
+	SPARE_BYTES_MAX = 64 << 20,   /* of columns that no stream uses */
 	GAP_TRIES = 100,
 	NAME_BYTES = 32
 };
@@ -100,12 +103,18 @@ struct drain_region {
 	struct full *full;
 	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
 	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, ends */
+	bool is_cut_told, is_refusal_told; /* that a limit of what is kept was reached, for stacks and for rows */
 	int error;                    /* not told yet */
 	struct diag diag;
 };
 
+/* How many notes of a name the trace has. */
+struct note_kind { const char *name; uint32_t count; };
+
 struct drain {
 	struct writer *writer;
+	struct keep_limits limits;
+	struct note_kind notes[NOTE_KINDS];
 	void (*ready)(void *cookie);  /* called before events are written; NULL: nobody */
 	void *ready_cookie;
 	struct drain_region *regions;
@@ -116,6 +125,7 @@ struct drain {
 	size_t copy_size;
 	struct writer_events **spare; /* columns that no stream uses */
 	uint32_t spare_count, spare_capacity;
+	uint64_t spare_bytes;
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
 	uint64_t room_seen;           /* bytes that the file could still get when open buffers were taken for want of room */
@@ -132,11 +142,25 @@ static uint64_t ticks_now(const struct region *region)
 
 /* ---- columns ---- */
 
+static uint64_t columns_bytes(const struct writer_events *events)
+{
+	enum { EVENT_BYTES = 88 };    /* in all columns */
+	return (uint64_t)events->capacity * EVENT_BYTES;
+}
+
 static struct writer_events *columns_take(struct drain *drain)
 {
-	if (drain->spare_count > 0)
-		return drain->spare[--drain->spare_count];
-	return memory_zeroed(1, sizeof(struct writer_events));
+	if (drain->spare_count == 0)
+		return memory_zeroed(1, sizeof(struct writer_events));
+	struct writer_events *events = drain->spare[--drain->spare_count];
+	drain->spare_bytes -= columns_bytes(events);
+	return events;
+}
+
+static void columns_free(struct writer_events *events)
+{
+	writer_events_fini(events);
+	free(events);
 }
 
 /* Without room for them, events that were taken would be lost. */
@@ -149,18 +173,73 @@ static void columns_reserve(struct writer_events *events, uint64_t more)
 static void columns_give(struct drain *drain, struct writer_events *events)
 {
 	events->count = 0;
-	if (drain->spare_count == drain->spare_capacity) {
+	if (drain->spare_count == drain->spare_capacity && drain->spare_bytes < SPARE_BYTES_MAX) {
 		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
 		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
-		if (!larger) {
-			writer_events_fini(events);
-			free(events);
-			return;
-		}
-		drain->spare = larger;
-		drain->spare_capacity = capacity;
+		drain->spare = larger ? larger : drain->spare;
+		drain->spare_capacity = larger ? capacity : drain->spare_capacity;
 	}
+	if (drain->spare_count == drain->spare_capacity || drain->spare_bytes >= SPARE_BYTES_MAX) {
+		columns_free(events);
+		return;
+	}
+	drain->spare_bytes += columns_bytes(events);
 	drain->spare[drain->spare_count++] = events;
+}
+
+/* ---- notes, and what is kept ---- */
+
+void drain_limit(struct drain *drain, const struct keep_limits *limits)
+{
+	drain->limits = *limits;
+}
+
+bool drain_has_room(const struct drain *drain)
+{
+	return keep_has_room(&drain->limits, drain->writer);
+}
+
+/* name: one of a few that stay. */
+static struct note_kind *note_kind(struct drain *drain, const char *name)
+{
+	struct note_kind *kind = drain->notes;
+	while (kind < drain->notes + NOTE_KINDS - 1 && kind->name && strcmp(kind->name, name))
+		kind++;
+	kind->name = name;
+	return kind;
+}
+
+void drain_add_note(struct drain *drain, const char *name, const char *text)
+{
+	struct note_kind *kind = note_kind(drain, name);
+	if (kind->count < NOTES_MAX)
+		writer_add_option(drain->writer, name, text);
+	else if (kind->count == NOTES_MAX)
+		writer_add_option(drain->writer, name, "and more of the kind, which are not named");
+	kind->count += kind->count <= NOTES_MAX;
+}
+
+bool drain_is_limited(const struct drain_region *region)
+{
+	return region->translate.keep.has_cut_stacks || region->translate.keep.has_refused_rows;
+}
+
+bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
+{
+	const struct keep *keep = &region->translate.keep;
+	bool is_cut = keep->has_cut_stacks && !region->is_cut_told, is_refused = keep->has_refused_rows && !region->is_refusal_told;
+	if (!is_cut && !is_refused)
+		return false;
+	if (is_cut)
+		snprintf(text, size, "process %u and those that it forked have more different stacks than can be kept (%llu nodes): those of later calls are cut",
+			 region->pid, (unsigned long long)keep->nodes);
+	else
+		snprintf(text, size, "process %u and those that it forked have more threads, processes and heaps than can be kept (%llu): calls of further ones are "
+			 "lost, or without a heap", region->pid, (unsigned long long)keep->rows);
+	region->is_cut_told |= is_cut;
+	region->is_refusal_told |= !is_cut;
+	drain_add_note(region->drain, TRACE_OPTION_LIMITED, text);
+	return true;
 }
 
 /* ---- threads ---- */
@@ -210,7 +289,8 @@ static uint32_t process_pid(const struct drain_region *region, uint32_t index)
 	return index < REGION_PROCESS_MAX ? region->translate.process[index].row.pid : 0;
 }
 
-static void owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial,
+/* False: there are as many threads as may be. */
+static bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial,
 			uint32_t tid, uint64_t ticks)
 {
 	struct owner *owner = &stream->owner;
@@ -221,12 +301,17 @@ static void owner_begin(struct drain_region *region, struct stream *stream, uint
 				.wait_ticks_before = slot->wait_ticks};
 	pace_begin(&owner->pace, ticks);
 	owner->id = known_thread(region, owner, stream->key);
+	if (owner->id == TRACE_NONE && !keep_add_row(&region->translate.keep)) {
+		owner->is_open = false;
+		return false;
+	}
 	if (owner->id == TRACE_NONE) {
 		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
 	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
+	return true;
 }
 
 static void owner_end(struct drain_region *region, struct stream *stream)
@@ -401,7 +486,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 		char text[200];
 		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
 			 decode->damage, (unsigned long long)bytes, (unsigned long long)events);
-		writer_add_option(drain->writer, "damaged-buffer", text);
+		drain_add_note(drain, "damaged-buffer", text);
 	}
 }
 
@@ -412,15 +497,18 @@ static void columns_ready(struct drain_region *region, struct stream *stream, ui
 	columns_reserve(stream->events, bytes / DECODE_EVENT_BYTES_MIN + 2);
 }
 
-/* The records that follow are of the thread that the last RECORD_BEGIN named. */
-static void stream_follow(struct drain_region *region, struct stream *stream, const struct decode *decode, uint32_t sequence)
+/* The records that follow are of the thread that the last RECORD_BEGIN named. False: it finds no room in the trace. */
+static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	struct owner *owner = &stream->owner;
 	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process && owner->tid == decode->tid)
-		return;
+		return true;
 	stream_write(region, stream, sequence, decode->event_count);
 	owner_end(region, stream);
-	owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks);
+	if (owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks))
+		return true;
+	decode->damage = "more threads than can be kept";
+	return false;
 }
 
 static void point_note(struct drain_region *region, struct stream *stream, uint32_t process_index, uint64_t ticks)
@@ -438,13 +526,13 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 	stack_ends_add(&stream->ends, ends);
 }
 
-/* Decode what lies between decode->at and decode->end. */
-static void stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+/* As stream_decode(), for stacks of which some may not be kept. */
+static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
-		if (!is_known && decode->is_begun)
-			stream_follow(region, stream, decode, sequence);
+		if (!is_known && decode->is_begun && !stream_follow(region, stream, decode, sequence))
+			return;
 		uint64_t bytes = (uint64_t)(decode->end - decode->at);
 		struct writer_events *events = &region->drain->ignored;
 		events->count = 0;
@@ -466,17 +554,30 @@ static void stream_decode(struct drain_region *region, struct stream *stream, st
 	}
 }
 
+/* Decode what lies between decode->at and decode->end. */
+static void stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+{
+	keep_begin_stacks(&region->translate.keep);
+	stream_decode_all(region, stream, decode, sequence);
+	keep_end_stacks(&region->translate.keep);
+}
+
 /* The Free that was under way when its process died: its record lies whole behind what was committed. */
 static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode, const struct ending *ending)
 {
 	uint32_t count = stream->events ? stream->events->count : 0;
 	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun || decode->damage)
 		return;
-	stream_follow(region, stream, decode, 0);
+	bool is_followed = stream_follow(region, stream, decode, 0);
+	decode->damage = NULL;
 	decode->end = decode->at + ending->pending;
+	if (!is_followed)
+		return;
 	columns_ready(region, stream, ending->pending);
 	decode->ends = (struct stack_ends){0};
+	keep_begin_stacks(&region->translate.keep);
 	enum decode_result result = decode_run(decode, stream->events, 1);
+	keep_end_stacks(&region->translate.keep);
 	/* What lies there may be older than the call: its time tells. */
 	const struct writer_events *events = stream->events;
 	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 && events->time[count] == ending->ticks &&
@@ -813,7 +914,7 @@ static void lies_tell(struct drain_region *region)
 		return;
 	snprintf(text, sizeof(text), "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: losses, waits or calls "
 		 "without a record", region->pid);
-	writer_add_option(region->drain->writer, TRACE_OPTION_DAMAGED, text);
+	drain_add_note(region->drain, TRACE_OPTION_DAMAGED, text);
 }
 
 /* ---- gaps ---- */
@@ -932,8 +1033,8 @@ static struct owner *slot_owner(struct drain_region *region, uint32_t index)
 	stream_write(region, stream, 0, 0);
 	owner_end(region, stream);
 	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->region);
-	owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
-	return &stream->owner;
+	bool is_kept = owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
+	return is_kept ? &stream->owner : NULL;
 }
 
 /* An Alloc or ReAlloc that was under way when its process died, of which no record was written yet. */
@@ -1161,7 +1262,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	}
 	region_arrays(added);
 	copy_room(drain, region->limits.buffer_size);
-	translate_init(&added->translate, drain->writer, region, image, added->known);
+	translate_init(&added->translate, drain->writer, region, image, added->known, &drain->limits);
 	uint64_t namespace = proc_pid_namespace((pid_t)image->pid);
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
 	added->is_after = writer_has_ended(drain->writer);
@@ -1263,6 +1364,9 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 	settle(region);
 	error_tell(region, error, diag);
 	lies_tell(region);
+	char text[300];
+	while (drain_take_limit_note(region, text, sizeof(text)))
+		;
 	add_counters(region, &drain->past);
 	struct drain_region **link = &drain->regions;
 	while (*link != region)
@@ -1334,6 +1438,7 @@ struct drain *drain_new(struct writer *writer)
 {
 	struct drain *drain = memory_zeroed(1, sizeof(*drain));
 	drain->writer = writer;
+	drain->limits = keep_limits_default();
 	drain->room_seen = UINT64_MAX;
 	drain->memory = decode_memory_new();
 	drain->nodes = memory_resize(NULL, DECODE_DEPTH_MAX + 1, sizeof(*drain->nodes));
@@ -1355,11 +1460,8 @@ void drain_free(struct drain *drain)
 		drain->regions = region->next;
 		region_free(region);
 	}
-	while (drain->spare_count > 0) {
-		struct writer_events *events = drain->spare[--drain->spare_count];
-		writer_events_fini(events);
-		free(events);
-	}
+	while (drain->spare_count > 0)
+		columns_free(drain->spare[--drain->spare_count]);
 	writer_events_fini(&drain->ignored);
 	free(drain->spare);
 	free(drain->copy);

@@ -10,6 +10,7 @@
 
 #include "inject/walk.h"
 #include "region/region.h"
+#include "session/keep.h"
 #include "trace/writer.h"
 
 struct drain;
@@ -51,6 +52,16 @@ struct drain_known {
 
 struct drain *drain_new(struct writer *writer);
 
+/** Keep no more than this, from now on; keep_limits_default() until then. */
+void drain_limit(struct drain *drain, const struct keep_limits *limits);
+
+/** Whether a row of no region, or a note, finds room in the trace. */
+bool drain_has_room(const struct drain *drain);
+
+/** Put a note about what a trace lacks into it, as an option of that name; no more than a thousand of each name, and then that there were
+ *  more. name: static. */
+void drain_add_note(struct drain *drain, const char *name, const char *text);
+
 /** Have ready(cookie) called before events are written: by then the writer has to know the clock. */
 void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie);
 /** Regions that were not removed are forgotten: what they hold is for whoever adopts them. */
@@ -66,6 +77,12 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 
 /** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
+
+/** Whether not everything of the region is kept, since there was more of it than may be. */
+bool drain_is_limited(const struct drain_region *region);
+
+/** True once for each thing of such a region that is not: text then says what. */
+bool drain_take_limit_note(struct drain_region *region, char *text, size_t size);
 
 /** Take what is full, and when flushing what is being filled; write blocks and free buffers when many are held or `flush` (give it once a second or so). True when there was something. -errno in *error
  *  when the trace could not be written (the buffers are freed all the same, and their events counted). */

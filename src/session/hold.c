@@ -260,6 +260,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	}
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
+	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
 	return 0;
 }
@@ -557,6 +558,33 @@ bool holder_is_busy(struct holder *holder)
 	return is_busy;
 }
 
+bool holder_uses(struct holder *holder, const struct region *region)
+{
+	const uint8_t *low = (const uint8_t *)region->header, *high = low + region->bytes;
+	bool uses = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next) {
+		const uint8_t *mail = (const uint8_t *)hold->request.mail;
+		uses |= hold->request.is_attach || (mail >= low && mail < high);
+	}
+	for (const struct queued *queued = holder->first; queued; queued = queued->next) {
+		const uint8_t *mail = (const uint8_t *)queued->result.mail;
+		uses |= queued->result.kind == HOLD_WALKED || (mail >= low && mail < high);
+	}
+	pthread_mutex_unlock(&holder->lock);
+	return uses;
+}
+
+bool holder_has_thread(struct holder *holder, pid_t tid)
+{
+	bool has = false;
+	pthread_mutex_lock(&holder->lock);
+	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
+		has |= hold->request.tid == tid && !hold->request.is_attach;
+	pthread_mutex_unlock(&holder->lock);
+	return has;
+}
+
 bool holder_has(struct holder *holder, pid_t pid)
 {
 	bool has = false;
@@ -572,6 +600,19 @@ bool holder_has(struct holder *holder, pid_t pid)
 void holder_end_walks(struct holder *holder)
 {
 	__atomic_store_n(&holder->is_ending, true, __ATOMIC_RELEASE);
+}
+
+void holder_give_up(struct holder *holder)
+{
+	pthread_mutex_lock(&holder->lock);
+	for (struct hold *hold = holder->holds; hold; hold = hold->next) {
+		if (!hold->request.mail)
+			continue;
+		__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
+		if (hold->is_running)
+			pthread_kill(hold->thread, CANCEL_SIGNAL);
+	}
+	pthread_mutex_unlock(&holder->lock);
 }
 
 bool holder_is_attaching(struct holder *holder)

@@ -71,11 +71,20 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
 
+/** Whether something that is held, or a result, refers to memory of the region: to a mail in it, or, of one that is attached to, to all. */
+bool holder_uses(struct holder *holder, const struct region *region);
+
+/** Whether the thread is held until it executes: it announces nothing else meanwhile. */
+bool holder_has_thread(struct holder *holder, pid_t tid);
+
 /** Whether the process is held, or a result about it waits. */
 bool holder_has(struct holder *holder, pid_t pid);
 
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
 void holder_end_walks(struct holder *holder);
+
+/** The recording ends: let go of all who have announced an exec and not made it yet. To be repeated until nothing is held. */
+void holder_give_up(struct holder *holder);
 
 /** Whether a process is being attached to: until what it had before is known, and was taken. */
 bool holder_is_attaching(struct holder *holder);

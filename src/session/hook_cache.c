@@ -12,6 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A program can execute and load as many files as it likes: what nobody uses is forgotten when there are more than are kept, and more than the most are not
+ * looked at. */
+enum { ENTRIES_KEPT = 1024, ENTRIES_MAX = 16 * 1024 };
+
 struct entry {
 	struct entry *next;
 	dev_t device;
@@ -23,7 +27,8 @@ struct entry {
 
 struct hook_cache {
 	pthread_mutex_t lock;
-	struct entry *entries;
+	struct entry *entries;        /* the newest first */
+	uint32_t count;
 };
 
 struct hook_cache *hook_cache_new(void)
@@ -34,14 +39,33 @@ struct hook_cache *hook_cache_new(void)
 	return cache;
 }
 
-void hook_cache_free(struct hook_cache *cache)
+/* Free the entries from this one on. */
+static void entries_free(struct entry *entry)
 {
-	for (struct entry *entry = cache->entries, *next; entry; entry = next) {
+	for (struct entry *next; entry; entry = next) {
 		next = entry->next;
 		if (entry->is_good)
 			hook_image_fini(&entry->image);
 		free(entry);
 	}
+}
+
+void hook_cache_trim(struct hook_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	if (cache->count > ENTRIES_KEPT) {
+		struct entry **link = &cache->entries;
+		for (cache->count = 0; cache->count < ENTRIES_KEPT / 2; cache->count++)
+			link = &(*link)->next;
+		entries_free(*link);
+		*link = NULL;
+	}
+	pthread_mutex_unlock(&cache->lock);
+}
+
+void hook_cache_free(struct hook_cache *cache)
+{
+	entries_free(cache->entries);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -114,9 +138,10 @@ struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_ma
 		return NULL;
 	pthread_mutex_lock(&cache->lock);
 	struct entry *entry = find(cache, &status, is_main);
-	if (!entry && (entry = entry_read(fd, &status, is_main))) {
+	if (!entry && cache->count < ENTRIES_MAX && (entry = entry_read(fd, &status, is_main))) {
 		entry->next = cache->entries;
 		cache->entries = entry;
+		cache->count++;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	close(fd);

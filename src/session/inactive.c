@@ -124,7 +124,7 @@ void inactive_end(struct logger *logger)
 	while (logger->inactive) {
 		struct inactive *inactive = logger->inactive;
 		snprintf(text, sizeof(text), TRACE_INACTIVE_FORMAT "%s", (int)inactive->pid, inactive->rest.bytes, inactive->rest.thread_count, inactive->command);
-		writer_add_option(logger->writer, TRACE_OPTION_INACTIVE, text);
+		drain_add_note(logger->drain, TRACE_OPTION_INACTIVE, text);
 		logger->inactive = inactive->next;
 		identity_drop(&inactive->identity);
 		free(inactive);

@@ -255,9 +255,9 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
 	if (!count)
 		return;
-	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced",
-		 region_process(&target->region, 0)->pid, count);
-	writer_add_option(logger->writer, TRACE_OPTION_UNTRACED_EXECS, text);
+	snprintf(text, sizeof(text), "process %d and those that it forked: %u execs went on without an answer; what they executed may run untraced",
+		 (int)target->inject.pid, count);
+	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);
 }
 
@@ -271,8 +271,16 @@ static void damage_check(struct logger *logger, struct target *target)
 	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
 		 (int)target->inject.pid);
-	writer_add_option(logger->writer, TRACE_OPTION_DAMAGED, text);
+	drain_add_note(logger->drain, TRACE_OPTION_DAMAGED, text);
 	logger_warn(logger, text);
+}
+
+/* Not everything of it can be kept. */
+static void limits_check(struct logger *logger, struct target *target)
+{
+	char text[300];
+	while (drain_take_limit_note(target->drain, text, sizeof(text)))
+		logger_warn(logger, text);
 }
 
 static void target_remove(struct logger *logger, struct target *target)
@@ -287,6 +295,8 @@ static void target_remove(struct logger *logger, struct target *target)
 	*link = target->next;
 	logger_settle_clock(logger, true);
 	note_untraced_execs(logger, target);
+	drain_poll(target->drain, true, &logger->error, &logger->diag);
+	limits_check(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);
 	damage_check(logger, target);
 	for (uint32_t i = 0; i < target->member_count; i++)
@@ -556,7 +566,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 {
 	char text[600];
 	snprintf(text, sizeof(text), "process %d: not every function could be hooked: %s", (int)pid, inject->refusal);
-	writer_add_option(logger->writer, TRACE_OPTION_UNHOOKED, text);
+	drain_add_note(logger->drain, TRACE_OPTION_UNHOOKED, text);
 	logger_warn(logger, text);
 }
 
@@ -649,7 +659,8 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 				       .region_path = target->region_path, .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	logger_exec_identity(target, pid, mail->value[0], &request);
-	if (request.tid && holder_start(logger->holder, &request))
+	/* A thread makes one exec at a time. */
+	if (request.tid && !holder_has_thread(logger->holder, request.tid) && holder_start(logger->holder, &request))
 		return;
 	identity_drop(&identity);
 	if (is_wanted)
@@ -664,6 +675,7 @@ static void reap(struct logger *logger, struct target *target, uint64_t now)
 		return;
 	target->reaped_ns = now;
 	damage_check(logger, target);
+	limits_check(logger, target);
 	threads_reap(target);
 	mails_reap(target);
 }
@@ -752,7 +764,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		logger_note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
-		writer_add_option(logger->writer, TRACE_OPTION_EARLIER_MISSING, text);
+		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
 			logger_warn(logger, text);
 	}
@@ -906,7 +918,7 @@ void logger_remove_let_go(struct logger *logger)
 	for (struct target *target = logger->targets; target; target = next) {
 		next = target->next;
 		/* A holder may still answer a mail that lies in it. */
-		if (target->is_let_go && target_is_unused(target) && !holder_is_busy(logger->holder))
+		if (target->is_let_go && target_is_unused(target) && !holder_uses(logger->holder, &target->region))
 			target_remove(logger, target);
 	}
 }
@@ -940,6 +952,17 @@ static bool wants_flush(const struct logger *logger, uint64_t now)
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
+/* Recording is to end. An exec that was announced is made at once, or, by one who lies, never. */
+static void holds_end(struct logger *logger, uint64_t now)
+{
+	enum { EXEC_NS = 2000000000 };
+	holder_end_walks(logger->holder);
+	if (!logger->stopping_ns)
+		logger->stopping_ns = now;
+	if (now - logger->stopping_ns >= EXEC_NS)
+		holder_give_up(logger->holder);
+}
+
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
@@ -959,7 +982,7 @@ static void loop(struct logger *logger)
 			next = target->next;
 			has_any |= target_serve(logger, target, flush, now);
 			/* A holder may still answer a mail that lies in it. */
-			if (!holder_is_busy(logger->holder) && target_is_over(logger, target))
+			if (!holder_uses(logger->holder, &target->region) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
 		recording_check(logger);
@@ -967,6 +990,9 @@ static void loop(struct logger *logger)
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
+		/* Nobody injects anything: that alone uses what it found, and not for longer than a call. */
+		if (!holder_is_busy(logger->holder))
+			hook_cache_trim(logger->hooks);
 		if (flush) {
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
@@ -978,7 +1004,7 @@ static void loop(struct logger *logger)
 		if (store_has_turned(logger->store))
 			session_write(logger);
 		if (logger->is_stopping)
-			holder_end_walks(logger->holder);
+			holds_end(logger, now);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;

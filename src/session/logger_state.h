@@ -100,6 +100,7 @@ struct logger {
 	uint32_t untraced;            /* processes that were named as untraced */
 	struct untraced *untraced_processes; /* NULL: before the beginning and behind the end */
 	uint64_t flushed_ns, trimmed_ns, beat_ns;
+	uint64_t stopping_ns;         /* when recording was to end; 0: it goes on */
 	bool is_elsewhere_noted;      /* that a region found no room in the session's directory */
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
 	int error;

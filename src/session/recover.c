@@ -396,7 +396,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 		if (!is_blank(added->path))
 			bad_region(recovery, diag.text);
 		else if (has_process(recovery->session, number))
-			writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, diag.text);
+			drain_add_note(recovery->drain, TRACE_OPTION_DAMAGED, diag.text);
 		return;
 	}
 	image_read(recovery->session, &added->region, number, &image, path, command);
@@ -451,7 +451,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 	if (region_is_damaged(region)) {
 		char text[200];
 		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
-		writer_add_option(recovery->writer, TRACE_OPTION_DAMAGED, text);
+		drain_add_note(recovery->drain, TRACE_OPTION_DAMAGED, text);
 	}
 	if (live)
 		region_let_go(region);

@@ -49,9 +49,9 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 	process->last_ticks = (uint64_t)row->start_ns;
 	process->id = known_process(translate, row);
 	process->has_ended = process->id != TRACE_NONE && translate->known->dictionary->processes[process->id].end != TRACE_END_OPEN;
-	if (process->id == TRACE_NONE)
+	if (process->id == TRACE_NONE && keep_add_row(&translate->keep))
 		process->id = writer_add_process(translate->writer, row);
-	translate->process_count++;
+	translate->process_count += process->id != TRACE_NONE;
 	return process->id;
 }
 
@@ -63,8 +63,9 @@ static uint32_t forked_process_add(struct translate *translate, uint32_t index, 
 	struct trace_process row = {
 		.pid = shared->pid, .parent = parent, .forked_from = parent, .start_ns = (int64_t)shared->start_ticks, .end_ns = INT64_MAX,
 		.end = TRACE_END_OPEN, .image = first->image, .command = first->command, .note = ""};
-	translate->live_count++;
-	return process_add(translate, index, &row);
+	uint32_t id = process_add(translate, index, &row);
+	translate->live_count += id != TRACE_NONE;
+	return id;
 }
 
 uint32_t translate_process_id(struct translate *translate, uint32_t index)
@@ -106,7 +107,11 @@ static void place_end(struct translate *translate, uint32_t index)
 
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
 {
-	if (translate_process_id(translate, index) == TRACE_NONE || translate->process[index].has_ended)
+	uint32_t id = translate_process_id(translate, index);
+	/* The place of one that found no room in the trace is for another one, too. */
+	if (id == TRACE_NONE && index > 0 && index < translate->region->process_ready && LOAD(&region_process(translate->region, index)->state) == PROCESS_LIVE)
+		place_end(translate, index);
+	if (id == TRACE_NONE || translate->process[index].has_ended)
 		return;
 	struct translate_process *process = &translate->process[index];
 	const struct region_process *shared = region_process(translate->region, index);
@@ -230,6 +235,10 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 		offset = is_inside ? pc - image->mapping.bias : pc;
 	}
 	uint32_t frame = writer_intern_frame(translate->writer, image_id, offset);
+	if (frame == TRACE_NONE) {
+		translate->keep.has_cut_stacks = true;
+		return TRANSLATE_FRAME_CUT;
+	}
 	translate->frame[id] = frame + 1;
 	return frame;
 }
@@ -287,13 +296,25 @@ static void heap_given_name(const struct translate *translate, const struct regi
 			*at = '?';
 }
 
+/* The heap's id, the same for an equal one; TRACE_NONE when there are as many as may be. Whether it is a new one is known when it was added. */
+static uint32_t heap_add(struct translate *translate, const struct trace_heap *heap)
+{
+	struct keep *keep = &translate->keep;
+	uint32_t rows = writer_kept(translate->writer).rows;
+	if (!keep_add_row(keep))
+		return TRACE_NONE;
+	uint32_t id = writer_add_heap(translate->writer, heap);
+	keep->rows -= writer_kept(translate->writer).rows == rows;
+	return id;
+}
+
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process)
 {
 	const struct translate_image *image = image_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
 	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
 	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
-	return writer_add_heap(translate->writer, &heap);
+	return heap_add(translate, &heap);
 }
 
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process)
@@ -310,7 +331,7 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	char given[REGION_NAME_BYTES];
 	heap_given_name(translate, &row, given);
 	struct trace_heap named = {.process = process, .handle = handle, .name = given};
-	uint32_t id = given[0] ? writer_add_heap(translate->writer, &named)
+	uint32_t id = given[0] ? heap_add(translate, &named)
 			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image, row.kind, handle, process);
 	translate->heap[index] = (struct translate_heap){process, id};
 	return translate->heap[index].id;
@@ -319,9 +340,12 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 /* ---- beginning and end ---- */
 
 void translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
-		    const struct drain_known *known)
+		    const struct drain_known *known, const struct keep_limits *limits)
 {
 	translate->writer = writer;
+	translate->keep = (struct keep){.limits = limits, .writer = writer};
+	translate->cut_frame = writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_TRUNCATED);
+	translate->cut_node = writer_intern_node(writer, 0, translate->cut_frame);
 	translate->region = region;
 	translate->known = known;
 	translate->process_image = copy_text(image->image ? image->image : "");

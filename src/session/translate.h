@@ -8,6 +8,7 @@
 
 #include "region/region.h"
 #include "session/drain.h"
+#include "session/keep.h"
 #include "trace/writer.h"
 
 /** What decoding has to know of an entry. */
@@ -35,6 +36,8 @@ struct translate_process {
 
 struct translate {
 	struct writer *writer;
+	struct keep keep;
+	uint32_t cut_frame, cut_node; /**< the stack of which nothing is kept but that it was cut */
 	const struct region *region;
 	const struct drain_known *known; /**< NULL but in recovery */
 	uint32_t *frame;              /**< by pc id: frame id + 1, 0: not looked at yet */
@@ -51,9 +54,9 @@ struct translate {
 	char *process_image, *process_command;
 };
 
-/** Registers process 0. */
+/** Registers process 0. limits: the caller's, as long as it is used. */
 void translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
-		    const struct drain_known *known);
+		    const struct drain_known *known, const struct keep_limits *limits);
 void translate_fini(struct translate *translate);
 
 /** Trace id of the region's process, registered when it is new; TRACE_NONE when there is no such process. */
@@ -73,7 +76,10 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 
 /** Trace id of a heap of the process with trace id `process`; TRACE_NONE when there is none. */
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process);
-/** Frame of a program counter; UINT32_MAX when there is none. */
+/** No more frames may be added. */
+#define TRANSLATE_FRAME_CUT (UINT32_MAX - 1)
+
+/** Frame of a program counter; UINT32_MAX when there is none, or TRANSLATE_FRAME_CUT. */
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id);
 /** False when there is no such entry. */
 bool translate_entry_slowly(struct translate *translate, uint32_t index);

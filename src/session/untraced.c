@@ -106,7 +106,9 @@ void untraced_know_children(struct logger *logger, pid_t pid)
 
 static void untraced_write(struct logger *logger, const struct trace_process *process)
 {
-	uint32_t id = writer_add_process(logger->writer, process);
+	uint32_t id = drain_has_room(logger->drain) ? writer_add_process(logger->writer, process) : TRACE_NONE;
+	if (id == TRACE_NONE)
+		drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, "more processes ran untraced than can be named");
 	known_add(logger, (pid_t)process->pid, proc_start_time((pid_t)process->pid), id);
 	logger->untraced++;
 }

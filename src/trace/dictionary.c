@@ -47,6 +47,7 @@ const char *dictionary_text(struct dictionary *dictionary, const void *data, siz
 		if (!chunk)
 			return NULL;
 		chunk->next = dictionary->texts;
+		dictionary->text_bytes += bytes;
 		dictionary->texts = chunk;
 		dictionary->text_next = chunk->data;
 		dictionary->text_end = chunk->data + bytes;
@@ -229,7 +230,9 @@ static bool replace_text(struct dictionary *dictionary, const char **text, const
 bool dictionary_set_process(struct dictionary *dictionary, uint32_t id, const struct trace_process *row)
 {
 	struct trace_process copy = *row, *old = &dictionary->processes[id];
-	if (!replace_text(dictionary, &copy.image, old->image) || !replace_text(dictionary, &copy.command, old->command) ||
+	/* A forked process is what its parent was. */
+	const struct trace_process *like = !old->image && row->forked_from < dictionary->process_count ? &dictionary->processes[row->forked_from] : old;
+	if (!replace_text(dictionary, &copy.image, like->image) || !replace_text(dictionary, &copy.command, like->command) ||
 	    !replace_text(dictionary, &copy.note, old->note))
 		return false;
 	*old = copy;

@@ -21,6 +21,7 @@ struct dictionary {
 	struct index content;          /* of images, entries, heaps and options, by the hash of what they hold */
 	struct text_chunk *texts;
 	char *text_next, *text_end;
+	uint64_t text_bytes;           /* of all chunks */
 	const char *host;
 	struct trace_statistics statistics;
 };

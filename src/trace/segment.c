@@ -671,11 +671,37 @@ void writer_update_mapping(struct writer *writer, uint32_t id, const struct trac
 	put_mapping(writer, id);
 }
 
+struct writer_kept writer_kept(const struct writer *writer)
+{
+	const struct dictionary *dictionary = &writer->dictionary;
+	const uint32_t counts[] = {dictionary->process_count, dictionary->thread_count, dictionary->image_count, dictionary->mapping_count,
+				   dictionary->entry_count, dictionary->heap_count, dictionary->option_count, writer->sequence_count};
+	struct writer_kept kept = {.nodes = dictionary->tree.node_count, .frames = dictionary->tree.frame_count};
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		kept.rows += counts[i];
+	kept.stack_bytes = (uint64_t)kept.nodes * WRITER_NODE_BYTES + (uint64_t)kept.frames * WRITER_FRAME_BYTES;
+	kept.row_bytes = (uint64_t)kept.rows * WRITER_ROW_BYTES + dictionary->text_bytes;
+	return kept;
+}
+
+static uint32_t limit_of(uint32_t count, uint32_t more)
+{
+	return more < UINT32_MAX - count ? count + more : UINT32_MAX;
+}
+
+void writer_limit_stacks(struct writer *writer, uint32_t more_nodes, uint32_t more_frames)
+{
+	struct tree *tree = &writer->dictionary.tree;
+	tree->node_limit = limit_of(tree->node_count, more_nodes);
+	tree->frame_limit = limit_of(tree->frame_count, more_frames);
+}
+
 uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset)
 {
+	const struct tree *tree = &writer->dictionary.tree;
 	uint32_t id = image == TRACE_NONE || image < writer->dictionary.image_count ? tree_frame(&writer->dictionary.tree, image, offset)
 										     : TRACE_NONE;
-	if (id == TRACE_NONE)
+	if (id == TRACE_NONE && tree->frame_count < tree->frame_limit)
 		writer_fail(writer, -ENOMEM);
 	return id;
 }
@@ -686,7 +712,7 @@ uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t fra
 	if (parent >= tree->node_count || frame >= tree->frame_count)
 		return 0;
 	uint32_t id = tree_node(&writer->dictionary.tree, parent, frame);
-	if (id == TRACE_NONE) {
+	if (id == TRACE_NONE && tree->node_count < tree->node_limit) {
 		writer_fail(writer, -ENOMEM);
 		return 0;
 	}

@@ -183,6 +183,9 @@ struct trace_option { const char *name, *value; };
  *  the trace. */
 #define TRACE_OPTION_DAMAGED "damaged-memory"
 
+/** An option that names a process of which not every stack, thread or heap could be kept: there are more than a limit of the logger allows. */
+#define TRACE_OPTION_LIMITED "limited"
+
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,      /**< they were alive when their process ended; else they were given back */

@@ -19,6 +19,7 @@ bool tree_init(struct tree *tree)
 		return false;
 	tree->nodes[0] = (struct trace_node){0, TRACE_NONE};
 	tree->node_count = tree->node_capacity = 1;
+	tree->frame_limit = tree->node_limit = UINT32_MAX;
 	return true;
 }
 
@@ -96,6 +97,8 @@ uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 	for (uint32_t cell; (cell = tree->frame_cells[place]); place = (place + 1) & mask)
 		if (tree->frames[cell - 1].offset == offset && tree->frames[cell - 1].image == image)
 			return cell - 1;
+	if (tree->frame_count >= tree->frame_limit)
+		return TRACE_NONE;
 	tree->frames[tree->frame_count] = (struct trace_frame){image, offset};
 	return (tree->frame_cells[place] = ++tree->frame_count) - 1;
 }
@@ -129,6 +132,8 @@ static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 	for (uint32_t cell; (cell = tree->node_cells[place]); place = (place + 1) & mask)
 		if (tree->nodes[cell - 1].parent == parent && tree->nodes[cell - 1].frame == frame)
 			return cell - 1;
+	if (tree->node_count >= tree->node_limit)
+		return TRACE_NONE;
 	tree->nodes[tree->node_count] = (struct trace_node){parent, frame};
 	tree->ends[tree->node_count] = end_of(tree, parent, frame);
 	return (tree->node_cells[place] = ++tree->node_count) - 1;

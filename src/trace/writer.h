@@ -129,10 +129,24 @@ void writer_update_process(struct writer *writer, uint32_t id, const struct trac
 void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread);
 void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping);
 
-/** The id of the frame (image, offset); an equal one gives the same id. */
+/** What a writer keeps to the end, of all its files: rows, and about how many bytes they take. */
+struct writer_kept {
+	uint32_t nodes, frames;       /**< of stacks */
+	uint32_t rows;                /**< of all else that events refer to */
+	uint64_t stack_bytes, row_bytes;
+};
+enum { WRITER_NODE_BYTES = 64, WRITER_FRAME_BYTES = 48, WRITER_ROW_BYTES = 128 };
+
+struct writer_kept writer_kept(const struct writer *writer);
+
+/** Add no more than so many nodes and frames from now on; UINT32_MAX: any number. */
+void writer_limit_stacks(struct writer *writer, uint32_t more_nodes, uint32_t more_frames);
+
+/** The id of the frame (image, offset); an equal one gives the same id. TRACE_NONE: it would be one more than the limit. */
 uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset);
 
-/** The node of `frame` called from `parent` (0: the root). The hot path of the logger: a few nanoseconds when it was seen lately. */
+/** The node of `frame` called from `parent` (0: the root). The hot path of the logger: a few nanoseconds when it was seen lately. TRACE_NONE: it would be
+ *  one more than the limit. */
 uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t frame);
 
 /** Encode and write a block of events; at most 65,536. The columns can be reused at return. 0 or a negative errno. */

@@ -1078,6 +1078,195 @@ static void the_first_buffer_of_a_slot_comes_before_the_second(void **state)
 	free(e);
 }
 
+/* ---- limits of what is kept ---- */
+
+/* A program that makes up a stack for each call, and one that does not. */
+static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
+{
+	struct bed *bed = *state;
+	enum { LIMIT = 300, CALLS = 3000, DEPTH = 6 };
+	const struct keep_limits limits = {.nodes = LIMIT, .rows = 1000, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
+	struct region_config config = {.buffer_size = 8192, .buffer_min = 8, .buffer_max = 8, .slot_max = 16, .pc_max = 20000, .options = OPTION_ENABLED};
+	struct region other;
+	char path[80];
+	size_t count;
+
+	drain_limit(bed->drain, &limits);
+	snprintf(path, sizeof(path), "%s-other", bed->region_path);
+	unlink(path);
+	assert_int_equal(region_create(&other, path, &config, &bed->diag), 0);
+	unlink(path);
+	region_rows(&other);
+	struct drain_image image = {.pid = 1, .parent = TRACE_NONE, .image = "/bin/other", .command = "other", .start_ticks = region_process(&other, 0)->start_ticks};
+	struct drain_region *other_drained = drain_add(bed->drain, &other, &image);
+	assert_non_null(other_drained);
+
+	struct producer p = producer_new(&bed->region, 0, 7), honest = producer_new(&other, 0, 8);
+	const uint32_t known[DEPTH] = {PC, PC + 1, PC + 2, PC + 3, PC + 4, PC + 5}, own[DEPTH] = {PC + 9, PC + 8, PC + 7, PC + 6, PC + 5, PC + 4};
+	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 1, .size = 1};
+	assert_true(producer_event(&p, &event, known, DEPTH, 0));
+	for (uint32_t i = 0; i < CALLS; i++) {
+		uint32_t stack[DEPTH];
+		for (uint32_t k = 0; k < DEPTH; k++)
+			stack[k] = PC + 10 + (i * 7919 + k * (i + 31)) % 900;
+		event.address = 2 + i;
+		assert_true(producer_event(&p, &event, stack, DEPTH, 0));
+		if (i % 200 == 0)
+			bed_poll(bed, true);
+	}
+	/* What is kept already is still found. */
+	event.address = 2 + CALLS;
+	assert_true(producer_event(&p, &event, known, DEPTH, 0));
+	producer_finish(&p);
+	bed_poll(bed, true);
+	event.address = 3 + CALLS;
+	assert_true(producer_event(&honest, &event, own, DEPTH, 0));
+	producer_finish(&honest);
+	drain_poll(other_drained, true, &bed->error, &bed->diag);
+
+	char text[300];
+	assert_true(drain_take_limit_note(bed->drained, text, sizeof(text)));
+	assert_non_null(strstr(text, "more different stacks than can be kept"));
+	assert_false(drain_take_limit_note(bed->drained, text, sizeof(text)));
+	assert_false(drain_take_limit_note(other_drained, text, sizeof(text)));
+	assert_true(drain_is_limited(bed->drained));
+	assert_false(drain_is_limited(other_drained));
+	struct stack_ends ends = bed_totals(bed).ends;
+	assert_int_equal(ends.truncated + ends.whole, 3 + CALLS);
+	assert_true(ends.truncated > CALLS - LIMIT);
+	assert_int_equal(bed_totals(bed).lost, 0);
+	assert_true(writer_kept(bed->writer).nodes <= 2 + LIMIT + DEPTH);
+	drain_remove(other_drained, &bed->error, &bed->diag);
+	region_close(&other);
+	bed_finish(bed);
+
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 3 + CALLS);
+	assert_int_equal(bed->dictionary->ends.truncated, ends.truncated);
+	uint64_t cut = 0;
+	for (size_t i = 0; i < count; i++) {
+		bool is_cut = e[i].flags & EVENT_TRUNCATED;
+		cut += is_cut;
+		if (is_cut)
+			assert_int_equal(bed->dictionary->stack_ends[e[i].stack], TRACE_STACK_TRUNCATED);
+		if (e[i].address == 1 || e[i].address == 2 + CALLS)
+			assert_stack(bed, e[i].stack, known, DEPTH);
+		if (e[i].address == 3 + CALLS)
+			assert_stack(bed, e[i].stack, own, DEPTH);
+	}
+	assert_int_equal(cut, ends.truncated);
+	free(e);
+}
+
+/* The same where all together have as many as may be: frames, too, are no more. */
+static void stacks_beyond_the_sessions_limit_are_cut(void **state)
+{
+	struct bed *bed = *state;
+	const struct keep_limits limits = {.nodes = 1 << 20, .rows = 1000, .stack_bytes = writer_kept(bed->writer).stack_bytes, .row_bytes = 1 << 30};
+	struct producer p = producer_new(&bed->region, 0, 7);
+	size_t count;
+	drain_limit(bed->drain, &limits);
+	produce(&p, 1, 20);
+	producer_finish(&p);
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).ends.truncated, 20);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 20);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(bed->dictionary->stack_ends[e[i].stack], TRACE_STACK_TRUNCATED);
+	free(e);
+}
+
+static uint32_t count_options(const struct bed *bed, const char *name)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < bed->dictionary->option_count; i++)
+		count += !strcmp(bed->dictionary->options[i].name, name);
+	return count;
+}
+
+/* Records name another thread each. */
+static void threads_beyond_a_limit_are_lost_and_counted(void **state)
+{
+	struct bed *bed = *state;
+	enum { THREADS = 500, LIMIT = 40 };
+	const struct keep_limits limits = {.nodes = 1000, .rows = LIMIT, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
+	struct producer p = producer_new(&bed->region, 0, 7);
+	size_t count;
+	drain_limit(bed->drain, &limits);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		producer_inherit(&p, 100 + i, __rdtsc());
+		produce(&p, 1 + i, 1);
+		producer_finish(&p);
+		bed_poll(bed, i % 50 == 0);
+	}
+	bed_poll(bed, true);
+	struct drain_totals totals = bed_totals(bed);
+	assert_true(totals.events < THREADS);
+	assert_true(totals.events >= LIMIT - 5);
+	assert_true(totals.lost >= THREADS - totals.events);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, totals.events);
+	assert_true(bed->dictionary->thread_count <= LIMIT);
+	assert_int_equal(count_options(bed, TRACE_OPTION_LIMITED), 1);
+	free(e);
+}
+
+/* A process says that it is another one, again and again, and that its heap is another one. */
+static void processes_and_heaps_beyond_a_limit_take_no_room(void **state)
+{
+	struct bed *bed = *state;
+	enum { ROUNDS = 3000, LIMIT = 60, FAKE = 3 };
+	const struct keep_limits limits = {.nodes = 1000, .rows = LIMIT, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
+	struct region_process *fake = region_process(&bed->region, FAKE);
+	size_t count;
+	drain_limit(bed->drain, &limits);
+	struct producer p[2] = {producer_new(&bed->region, 0, 7), producer_new(&bed->region, 1, 8)};
+	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 2, .start_ticks = __rdtsc()};
+	*region_process(&bed->region, 2) = *region_process(&bed->region, 1);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		/* One event of each of two processes, of a heap of which both say that it is theirs. */
+		region_heap(&bed->region, 1)->handle = 0x7f0000000000 + i;
+		struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 1 + i, .size = 1, .heap = 1};
+		assert_true(producer_event(&p[i % 2], &event, NULL, 0, 0));
+		producer_finish(&p[i % 2]);
+		*fake = (struct region_process){.state = PROCESS_LIVE, .pid = 3, .start_ticks = __rdtsc()};
+		bed_poll(bed, false);
+		drain_end_process(bed->drained, FAKE, TRACE_END_EXIT, 0, __rdtsc());
+		/* Its place is free for another one. */
+		assert_int_not_equal(fake->state, PROCESS_LIVE);
+	}
+	bed_poll(bed, true);
+	assert_int_equal(bed_totals(bed).events, ROUNDS);
+	assert_int_equal(bed_totals(bed).lost, 0);
+	assert_true(writer_kept(bed->writer).rows < LIMIT + 40);
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, ROUNDS);
+	for (size_t i = 0; i < count; i++)
+		if (e[i].address == ROUNDS)
+			assert_int_equal(e[i].heap, TRACE_NONE);
+	assert_true(bed->dictionary->heap_count + bed->dictionary->process_count <= LIMIT);
+	free(e);
+}
+
+/* Each is one more option in each segment. */
+static void notes_are_no_more_than_some(void **state)
+{
+	struct bed *bed = *state;
+	char text[40];
+	for (uint32_t i = 0; i < 5000; i++) {
+		snprintf(text, sizeof(text), "note %u", i);
+		drain_add_note(bed->drain, TRACE_OPTION_UNHOOKED, text);
+	}
+	drain_add_note(bed->drain, TRACE_OPTION_DAMAGED, "one of another kind");
+	bed_finish(bed);
+	assert_int_equal(count_options(bed, TRACE_OPTION_UNHOOKED), 1001);
+	assert_int_equal(count_options(bed, TRACE_OPTION_DAMAGED), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_make, bed_remove)
@@ -1103,6 +1292,11 @@ int main(void)
 		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
 		TEST(what_was_handed_over_counts),
 		TEST(the_first_buffer_of_a_slot_comes_before_the_second),
+		TEST(stacks_beyond_a_limit_are_cut_and_others_are_not),
+		TEST(stacks_beyond_the_sessions_limit_are_cut),
+		TEST(threads_beyond_a_limit_are_lost_and_counted),
+		TEST(processes_and_heaps_beyond_a_limit_take_no_room),
+		TEST(notes_are_no_more_than_some),
 		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
 	};
 #undef TEST

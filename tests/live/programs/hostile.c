@@ -5,6 +5,12 @@
  *
  *     hostile alone SEED       it does so itself
  *     hostile cut BYTES        it cuts the file of what is shared, or empties it (-1), and waits
+ *     hostile fill PATH        it gives pages of what is shared back, when PATH has taken all room of their file system, and ends
+ *     hostile race SEED        a thread of it looks for the file of what is shared among its descriptors, to cut it, as long as its input is open
+ *     hostile announce COUNT   it announces an exec so often, and makes none
+ *     hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
+ *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, mails, rows, or everything; then, by the
+ *                              seed, it cuts the file
  *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of this program changes, and
  *                              it goes on, loads and unloads images meanwhile
  */
@@ -17,8 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <x86intrin.h>
+
+#include "region/record.h"
 
 enum { NOBODY = 65534, SECRET_WORDS = 1 << 20 };
 
@@ -120,6 +131,283 @@ static int run_cut(long bytes)
 		pause();
 }
 
+/* ---- next to sense ---- */
+
+/* What is shared, by what it was before anything was written into it. */
+struct shared { uint8_t *start; size_t size; struct region_header header; };
+
+static uint32_t below(uint32_t limit)
+{
+	return limit ? (uint32_t)(next() >> 20) % limit : 0;
+}
+
+/* A number as one who attacks picks it, or one that may be right. */
+static uint64_t number(uint64_t right)
+{
+	static const uint64_t special[] = {0, 1, 7, 8, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffff8, UINT64_MAX, INT64_MAX, 0x4141414141414140};
+	switch (below(6)) {
+	case 0: return special[below(sizeof(special) / sizeof(special[0]))];
+	case 1: return next();
+	case 2: return right + below(64) - 32;
+	case 3: return below(4096);
+	default: return right;
+	}
+}
+
+static void write_word(const struct shared *shared, uint64_t offset, uint64_t value, unsigned bytes)
+{
+	if (offset + bytes <= shared->size)
+		memcpy(shared->start + offset, &value, bytes);
+}
+
+/* One of the 4-byte or 8-byte words of a row becomes another one. */
+static void row_write(const struct shared *shared, uint64_t offset, size_t bytes)
+{
+	unsigned wide = below(2) ? 8 : 4;
+	uint64_t at = offset + below((uint32_t)(bytes / wide)) * wide, old = 0;
+	if (at + wide <= shared->size)
+		memcpy(&old, shared->start + at, wide);
+	write_word(shared, at, number(old), wide);
+}
+
+static void header_write(const struct shared *shared)
+{
+	row_write(shared, 0, offsetof(struct region_header, mail));
+}
+
+static void slot_write(const struct shared *shared)
+{
+	uint32_t index = below(below(8) ? 16 : shared->header.slot_ready);
+	uint64_t at = shared->header.limits.slot_offset + (uint64_t)index * sizeof(struct region_slot);
+	if (below(4) == 0)
+		write_word(shared, at + offsetof(struct region_slot, state), below(5), 4);
+	else
+		row_write(shared, at, sizeof(struct region_slot));
+}
+
+static uint64_t head_of(const struct shared *shared, uint32_t index)
+{
+	return shared->header.limits.head_offset + (uint64_t)index * sizeof(struct region_buffer);
+}
+
+static void buffer_write(const struct shared *shared)
+{
+	uint32_t index = below(shared->header.buffer_ready);
+	if (below(2))
+		row_write(shared, head_of(shared, index), sizeof(struct region_buffer));
+	else
+		write_word(shared, head_of(shared, index) + offsetof(struct region_buffer, state), below(5), 4);
+}
+
+/* A buffer with records, of which some make sense: stacks, threads and processes that nobody has seen yet. */
+static void records_write(const struct shared *shared)
+{
+	const struct region_limits *limits = &shared->header.limits;
+	uint32_t index = below(shared->header.buffer_ready), size = limits->buffer_size, at = 0;
+	uint8_t *bytes = shared->start + limits->buffer_offset + (uint64_t)index * size;
+	struct region_buffer *head = (struct region_buffer *)(shared->start + head_of(shared, index));
+	uint32_t expected = BUFFER_FREE;
+	if ((uint64_t)(bytes - shared->start) + size > shared->size ||
+	    !__atomic_compare_exchange_n(&head->state, &expected, BUFFER_OWNED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	head->slot = below(4);
+	head->sequence = (uint32_t)number(head->sequence + 1);
+	uint32_t events = below(200);
+	for (uint32_t i = 0; i < events && at + 512 < size; i++) {
+		if (i == 0 || below(8) == 0) {
+			const struct record_begin begin = {__rdtsc() - below(1000000), below(100), (uint32_t)number(1), below(8) ? 0 : below(70), head->sequence};
+			record_put_begin((uint64_t *)(bytes + at), &begin);
+			at += RECORD_BEGIN_BYTES;
+		}
+		uint32_t push = below(40);
+		const struct record_head row = {.entry = below(20), .flags = below(3) ? 0 : below(256), .pop = i % 8 ? below(20) : 0, .push = push, .delta = below(1000),
+						.address = next() & 0xffffffffffff, .duration = below(65536), .size = below(10000), .slack = below(100), .heap = below(300)};
+		uint64_t *word = record_put_head((uint64_t *)(bytes + at), row);
+		for (uint32_t k = 0; k < push; k++)
+			((uint32_t *)word)[k] = PC_FIRST + below(shared->header.pc_count > PC_FIRST ? shared->header.pc_count - PC_FIRST : 1);
+		at += (uint32_t)record_event_bytes(0, 0, push);
+	}
+	for (uint32_t i = below(4) ? 0 : below(50); i > 0; i--)
+		bytes[below(size)] = (uint8_t)next();
+	head->committed = below(8) ? at : (uint32_t)number(at);
+	__atomic_store_n(&head->state, BUFFER_FULL, __ATOMIC_RELEASE);
+}
+
+static void mail_write(const struct shared *shared)
+{
+	static const char *const paths[] = {"/dev/watchdog", "/bin/true", "/proc/self/exe", "", "/dev/zero", "../../../etc/shadow", "/dev/shm", "\n\033[31m"};
+	struct region_mail *mail = &((struct region_header *)shared->start)->mail[below(REGION_MAILBOX_COUNT)];
+	const int pids[] = {1, 0, -1, (int)getpid(), (int)getppid(), (int)syscall(SYS_gettid), 2};
+	if (shared->size < sizeof(struct region_header))
+		return;
+	mail->kind = below(8) ? below(MAIL_MAPPED + 2) : (uint32_t)next();
+	mail->pid = (uint32_t)pids[below(7)];
+	mail->tid = (uint32_t)pids[below(7)];
+	for (int i = 0; i < 4; i++)
+		mail->value[i] = number(0);
+	strcpy(mail->text, paths[below(8)]);
+	if (below(20) == 0)
+		memset(mail->text, 'x', sizeof(mail->text));
+	__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | (below(4) ? MAIL_POSTED : below(6)), __ATOMIC_RELEASE);
+	__atomic_fetch_add(&((struct region_header *)shared->start)->doorbell, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Processes, functions, images, heaps, names, program counters. */
+static void rows_write(const struct shared *shared)
+{
+	const struct region_limits *limits = &shared->header.limits;
+	const struct { uint64_t offset, size; uint32_t count; } parts[] = {
+		{limits->process_offset, sizeof(struct region_process), 64}, {limits->entry_offset, sizeof(struct region_entry), shared->header.entry_ready},
+		{limits->image_offset, sizeof(struct region_image), shared->header.image_ready}, {limits->heap_offset, sizeof(struct region_heap), 64},
+		{limits->name_offset, sizeof(struct region_heap_name), shared->header.name_ready},
+		{limits->pc_offset, sizeof(struct region_pc), shared->header.pc_ready}};
+	uint32_t part = below(sizeof(parts) / sizeof(parts[0])), index = below(parts[part].count);
+	uint64_t at = parts[part].offset + index * parts[part].size;
+	if (part == 0 && below(2)) {
+		const struct region_process fake = {below(4), (uint32_t)number(1), (uint32_t)number(0), 0, __rdtsc(), number(0), {0}};
+		if (at + sizeof(fake) <= shared->size)
+			memcpy(shared->start + at, &fake, sizeof(fake));
+	} else {
+		row_write(shared, at, parts[part].size);
+	}
+}
+
+static void *allocate_seldom(void *argument)
+{
+	for (;;) {
+		for (int i = 0; i < 50; i++)
+			free(malloc(100));
+		usleep(500);
+	}
+	return argument;
+}
+
+typedef void (*stroke)(const struct shared *shared);
+
+static const struct { const char *name; stroke write; uint32_t count; } strokes[] = {
+	{"header", header_write, 20000}, {"slots", slot_write, 20000}, {"buffers", buffer_write, 20000}, {"records", records_write, 2000},
+	{"mails", mail_write, 5000}, {"rows", rows_write, 20000}};
+enum { STROKES = sizeof(strokes) / sizeof(strokes[0]) };
+
+/* Whatever becomes of the threads that allocate meanwhile. */
+static int run_strokes(uint32_t kind)
+{
+	struct shared shared = {0};
+	pthread_t thread;
+	while (!(shared.start = region_find(&shared.size)))
+		usleep(1000);
+	int fd = region_file();
+	memcpy(&shared.header, shared.start, sizeof(shared.header));
+	pthread_create(&thread, NULL, allocate_seldom, NULL);
+	uint32_t count = kind < STROKES ? strokes[kind].count : 10000;
+	for (uint32_t i = 0; i < count; i++) {
+		strokes[kind < STROKES ? kind : below(STROKES)].write(&shared);
+		if (i % (count / 40) == 0)
+			usleep(1000);
+	}
+	if (below(4) == 0 && fd >= 0)
+		return ftruncate(fd, below(2) ? below(1 << 20) : below((uint32_t)shared.header.limits.buffer_offset)) == 0 ? 0 : 8;
+	_exit(0);
+}
+
+/* Until the file system has room for nothing more. */
+static void fill(int fd)
+{
+	static char zeros[65536];
+	while (write(fd, zeros, sizeof(zeros)) > 0 || write(fd, zeros, 100) > 0)
+		;
+}
+
+static int run_fill(const char *path)
+{
+	size_t size = 0;
+	uint8_t *region = region_find(&size);
+	int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	for (int i = 0; i < 1000; i++)
+		free(malloc(100));
+	if (!region || fd < 0)
+		return 9;
+	fill(fd);
+	if (madvise(region, size, MADV_REMOVE) != 0)
+		return 8;
+	fill(fd);
+	if (write(STDOUT_FILENO, "filled\n", 7) != 7)
+		return 7;
+	usleep(300000);
+	unlink(path);
+	_exit(0);
+}
+
+/* Say again and again that this thread is about to execute something. */
+static int run_announce(uint32_t count)
+{
+	size_t size = 0;
+	struct region_header *header = (struct region_header *)region_find(&size);
+	free(malloc(10));
+	for (uint32_t i = 0; header && i < count; i++) {
+		struct region_mail *mail = &header->mail[i % REGION_MAILBOX_COUNT];
+		mail->kind = MAIL_EXEC;
+		mail->pid = mail->tid = (uint32_t)getpid();
+		mail->value[0] = 0;
+		mail->value[1] = (uint64_t)-100;
+		strcpy(mail->text, "/bin/true");
+		__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | MAIL_POSTED, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&header->doorbell, 1, __ATOMIC_ACQ_REL);
+		for (int k = 0; k < 1000 && __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == (mail->tid << MAIL_STATE_BITS | MAIL_POSTED); k++)
+			usleep(20);
+	}
+	if (!header || write(STDOUT_FILENO, "announced\n", 10) != 10)
+		return 9;
+	for (;;)
+		pause();
+}
+
+static void *make_calls(void *count)
+{
+	for (int i = 0; i < *(int *)count; i++)
+		free(malloc(777));
+	return count;
+}
+
+/* As if the session sampled, for a thread that begins then. */
+static int run_sample(int count)
+{
+	size_t size = 0;
+	pthread_t thread;
+	struct region_header *header = (struct region_header *)region_find(&size);
+	if (!header)
+		return 9;
+	header->sample_bytes = 1ull << 40;
+	header->options |= OPTION_SAMPLE;
+	return pthread_create(&thread, NULL, make_calls, &count) != 0 || pthread_join(thread, NULL) != 0;
+}
+
+/* The file is in no descriptor of ours while a thread of ours runs. */
+static void *look_for_file(void *argument)
+{
+	for (;;) {
+		for (int fd = 3; fd < 12; fd++) {
+			struct stat status;
+			int got = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 1 << 20 ? dup(fd) : -1;
+			if (got >= 0 && fstat(got, &status) == 0 && status.st_size > 1 << 20 && ftruncate(got, 4096) == 0 && write(STDOUT_FILENO, "got it\n", 7) == 7)
+				return argument;
+			if (got >= 0)
+				close(got);
+		}
+	}
+}
+
+static int run_race(void)
+{
+	pthread_t thread;
+	char byte;
+	pthread_create(&thread, NULL, look_for_file, NULL);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		for (int i = 0; i < 100; i++)
+			free(malloc(100));
+	_exit(0);
+}
+
 static void child_run(void)
 {
 	size_t size = 0;
@@ -127,6 +415,15 @@ static void child_run(void)
 	free(malloc(10));
 	if (!region || (getuid() == 0 && (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)))
 		_exit(9);
+	/* Each option that the session does not have, for a while: some need memory that is not there then. */
+	struct region_header *header = (struct region_header *)region;
+	uint32_t options = header->options;
+	for (uint32_t bit = 1; bit < 1u << OPTION_DEPTH_SHIFT; bit <<= 1) {
+		header->sample_bytes = 1;
+		header->options = (options | bit) & ~(uint32_t)OPTION_NO_CLOCK;
+		usleep(5000);
+	}
+	header->options = options;
 	scribble(region, size, 300000);
 	_exit(0);
 }
@@ -177,5 +474,16 @@ int main(int argc, char **argv)
 	state = 88172645463325252u + strtoull(argv[2], NULL, 10) * 0x9e3779b97f4a7c15u;
 	if (strcmp(argv[1], "cut") == 0)
 		return run_cut(atol(argv[2]));
+	if (strcmp(argv[1], "fill") == 0)
+		return run_fill(argv[2]);
+	if (strcmp(argv[1], "announce") == 0)
+		return run_announce((uint32_t)atol(argv[2]));
+	if (strcmp(argv[1], "sample") == 0)
+		return run_sample(atoi(argv[2]));
+	if (strcmp(argv[1], "race") == 0)
+		return run_race();
+	for (uint32_t kind = 0; kind <= STROKES; kind++)
+		if (strcmp(argv[1], kind < STROKES ? strokes[kind].name : "everything") == 0)
+			return run_strokes(kind);
 	return strcmp(argv[1], "relative") == 0 ? run_relative() : run_alone();
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/hook_cache.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void file_name(char *path, size_t size, int number)
+{
+	const char *directory = getenv("TMPDIR");
+	snprintf(path, size, "%s/file-%d-%d", directory ? directory : "/tmp", (int)getpid(), number);
+}
+
+/* A program that makes files, and maps each once. */
+static void files_that_nobody_uses_are_forgotten(void **state)
+{
+	enum { FILES = 1100 };
+	struct hook_cache *cache = hook_cache_new();
+	size_t before = mallinfo2().uordblks;
+	(void)state;
+	for (int i = 0; i < FILES; i++) {
+		struct proc_map map = {.low = 0x1000, .high = 0x2000};
+		struct stat status;
+		file_name(map.path, sizeof(map.path), i);
+		int fd = open(map.path, O_CREAT | O_RDWR | O_EXCL, 0600);
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, "none", 4), 4);
+		assert_int_equal(fstat(fd, &status), 0);
+		map.inode = status.st_ino;
+		close(fd);
+		assert_null(hook_cache_find(cache, getpid(), &map, false));
+	}
+	size_t all = mallinfo2().uordblks - before;
+	hook_cache_trim(cache);
+	size_t kept = mallinfo2().uordblks - before;
+	assert_true(kept > 0 && kept < all);
+	hook_cache_trim(cache);
+	assert_int_equal(mallinfo2().uordblks - before, kept);
+	hook_cache_free(cache);
+	for (int i = 0; i < FILES; i++) {
+		char path[512];
+		file_name(path, sizeof(path), i);
+		unlink(path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(files_that_nobody_uses_are_forgotten)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
