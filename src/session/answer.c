@@ -47,21 +47,27 @@ void logger_say_alive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-static void tell_text(struct logger *logger, const char *text, bool is_warning)
+/* value: as CONTROL_NOTE has it. */
+static void tell_text(struct logger *logger, const char *text, int value)
 {
-	struct control_message message = {.kind = CONTROL_NOTE, .value = is_warning};
+	struct control_message message = {.kind = CONTROL_NOTE, .value = value};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	logger_tell_all(logger, &message);
 }
 
 void logger_note(struct logger *logger, const char *text)
 {
-	tell_text(logger, text, false);
+	tell_text(logger, text, 0);
 }
 
 void logger_warn(struct logger *logger, const char *text)
 {
-	tell_text(logger, text, true);
+	tell_text(logger, text, 1);
+}
+
+void logger_say_end(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, 2);
 }
 
 static void done(int socket, int error, const char *text)

@@ -264,6 +264,16 @@ static void gap_settle(struct gap *gap, struct region_slot *slot)
 	slot->taken_stacks = gap->stacks;
 }
 
+/* Likewise: calls after the end are counted for good, and only they. What was lost before and found no room in the file is not. */
+static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row, const uint8_t kinds[REGION_LOST_KINDS])
+{
+	for (int i = 0; i < REGION_LOST_KINDS; i++) {
+		slot->taken_count[i] += row->count[kinds[i]];
+		slot->taken_bytes[i] += row->bytes[kinds[i]];
+	}
+	slot->taken_stacks += row->stacks;
+}
+
 /* Likewise. The trace says so, too, but where it drops what is old, that may be gone when the logger is. */
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
@@ -290,7 +300,8 @@ static void settle(struct drain_region *region)
 	int error = writer_flush(region->drain->writer, diag);
 	if (error && !region->error)
 		region->error = error;
-	if (!error)
+	/* When the file has ended, what it does not have is counted. */
+	if (!error || writer_has_ended(region->drain->writer))
 		parts_settle(region);
 	while (region->written != REGION_NONE) {
 		uint32_t index = region->written;
@@ -298,7 +309,8 @@ static void settle(struct drain_region *region)
 		region->held_count--;
 		buffer_release(region, index);
 	}
-	for (uint32_t i = 0; region->has_new_gaps && i < region->slot_count; i++)
+	/* When the file has ended, its end has them, or whoever recovers the session finds them in the slots. */
+	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count; i++)
 		if (region->gap[i].is_new)
 			gap_settle(&region->gap[i], region_slot(region->region, i));
 	region->has_new_gaps = false;
@@ -596,7 +608,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* Also those of threads that had the slot before, which are written by now. */
 	if (is_decoded && taken > stream->written_events) {
 		stream->open_index = index;
-		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
+		stream->open_taken = region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
 	stream->open_sequence = sequence;
@@ -893,12 +905,14 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	if (region->is_after) {
 		writer_count_after(region->drain->writer, row.process, lost, (uint64_t)row.from_ns);
 		missing_count(region, 0, lost);
+		gap_settle_after(slot, &row, kinds);
 	} else if (!gap_is_told(region, &row)) {
 		writer_add_gap(region->drain->writer, &row);
 		missing_count(region, lost, 0);
 	}
 	*seen = now;
-	seen->is_new = region->has_new_gaps = true;
+	seen->is_new = !region->is_after;
+	region->has_new_gaps |= seen->is_new;
 	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
 	STORE(&slot->gap_first_ticks, 0);
 }

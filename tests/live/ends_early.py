@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Recording that ends before the program does: the file is as large as it may be, or its disk is full. Every call is in the trace or in a number of
 it, by process; who reads the trace is told when and why; and the file is filled."""
+import os
 import pathlib
+import signal
 import subprocess
 
-from live import PROGRAMS, dump, expect, info, is_whole, run_tests, told, xheap
+from live import PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
 
 PROGRAM = f"{PROGRAMS}/ends_early"
 ROUNDS, KEPT_BYTES = 60000, 4242
@@ -97,5 +99,24 @@ def session():
     expect(end["calls_after"] == state["calls_after_end"], f"{end} {state}")
 
 
+def killed():
+    """The logger is killed when recording has ended: when the program has made all of its calls, and in the midst of them. Whoever recovers the trace says
+    the same that the logger would have."""
+    expected, name = calls_of_all(ROUNDS * 4), "endskilled"
+    for is_early in (False, True):
+        xheap("start", name, "-o", "killed.xht", "--max-file", "64K")
+        with subprocess.Popen([XHEAP, "launch", name, "--", PROGRAM, str(ROUNDS * 4)]) as program:
+            if not is_early:
+                program.wait()
+            state = wait_for("calls after the end", lambda: (state := told("query", name)).get("calls_after_end") and state)
+            logger = state["logger_pid"]
+            os.kill(logger, signal.SIGKILL)
+        said = xheap("recover", "killed.xht")
+        expect("events are lost" not in said, said)
+        after = check("killed.xht", expected, "greatest size", said)
+        expect(is_early or sum(after.values()) == state["calls_after_end"], f"{after} {state}")
+        expect(pathlib.Path("killed.xht").stat().st_size <= 64 * KIB, "what was recovered is larger than the file may be")
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(limits, processes, full_disk, session))
+    raise SystemExit(run_tests(limits, processes, full_disk, session, killed))
