@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -1360,6 +1361,14 @@ static void logger_end(struct logger *logger)
 	statistics.logger_cpu_ns = logger_cpu();
 	int close_error = store_close(logger->store, &statistics, &close_diag);
 	const char *why = close_error ? close_diag.text : logger->is_recording_over ? end_text : logger->diag.text;
+	/* Not even the file's end found its place: what is known of it stays where recover finds it. */
+	bool is_left = close_error && logger->ended >= 0 && !session_is_in_pieces(logger->options);
+	if (is_left) {
+		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
+		size_t length = strlen(close_diag.text);
+		snprintf(close_diag.text + length, sizeof(close_diag.text) - length, "; xheap recover -o FILE %s makes it whole elsewhere",
+			 text_file_name(store_path(logger->store)));
+	}
 	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
@@ -1377,7 +1386,8 @@ static void logger_end(struct logger *logger)
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);
-	session_directory_remove(&logger->directory);
+	if (!is_left)
+		session_directory_remove(&logger->directory);
 }
 
 /* Nothing of the terminal's, the command's or the user's may reach or hold us. */
