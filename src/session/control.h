@@ -55,6 +55,9 @@ struct control_state {
 	uint32_t is_real_time;        /**< it was asked for as such */
 	uint64_t folded_bytes;        /**< of a long run: what is folded */
 	int64_t folded_until_ns;      /**< up to then */
+	uint64_t folding_bytes;       /**< memory of the process that folds; 0: there is none */
+	uint64_t disk_bytes, disk_limit_bytes; /**< of all files, also of those for a moment, and what they may come to; 0: there is no limit */
+	uint64_t memory_limit_bytes;  /**< what logger_bytes may come to */
 	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
 	struct stack_ends ends;       /**< of the events' stacks */

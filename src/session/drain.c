@@ -31,6 +31,7 @@
 enum {
 	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
 	BLOCK_EVENTS_MAX = 65536,
+	COLUMN_EVENTS_MAX = 1 << 21,  /* that all columns together have room for; then what waits in them is written */
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
 	GAP_TRIES = 100,
@@ -115,6 +116,7 @@ struct drain {
 	size_t copy_size;
 	struct writer_events **spare; /* columns that no stream uses */
 	uint32_t spare_count, spare_capacity;
+	uint64_t column_events;       /* that these and those of all streams have room for */
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
 	uint64_t room_seen;           /* bytes that the file could still get when open buffers were taken for want of room */
@@ -138,6 +140,21 @@ static struct writer_events *columns_take(struct drain *drain)
 	return calloc(1, sizeof(struct writer_events));
 }
 
+static void columns_free(struct drain *drain, struct writer_events *events)
+{
+	drain->column_events -= events->capacity;
+	writer_events_fini(events);
+	free(events);
+}
+
+static int columns_reserve(struct drain *drain, struct writer_events *events, uint32_t more)
+{
+	uint32_t before = events->capacity;
+	int error = writer_events_reserve(events, more);
+	drain->column_events += events->capacity - before;
+	return error;
+}
+
 static void columns_give(struct drain *drain, struct writer_events *events)
 {
 	events->count = 0;
@@ -145,8 +162,7 @@ static void columns_give(struct drain *drain, struct writer_events *events)
 		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
 		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
 		if (!larger) {
-			writer_events_fini(events);
-			free(events);
+			columns_free(drain, events);
 			return;
 		}
 		drain->spare = larger;
@@ -413,7 +429,7 @@ static bool columns_ready(struct drain_region *region, struct stream *stream, ui
 {
 	if (!stream->events)
 		stream->events = columns_take(region->drain);
-	return stream->events && writer_events_reserve(stream->events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) == 0;
+	return stream->events && columns_reserve(region->drain, stream->events, (uint32_t)(bytes / DECODE_EVENT_BYTES_MIN) + 2) == 0;
 }
 
 /* The records that follow are of the thread that the last RECORD_BEGIN named. */
@@ -768,6 +784,26 @@ static void open_take_in_time(struct drain *drain)
 	}
 }
 
+/* Thousands of threads that call by turns would have columns of their own, each with room for a block. */
+static void columns_bound(struct drain *drain)
+{
+	if (drain->column_events <= COLUMN_EVENTS_MAX)
+		return;
+	for (struct drain_region *region = drain->regions; region; region = region->next)
+		write_all(region);
+	while (drain->spare_count > 0 && drain->column_events > COLUMN_EVENTS_MAX / 2)
+		columns_free(drain, drain->spare[--drain->spare_count]);
+}
+
+uint64_t drain_memory_limit_bytes(const struct drain *drain)
+{
+	enum { EVENT_BYTES = 80, OTHER_BYTES = 64 << 20, NODE_BYTES = 256 };
+	uint64_t bytes = OTHER_BYTES + (uint64_t)(COLUMN_EVENTS_MAX + BLOCK_EVENTS_MAX) * EVENT_BYTES + (uint64_t)writer_node_count(drain->writer) * NODE_BYTES;
+	for (const struct drain_region *region = drain->regions; region; region = region->next)
+		bytes += region->region->bytes;
+	return bytes;
+}
+
 static bool full_take(struct drain_region *region)
 {
 	slots_follow(region);
@@ -780,6 +816,7 @@ static bool full_take(struct drain_region *region)
 	for (uint32_t i = 0; i < count; i++) {
 		open_take_in_time(region->drain);
 		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
+		columns_bound(region->drain);
 		/* The target may be waiting for them. */
 		if (region->written != REGION_NONE)
 			settle(region);
@@ -1088,7 +1125,7 @@ static void earlier_fill(struct writer_events *events, const struct walk *walk, 
 static int earlier_write(struct drain_region *region, const struct walk *walk, uint32_t thread, const uint32_t *heaps)
 {
 	struct writer_events *events = columns_take(region->drain);
-	int error = events ? writer_events_reserve(events, BLOCK_EVENTS_MAX) : -ENOMEM;
+	int error = events ? columns_reserve(region->drain, events, BLOCK_EVENTS_MAX) : -ENOMEM;
 	for (size_t done = 0; done < walk->count && !error; done += events->count) {
 		size_t some = walk->count - done < BLOCK_EVENTS_MAX ? walk->count - done : BLOCK_EVENTS_MAX;
 		earlier_fill(events, walk, done, (uint32_t)some, heaps, region->translate.entry[0].id);
@@ -1388,11 +1425,8 @@ void drain_free(struct drain *drain)
 		drain->regions = region->next;
 		region_free(region);
 	}
-	while (drain->spare_count > 0) {
-		struct writer_events *events = drain->spare[--drain->spare_count];
-		writer_events_fini(events);
-		free(events);
-	}
+	while (drain->spare_count > 0)
+		columns_free(drain, drain->spare[--drain->spare_count]);
 	writer_events_fini(&drain->ignored);
 	free(drain->spare);
 	free(drain->copy);

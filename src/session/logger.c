@@ -885,7 +885,11 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	logger_find_members(logger, target);
 	logger_settle_clock(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
-	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
+	/* What was attached to is not known yet, and nothing may be folded before: those who wait wait for that. */
+	if (store_is_full(logger->store) && holder_is_attaching(logger->holder))
+		region_note_progress(&target->region);
+	else
+		has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
 	region_grow(&target->region);
 	coarse_clock_raise(target->region.header);
 	members_check(logger, target, now);

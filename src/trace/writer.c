@@ -471,6 +471,11 @@ uint64_t writer_event_count(const struct writer *writer)
 	return writer->event_count;
 }
 
+uint32_t writer_node_count(const struct writer *writer)
+{
+	return writer->dictionary.tree.node_count;
+}
+
 enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node)
 {
 	return (enum trace_stack_end)writer->dictionary.tree.ends[node];

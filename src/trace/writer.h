@@ -175,6 +175,9 @@ uint64_t writer_size_bytes(const struct writer *writer);
 uint64_t writer_limit_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);
 
+/** Frames in the tree of all stacks. */
+uint32_t writer_node_count(const struct writer *writer);
+
 /** How the stack of a node, which must exist, ends outwards. */
 enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node);
 
