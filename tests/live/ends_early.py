@@ -13,6 +13,7 @@ PROGRAM = f"{PROGRAMS}/ends_early"
 ROUNDS, KEPT_BYTES = 60000, 4242
 KIB = 1 << 10
 LIMITS = 64 * KIB, 300 * KIB, 1024 * KIB
+DENSE, DENSE_LIMITS = f"{PROGRAMS}/dense", (64 * KIB, 1024 * KIB, 64 << 20)
 ALIVE = "alive when recording ended"
 
 
@@ -59,12 +60,36 @@ def limits():
     expected = calls_of_all(ROUNDS * 4)
     for limit in LIMITS:
         said = record("limit.xht", "--max-file", limit, rounds=ROUNDS * 4)
-        size = pathlib.Path("limit.xht").stat().st_size
-        expect(limit - max(4 * KIB, limit // 50) <= size <= limit, f"{size} bytes of {limit}")
+        check_filled("limit.xht", limit)
         after = check("limit.xht", expected, "greatest size", said)
         check_kept("limit.xht")
         # Where it ended before the child was forked, all that this one did came after.
         expect(after[1] == 2 * ROUNDS * 4 or not after[0], f"{after}: the child made {2 * ROUNDS * 4} calls")
+
+
+def check_filled(trace, limit):
+    size = pathlib.Path(trace).stat().st_size
+    expect(limit - max(4 * KIB, limit // 50) <= size <= limit, f"{trace}: {size} bytes of {limit}")
+
+
+def dense():
+    """Calls that take 16 bytes each, up to 64 MiB, in a file of its own and in one that is gone on with."""
+    xheap("record", "-o", "dense.xht", "--", DENSE, 0)
+    others = info("dense.xht")["event_count"]
+    for limit in DENSE_LIMITS:
+        # Of what is there already the limit has less left.
+        for mode, before in ("sequential", 0), ("append", 2000 + others):
+            rounds = limit // 12
+            if before:
+                xheap("record", "-o", "dense.xht", "--", DENSE, 2000)
+            said = xheap("record", "-o", "dense.xht", "--file-mode", mode, "--max-file", limit, "--", DENSE, rounds)
+            check_filled("dense.xht", limit)
+            facts = info("dense.xht")
+            (end,) = facts["ended_early"]
+            made = before + others + rounds // 4 * 4
+            expect(facts["event_count"] + end["calls_after"] == made, f"{mode}, {limit}: {facts['event_count']} + {end['calls_after']} calls, not {made}")
+            expect(facts["lost_events"] == 0 and not facts["complete"] and "greatest size" in end["reason"], f"{mode}, {limit}: {facts['lost_events']} lost, {end}")
+            expect(said.count("greatest size") == 1 and said.count("recording ended") == 1, said)
 
 
 def processes():
@@ -119,4 +144,4 @@ def killed():
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_tests(limits, processes, full_disk, session, killed))
+    raise SystemExit(run_tests(limits, dense, processes, full_disk, session, killed))
