@@ -877,6 +877,15 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
+/* Take what is recorded. What was attached to is not known yet, and nothing may be folded before: where the window is full, those who wait wait for that. */
+static bool target_drain(struct logger *logger, struct target *target, bool flush, int *error, struct diag *diag)
+{
+	if (!store_is_full(logger->store) || !holder_is_attaching(logger->holder))
+		return drain_poll(target->drain, flush, error, diag);
+	region_note_progress(&target->region);
+	return false;
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	beat(logger);
@@ -885,11 +894,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	logger_find_members(logger, target);
 	logger_settle_clock(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
-	/* What was attached to is not known yet, and nothing may be folded before: those who wait wait for that. */
-	if (store_is_full(logger->store) && holder_is_attaching(logger->holder))
-		region_note_progress(&target->region);
-	else
-		has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
+	has_any |= target_drain(logger, target, flush, &error, &logger->diag);
 	region_grow(&target->region);
 	coarse_clock_raise(target->region.header);
 	members_check(logger, target, now);
@@ -1325,7 +1330,7 @@ int logger_drain_all(struct logger *logger, struct diag *diag)
 	int error = 0;
 	logger_settle_clock(logger, true);
 	for (struct target *target = logger->targets; target; target = target->next)
-		drain_poll(target->drain, true, &error, diag);
+		target_drain(logger, target, true, &error, diag);
 	drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
 	return error ? error : writer_flush(logger->writer, diag);
 }

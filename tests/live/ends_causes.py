@@ -6,13 +6,12 @@ and disks.)"""
 import os
 import pathlib
 import resource
-import shutil
 import signal
 import subprocess
 import time
 
 from ends_early import PROGRAM, calls_of_all, check
-from live import PATIENCE, XHEAP, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import PATIENCE, XHEAP, expect, info, run_tests, stop_session, strace_is_here, told, wait_for, xheap
 
 ROUNDS, NAME = 30000, f"causes{os.getpid()}"
 LAUNCH = [XHEAP, "launch", NAME, "--", PROGRAM, str(ROUNDS)]
@@ -54,11 +53,6 @@ class Faults:
 def tracer(pid):
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(text.split("TracerPid:")[1].split()[0])
-
-
-def strace_is_here():
-    """Whether this may trace with it: not where another tracer, or a policy, forbids that."""
-    return bool(shutil.which("strace")) and subprocess.run(["strace", "-o", "strace.out", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def failed(trace, reason, *injections):

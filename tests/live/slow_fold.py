@@ -8,9 +8,9 @@ import signal
 import subprocess
 import time
 
-from live import PROGRAMS, XHEAP, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import PROGRAMS, XHEAP, expect, info, run_tests, stop_session, strace_is_here, told, wait_for, xheap
 
-NAME, WINDOW, BUFFERS = f"slow{os.getpid()}", 1 << 20, 32
+NAME, WINDOW, BUFFERS, FEW_BUFFERS, BUFFER_BYTES, EARLIER = f"slow{os.getpid()}", 1 << 20, 32, 8, 1 << 16, 60000
 ROUNDS, CYCLES, STOPPED_SECONDS, RUN_SECONDS, FOLDS = 700000, 6, 0.3, 0.004, 3
 
 
@@ -108,5 +108,58 @@ def slowly():
             f"{watch.memory >> 10} KiB of {watch.state['logger_limit_bytes'] >> 10}; {watch.state['waits']} waits")
 
 
+MANY_BLOCKS = f"import sys; blocks = [bytes(60 + i % 90) for i in range({EARLIER})]; print(flush=True); sys.stdin.read()"
+
+
+def pieces_bytes(directory):
+    total = 0
+    for path in directory.glob("piece.*"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            pass
+    return total
+
+
+def attaching():
+    """While a process is attached to, slowly, and its blocks from before are read, nothing may be folded: then another one waits that calls all the time,
+    and the window stays what it is."""
+    if not strace_is_here():
+        return "not tried: no strace, or it may not trace"
+    trace = pathlib.Path("attaching.xht").absolute()
+    xheap("start", NAME, "-o", trace, "--keep", "live", "--max-file", WINDOW, "--flush-timer", "50ms", "--wait-limit", "1s", "--max-buffers", FEW_BUFFERS)
+    large = subprocess.Popen(["/usr/bin/python3", "-c", MANY_BLOCKS], env=dict(os.environ, PYTHONMALLOC="malloc"), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    directory, most, names = pathlib.Path(f"{trace}.pieces"), 0, set()
+    try:
+        large.stdout.readline()
+        with subprocess.Popen([XHEAP, "launch", NAME, "--", f"{PROGRAMS}/dense", str(1 << 40), "free"]) as run:
+            try:
+                wait_for("folding", lambda: told("query", NAME).get("folded_bytes"))
+                slow = ["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(told("query", NAME)["logger_pid"]), "-P", f"/proc/{large.pid}/mem", "-e", "trace=pread64",
+                        "-e", "inject=pread64:delay_enter=30000"]
+                with subprocess.Popen(slow, stderr=subprocess.DEVNULL) as strace, subprocess.Popen([XHEAP, "update", NAME, "--add-pid", str(large.pid)], stderr=subprocess.DEVNULL) as update:
+                    # Until folding goes on: what was begun before the attach may end meanwhile.
+                    while update.poll() is None or len(names) < 3:
+                        names |= {path.name for path in directory.glob("folded.*")} if update.poll() is not None else set()
+                        most = max(most, pieces_bytes(directory))
+                        time.sleep(0.02)
+                    strace.terminate()
+                state = told("query", NAME)
+                expect(state["lost_events"] == 0 and state["dropped_events"] == 0 and state["waits"] > 0, f"{state}")
+            finally:
+                for pid in pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split():
+                    os.kill(int(pid), signal.SIGKILL)
+    finally:
+        large.kill()
+        large.communicate()
+        stop_session(NAME)
+    facts = info(trace)
+    expect(facts["lost_events"] == 0 and facts["events"]["earlier"] >= EARLIER, f"{facts['lost_events']} lost, {facts['events']}")
+    bound = 2 * WINDOW + WINDOW // 8 + 2 * FEW_BUFFERS * BUFFER_BYTES + EARLIER * 16
+    expect(most <= bound, f"{most} bytes of pieces while a process was attached to, more than {bound}")
+    return f"pieces had at most {most >> 10} KiB of {bound >> 10}"
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(slowly))
+    raise SystemExit(run_tests(slowly, attaching))

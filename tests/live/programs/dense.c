@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes calls of which a file keeps many bytes each: of four threads, as many as are asked for in all, of an annotated heap, with addresses and sizes by
- * chance. A block of malloc that it holds from before that is never given back. */
+ * chance; with a second word each block is given back at once. A block of malloc that it holds from before that is never given back. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 enum { THREADS = 4, KEPT_BYTES = 4242 };
 
 static long rounds;
+static int is_giving_back;
 static char heap;
 
 static uint64_t next(uint64_t *state)
@@ -23,8 +24,12 @@ static uint64_t next(uint64_t *state)
 static void *call(void *seed)
 {
 	uint64_t state = (uint64_t)(uintptr_t)seed;
-	for (long i = 0; i < rounds; i++)
-		xheap_heap_alloc(&heap, (void *)(uintptr_t)next(&state), (size_t)next(&state));
+	for (long i = 0; i < rounds; i++) {
+		void *block = (void *)(uintptr_t)next(&state);
+		xheap_heap_alloc(&heap, block, (size_t)next(&state));
+		if (is_giving_back)
+			xheap_heap_free(&heap, block);
+	}
 	return NULL;
 }
 
@@ -32,6 +37,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 	rounds = argc > 1 ? atol(argv[1]) / THREADS : 0;
+	is_giving_back = argc > 2;
 	void *kept = malloc(KEPT_BYTES);
 	xheap_heap_create(&heap, "dense");
 	for (uintptr_t i = 0; i < THREADS; i++)
