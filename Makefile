@@ -44,7 +44,8 @@ install: all
 fuzz: setup-check
 	@scripts/fuzz $(SECONDS_EACH)
 
-# Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared; then a thousand attaches to each of some foreign
+# Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared, half an
+# hour of long recordings beside 50 busy processes (live/long_run); then a thousand attaches to each of some foreign
 # programs, which go on where they ended (tests/soak).
 soak: setup-check all
 	@ninja -C $(BUILD) --quiet live-programs

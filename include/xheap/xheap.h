@@ -175,6 +175,10 @@ typedef struct xheap_session_state {
 	uint32_t is_real_time;   /**< 1: it was begun with --real-time */
 	uint32_t is_clock_chosen; /**< 1: its clock was asked for; 0: the best that there is was taken */
 	uint64_t calls_after_end; /**< that were made and counted after recording had ended early */
+	uint64_t logger_limit_bytes; /**< what logger_bytes may come to */
+	uint64_t disk_bytes;     /**< of all files, also of those that a long run makes for a moment, or of what is kept in memory */
+	uint64_t disk_limit_bytes; /**< what these may come to; 0: there is no limit */
+	uint64_t folding_bytes;  /**< memory of the process that folds; 0: there is none */
 } xheap_session_state;
 
 /** What the session has recorded, and what that costs. */

@@ -175,6 +175,29 @@ static bool has_option(const struct trace_dictionary *dictionary, const char *na
 	return false;
 }
 
+/* The value of the next option of this name from *at on, or NULL. */
+static const char *option_next(const struct trace_dictionary *dictionary, const char *name, uint32_t *at)
+{
+	while (*at < dictionary->option_count) {
+		const struct trace_option *option = &dictionary->options[(*at)++];
+		if (!strcmp(option->name, name))
+			return option->value;
+	}
+	return NULL;
+}
+
+void report_text_loss_reason(FILE *out, const struct trace_dictionary *dictionary)
+{
+	uint32_t at = 0;
+	const char *when_full = option_next(dictionary, "on-full", &at), *limit_ms;
+	at = 0;
+	limit_ms = option_next(dictionary, "wait-limit-ms", &at);
+	if (dictionary->gap_count && when_full && !strcmp(when_full, "drop"))
+		fputs(" (no buffer was free: --on-full drop)", out);
+	else if (dictionary->gap_count && when_full && limit_ms)
+		fprintf(out, " (no buffer was free for longer than --wait-limit, %s ms)", text_shown(limit_ms));
+}
+
 uint64_t report_missing_calls(const struct trace_dictionary *dictionary)
 {
 	return report_losses_sum(dictionary).events + dictionary->statistics.untraced_calls + dictionary->statistics.unwatched;
@@ -312,17 +335,6 @@ uint32_t report_thread_count(const struct trace_dictionary *dictionary)
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
 		count += dictionary->threads[i].tid != TRACE_TID_NONE;
 	return count;
-}
-
-/* The value of the next option of this name from *at on, or NULL. */
-static const char *option_next(const struct trace_dictionary *dictionary, const char *name, uint32_t *at)
-{
-	while (*at < dictionary->option_count) {
-		const struct trace_option *option = &dictionary->options[(*at)++];
-		if (!strcmp(option->name, name))
-			return option->value;
-	}
-	return NULL;
 }
 
 /* What the next option from *at on says about earlier blocks that are not known, or NULL. */
@@ -860,7 +872,11 @@ static void text_doubts(const struct report *report, FILE *out)
 	if (is_sample(report))
 		text_doubt(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
 			   " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME show them)");
-	text_doubt(out, "lost events", losses.events, "");
+	if (losses.events) {
+		fprintf(out, "  lost events: %s", text_count(losses.events).data);
+		report_text_loss_reason(out, dictionary);
+		putc('\n', out);
+	}
 	text_doubt(out, "lost stacks", losses.stacks, "");
 	report_text_gaps(out, dictionary);
 	report_text_missing_calls(out, dictionary);

@@ -102,6 +102,9 @@ void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 /** Likewise as a line of text. */
 void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
 
+/** Write, in brackets, why calls of gaps were lost, as the recording's options have it; nothing without gaps. */
+void report_text_loss_reason(FILE *out, const struct trace_dictionary *dictionary);
+
 /** The gaps, and what did not fit the file, as lines of text. */
 void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
 

@@ -349,7 +349,8 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 		.stacks = stacks_of(session->options), .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
 		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
 		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock),
-		.logger_bytes = session->logger_bytes, .folded_bytes = session->folded_bytes, .folded_until_ns = session->folded_until_ns,
+		.logger_bytes = session->logger_bytes, .logger_limit_bytes = session->memory_limit_bytes,
+		.disk_bytes = session->disk_bytes, .disk_limit_bytes = session->disk_limit_bytes, .folding_bytes = session->folding_bytes, .folded_bytes = session->folded_bytes, .folded_until_ns = session->folded_until_ns,
 		.is_real_time = session->is_real_time, .is_clock_chosen = session->clock_choice != SESSION_CLOCK_AUTO, .calls_after_end = session->after,
 		.write_count = session->write_count, .thread_count = (uint32_t)from->thread_count};
 	state->threads = threads_new(from);

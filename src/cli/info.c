@@ -320,7 +320,9 @@ static void info_text(const struct info *info, FILE *out)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	report_text_missing(out, dictionary, "  ");
-	fprintf(out, "  %s events lost, %s stacks lost\n", text_count(losses.events).data, text_count(losses.stacks).data);
+	fprintf(out, "  %s events lost, %s stacks lost", text_count(losses.events).data, text_count(losses.stacks).data);
+	report_text_loss_reason(out, dictionary);
+	putc('\n', out);
 	report_text_gaps(out, dictionary);
 	report_text_missing_calls(out, dictionary);
 	report_text_unwindless(out, dictionary);

@@ -444,12 +444,13 @@ void record_take(struct record *record, const struct control_message *message)
 {
 	if (message->kind == CONTROL_NOTE && message->text[0] && !(message->value ? record->is_silent : record->is_quiet))
 		cli_say("%s", message->text);
+	record->is_end_said |= message->kind == CONTROL_NOTE && message->value == 2 && !record->is_silent;
 	if (message->kind == CONTROL_REFUSED)
 		snprintf(record->refusal, sizeof(record->refusal), "%s", message->text);
 	if (message->kind == CONTROL_SUMMARY) {
 		record->summary = message->summary;
 		record->has_summary = true;
-		if (message->summary.error && message->text[0])
+		if (message->summary.error && message->text[0] && !(message->summary.is_end && record->is_end_said))
 			cli_say("%s", message->text);
 		/* A counter has its number now. */
 		if (!message->summary.error && record_is_numbered(record) && message->text[0])
@@ -547,7 +548,7 @@ static void print_missing(const struct record *record)
 {
 	const struct control_summary *summary = &record->summary;
 	if (summary->after)
-		cli_say("recording ended early: %s later calls were not recorded", text_count(summary->after).data);
+		cli_say("%s later calls were not recorded", text_count(summary->after).data);
 	if (summary->lost)
 		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
 	print_untraced(summary);
@@ -581,7 +582,7 @@ void record_print_summary(const struct record *record, int logger_status)
 		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (summary->after)
-		cli_say("recording ended early: %s later calls were not recorded", text_count(summary->after).data);
+		cli_say("%s later calls were not recorded", text_count(summary->after).data);
 	if (record->session.sample_bytes)
 		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
 	print_untraced(summary);

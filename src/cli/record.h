@@ -19,6 +19,7 @@ struct record {
 	char trace_path[4096], program[4096];
 	struct stat trace_before;     /**< what was there before; st_ino 0: nothing */
 	bool is_quiet, is_silent;     /* nothing of our own but errors and warnings; nothing but errors */
+	bool is_end_said;             /* that the trace can take no more */
 	bool keeps_live;             /* --keep live was said */
 	pid_t command_pid, logger_pid;
 	int control;

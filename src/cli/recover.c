@@ -100,6 +100,8 @@ static int result_print(const struct recover_session *session, const struct reco
 		text_count(result->regions).data, text_count(result->total_events).data, text_bytes(result->size_bytes).data);
 	if (result->in_flight)
 		cli_say("%s calls had not returned", text_count(result->in_flight).data);
+	if (result->has_ended)
+		cli_say("recording had ended before the logger did; %s later calls were not recorded", text_count(result->after).data);
 	if (result->lost)
 		cli_say("%s events are lost", text_count(result->lost).data);
 	if (result->live_processes)

@@ -352,6 +352,11 @@ static void json_state(struct json *json, const char *name, const struct control
 			json_count(json, "folded_bytes", session->folded_bytes);
 			json_time(json, "folded_until_us", session->folded_until_ns);
 		}
+		if (session->folding_bytes)
+			json_count(json, "folding_bytes", session->folding_bytes);
+		json_count(json, "disk_bytes", session->disk_bytes);
+		if (session->disk_limit_bytes)
+			json_count(json, "disk_limit_bytes", session->disk_limit_bytes);
 		json_time(json, "flush_timer_us", (int64_t)session->flush_ms * 1000000);
 		json_count(json, "size_bytes", session->size_bytes);
 		json_count(json, "events", session->events);
@@ -364,6 +369,7 @@ static void json_state(struct json *json, const char *name, const struct control
 		json_time(json, "wait_us", (int64_t)session->wait_ns);
 		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
 		json_count(json, "logger_bytes", session->logger_bytes);
+		json_count(json, "logger_limit_bytes", session->memory_limit_bytes);
 		json_count(json, "buffer_size", session->buffer_size);
 		json_count(json, "min_buffers", session->buffer_min);
 		json_count(json, "max_buffers", session->buffer_max);
@@ -400,6 +406,17 @@ static void text_file(const struct controller_state *state)
 	if (session->write_count)
 		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", text_shown(state->path));
 	putchar('\n');
+}
+
+/* What the recording takes, and what it may take. */
+static void text_limits(const struct control_state *session)
+{
+	bool is_kept = session->file_mode == SESSION_FILE_KEEP;
+	printf("  limits  %s %s of ", state_is_in_memory(session) ? "kept" : "disk", text_bytes(session->disk_bytes).data);
+	printf("%s; logger %s", session->disk_limit_bytes ? text_bytes(session->disk_limit_bytes).data : "any size", text_bytes(session->logger_bytes).data);
+	printf(" of %s%s\n", text_bytes(session->memory_limit_bytes).data, is_kept ? "; programs wait while folding is behind" : "");
+	if (session->folding_bytes)
+		printf("  folding  a process has %s of memory\n", text_bytes(session->folding_bytes).data);
 }
 
 static void text_threads(const struct controller_state *state)
@@ -448,6 +465,7 @@ static void text_state(const char *name, const struct controller_state *state)
 	if (session->after)
 		printf("  recording has ended: %s calls since, in no number\n", text_count(session->after).data);
 	text_file(state);
+	text_limits(session);
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
 	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
 	       text_count(session->buffers_written).data);

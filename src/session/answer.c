@@ -48,21 +48,27 @@ void logger_say_alive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-static void tell_text(struct logger *logger, const char *text, bool is_warning)
+/* value: as CONTROL_NOTE has it. */
+static void tell_text(struct logger *logger, const char *text, int value)
 {
-	struct control_message message = {.kind = CONTROL_NOTE, .value = is_warning};
+	struct control_message message = {.kind = CONTROL_NOTE, .value = value};
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, text);
 	logger_tell_all(logger, &message);
 }
 
 void logger_note(struct logger *logger, const char *text)
 {
-	tell_text(logger, text, false);
+	tell_text(logger, text, 0);
 }
 
 void logger_warn(struct logger *logger, const char *text)
 {
-	tell_text(logger, text, true);
+	tell_text(logger, text, 1);
+}
+
+void logger_say_end(struct logger *logger, const char *text)
+{
+	tell_text(logger, text, 2);
 }
 
 static void done(int socket, int error, const char *text)
@@ -257,11 +263,17 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 		.write_count = store_write_count(logger->store),
 		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
+	message.state.folding_bytes = store_folding_bytes(logger->store);
+	message.state.memory_limit_bytes = drain_memory_limit_bytes(logger->drain);
+	message.state.disk_bytes = store_disk_bytes(logger->store);
+	uint64_t buffer_bytes = 0;
 	for (struct target *target = logger->targets; target; target = target->next) {
+		buffer_bytes += (uint64_t)target->region.limits.buffer_max * target->region.limits.buffer_size;
 		message.state.targets += target->alive > 0;
 		message.state.buffers_now += target->region.buffer_ready - target->region.buffers_away;
 		message.state.buffers_free += buffers_free(&target->region);
 	}
+	message.state.disk_limit_bytes = store_disk_limit_bytes(logger->store, buffer_bytes);
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, store_path(logger->store));
 	control_send(socket, &message);
 	for (struct target *target = logger->targets; target; target = target->next)

@@ -27,7 +27,8 @@ enum control_kind {
 	CONTROL_THREAD,       /**< from it: thread; text is its name */
 	CONTROL_INACTIVE,     /**< from it: inactive, of a process that was detached from; text is its command line */
 	CONTROL_DONE,         /**< from it: value is 0, or a negative errno with the reason in text */
-	CONTROL_NOTE,         /**< from it: text for the user, value is 1 for a warning; without one: it is busy, and will answer */
+	CONTROL_NOTE,         /**< from it: text for the user, value is 1 for a warning, 2 for the one that recording has ended; without a text: it is
+	                           busy, and will answer */
 	CONTROL_INDEXING,     /**< from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
 	CONTROL_SUMMARY       /**< from it, last; text is where the trace is, or the error */
 };
@@ -38,6 +39,7 @@ struct control_summary {
 	uint64_t index_bytes;         /**< of the index that was made meanwhile; 0: there is none */
 	uint32_t processes, untraced_processes;
 	int32_t error;
+	uint32_t is_end;              /**< the error is that recording ended early, which a note has told to those who heard it; the trace is whole */
 	struct stack_ends ends;       /**< of the events' stacks */
 };
 
@@ -53,6 +55,9 @@ struct control_state {
 	uint32_t is_real_time;        /**< it was asked for as such */
 	uint64_t folded_bytes;        /**< of a long run: what is folded */
 	int64_t folded_until_ns;      /**< up to then */
+	uint64_t folding_bytes;       /**< memory of the process that folds; 0: there is none */
+	uint64_t disk_bytes, disk_limit_bytes; /**< of all files, also of those for a moment, and what they may come to; 0: there is no limit */
+	uint64_t memory_limit_bytes;  /**< what logger_bytes may come to */
 	uint32_t write_count;         /**< times that memory was written out */
 	int64_t started_realtime_ns;
 	struct stack_ends ends;       /**< of the events' stacks */

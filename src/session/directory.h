@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The session's directory, in one of the places of session/places.h: `session` (what recovery has to know), and per executed image `region.N` with
- * `region.N.info`. Texts are those of session/fields.h. Files are made through the descriptors that are kept, and never through a link.
+ * The session's directory, in one of the places of session/places.h: `session` (what recovery has to know), `ended` (session/ended.h) when its recording
+ * has ended, and per executed image `region.N` with `region.N.info`. Texts are those of session/fields.h. Files are made through the descriptors that are kept, and never through a link.
  */
 #ifndef XHEAP_SESSION_DIRECTORY_H
 #define XHEAP_SESSION_DIRECTORY_H

@@ -32,6 +32,7 @@
 enum {
 	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
 	BLOCK_EVENTS_MAX = 65536,
+	COLUMN_EVENTS_MAX = 1 << 21,  /* that all columns together have room for; then what waits in them is written */
 	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
 	NOTES_MAX = 1000,             /* each segment of the trace repeats them */
@@ -126,6 +127,7 @@ struct drain {
 	struct writer_events **spare; /* columns that no stream uses */
 	uint32_t spare_count, spare_capacity;
 	uint64_t spare_bytes;
+	uint64_t column_events;       /* that these and those of all streams have room for */
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
 	uint64_t room_seen;           /* bytes that the file could still get when open buffers were taken for want of room */
@@ -157,17 +159,20 @@ static struct writer_events *columns_take(struct drain *drain)
 	return events;
 }
 
-static void columns_free(struct writer_events *events)
+static void columns_free(struct drain *drain, struct writer_events *events)
 {
+	drain->column_events -= events->capacity;
 	writer_events_fini(events);
 	free(events);
 }
 
 /* Without room for them, events that were taken would be lost. */
-static void columns_reserve(struct writer_events *events, uint64_t more)
+static void columns_reserve(struct drain *drain, struct writer_events *events, uint64_t more)
 {
+	uint32_t before = events->capacity;
 	if (writer_events_reserve(events, (uint32_t)more))
 		memory_exhausted(more);
+	drain->column_events += events->capacity - before;
 }
 
 static void columns_give(struct drain *drain, struct writer_events *events)
@@ -180,7 +185,7 @@ static void columns_give(struct drain *drain, struct writer_events *events)
 		drain->spare_capacity = larger ? capacity : drain->spare_capacity;
 	}
 	if (drain->spare_count == drain->spare_capacity || drain->spare_bytes >= SPARE_BYTES_MAX) {
-		columns_free(events);
+		columns_free(drain, events);
 		return;
 	}
 	drain->spare_bytes += columns_bytes(events);
@@ -357,6 +362,16 @@ static void gap_settle(struct gap *gap, struct region_slot *slot)
 	slot->taken_stacks = gap->stacks;
 }
 
+/* Likewise: calls after the end are counted for good, and only they. What was lost before and found no room in the file is not. */
+static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row, const uint8_t kinds[REGION_LOST_KINDS])
+{
+	for (int i = 0; i < REGION_LOST_KINDS; i++) {
+		slot->taken_count[i] += row->count[kinds[i]];
+		slot->taken_bytes[i] += row->bytes[kinds[i]];
+	}
+	slot->taken_stacks += row->stacks;
+}
+
 /* Likewise. The trace says so, too, but where it drops what is old, that may be gone when the logger is. */
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
@@ -383,7 +398,8 @@ static void settle(struct drain_region *region)
 	int error = writer_flush(region->drain->writer, diag);
 	if (error && !region->error)
 		region->error = error;
-	if (!error)
+	/* When the file has ended, what it does not have is counted. */
+	if (!error || writer_has_ended(region->drain->writer))
 		parts_settle(region);
 	while (region->written != REGION_NONE) {
 		uint32_t index = region->written;
@@ -391,7 +407,8 @@ static void settle(struct drain_region *region)
 		region->held_count--;
 		buffer_release(region, index);
 	}
-	for (uint32_t i = 0; region->has_new_gaps && i < region->slot_count; i++)
+	/* When the file has ended, its end has them, or whoever recovers the session finds them in the slots. */
+	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count; i++)
 		if (region->gap[i].is_new)
 			gap_settle(&region->gap[i], region_slot(region->region, i));
 	region->has_new_gaps = false;
@@ -494,7 +511,7 @@ static void columns_ready(struct drain_region *region, struct stream *stream, ui
 {
 	if (!stream->events)
 		stream->events = columns_take(region->drain);
-	columns_reserve(stream->events, bytes / DECODE_EVENT_BYTES_MIN + 2);
+	columns_reserve(region->drain, stream->events, bytes / DECODE_EVENT_BYTES_MIN + 2);
 }
 
 /* The records that follow are of the thread that the last RECORD_BEGIN named. False: it finds no room in the trace. */
@@ -704,7 +721,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* Also those of threads that had the slot before, which are written by now. */
 	if (taken > stream->written_events) {
 		stream->open_index = index;
-		stream->open_taken = region->error ? 0 : (uint64_t)sequence << 32 | taken;
+		stream->open_taken = region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
 	stream->open_sequence = sequence;
@@ -857,6 +874,26 @@ static void open_take_in_time(struct drain *drain)
 	}
 }
 
+/* Thousands of threads that call by turns would have columns of their own, each with room for a block. */
+static void columns_bound(struct drain *drain)
+{
+	if (drain->column_events <= COLUMN_EVENTS_MAX)
+		return;
+	for (struct drain_region *region = drain->regions; region; region = region->next)
+		write_all(region);
+	while (drain->spare_count > 0 && drain->column_events > COLUMN_EVENTS_MAX / 2)
+		columns_free(drain, drain->spare[--drain->spare_count]);
+}
+
+uint64_t drain_memory_limit_bytes(const struct drain *drain)
+{
+	enum { EVENT_BYTES = 80, OTHER_BYTES = 64 << 20, NODE_BYTES = 256 };
+	uint64_t bytes = OTHER_BYTES + (uint64_t)(COLUMN_EVENTS_MAX + BLOCK_EVENTS_MAX) * EVENT_BYTES + (uint64_t)writer_node_count(drain->writer) * NODE_BYTES;
+	for (const struct drain_region *region = drain->regions; region; region = region->next)
+		bytes += region->region->bytes;
+	return bytes;
+}
+
 static bool full_take(struct drain_region *region)
 {
 	slots_follow(region);
@@ -869,6 +906,7 @@ static bool full_take(struct drain_region *region)
 	for (uint32_t i = 0; i < count; i++) {
 		open_take_in_time(region->drain);
 		buffer_take(region, stream_of(region, region->full[i].key), region->full[i].index, NULL);
+		columns_bound(region->drain);
 		/* The target may be waiting for them. */
 		if (region->written != REGION_NONE)
 			settle(region);
@@ -994,12 +1032,14 @@ static void gap_take(struct drain_region *region, uint32_t index)
 	if (region->is_after) {
 		writer_count_after(region->drain->writer, row.process, lost, (uint64_t)row.from_ns);
 		missing_count(region, 0, lost);
+		gap_settle_after(slot, &row, kinds);
 	} else if (!gap_is_told(region, &row)) {
 		writer_add_gap(region->drain->writer, &row);
 		missing_count(region, lost, 0);
 	}
 	*seen = now;
-	seen->is_new = region->has_new_gaps = true;
+	seen->is_new = !region->is_after;
+	region->has_new_gaps |= seen->is_new;
 	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
 	STORE(&slot->gap_first_ticks, 0);
 }
@@ -1177,7 +1217,7 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 {
 	struct writer_events *events = columns_take(region->drain);
 	int error = 0;
-	columns_reserve(events, BLOCK_EVENTS_MAX);
+	columns_reserve(region->drain, events, BLOCK_EVENTS_MAX);
 	for (size_t done = 0; done < walk->count && !error; done += events->count) {
 		size_t some = walk->count - done < BLOCK_EVENTS_MAX ? walk->count - done : BLOCK_EVENTS_MAX;
 		earlier_fill(events, walk, done, (uint32_t)some, heaps, region->translate.entry[0].id);
@@ -1461,7 +1501,7 @@ void drain_free(struct drain *drain)
 		region_free(region);
 	}
 	while (drain->spare_count > 0)
-		columns_free(drain->spare[--drain->spare_count]);
+		columns_free(drain, drain->spare[--drain->spare_count]);
 	writer_events_fini(&drain->ignored);
 	free(drain->spare);
 	free(drain->copy);

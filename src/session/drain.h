@@ -121,6 +121,10 @@ uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per
 /** Call each(cookie, thread) for every thread of it that lives. */
 void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
 
+/** What the logger's memory may come to: all of the regions, what is decoded and not written yet, which has a limit, the stacks that the trace has by
+ *  now, and some for the rest. */
+uint64_t drain_memory_limit_bytes(const struct drain *drain);
+
 /** Sums over all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);
 

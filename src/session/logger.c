@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "inject/remote.h"
 #include "os/limits.h"
 #include "os/moment.h"
@@ -34,6 +35,7 @@
 #include "region/guard.h"
 #include "region/mail.h"
 #include "session/directory.h"
+#include "session/ended.h"
 #include "session/hook_cache.h"
 #include "session/indexing.h"
 #include "session/logger_state.h"
@@ -315,6 +317,12 @@ static void target_remove(struct logger *logger, struct target *target)
 	free(target);
 }
 
+static void note_after(void *cookie, uint32_t process)
+{
+	struct logger *logger = cookie;
+	ended_note(&logger->ended, &logger->directory, logger->writer, process);
+}
+
 static void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
 {
 	struct member *member = &target->member[index];
@@ -326,6 +334,9 @@ static void member_end(struct logger *logger, struct target *target, uint32_t in
 	member_release(member);
 	logger_settle_clock(logger, true);
 	drain_end_process(target->drain, index, end, status, ticks);
+	/* Its end is in no row of the file. */
+	if (writer_has_ended(logger->writer))
+		note_after(logger, drain_process(target->drain, index));
 }
 
 /* Whether pid has the region mapped: what a mail says is not believed. */
@@ -818,15 +829,29 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 		moment_pause(BUSY_MS * NS_PER_MS);
 }
 
+static void end_describe(const struct logger *logger, char *text, size_t size)
+{
+	char reason[TRACE_REASON_BYTES];
+	uint64_t ticks;
+	int error = writer_end_reason(logger->writer, reason, &ticks);
+	snprintf(text, size, "recording ended: %s", reason);
+	/* It may be a limit of this process that the file has met. */
+	if (!writer_is_full(logger->writer))
+		limits_explain(0, error, text, size);
+}
+
 /* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
+	char text[TRACE_REASON_BYTES + 200];
 	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
 	logger->is_recording_over = true;
+	note_after(logger, TRACE_NONE);
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_note_end(target);
-	logger_warn(logger, logger->error == -EFBIG ? "the trace has reached --max-file: recording ended" : logger->diag.text);
+	end_describe(logger, text, sizeof(text));
+	logger_say_end(logger, text);
 }
 
 /* For targets that may not read the clock themselves. */
@@ -857,6 +882,15 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
+/* Take what is recorded. What was attached to is not known yet, and nothing may be folded before: where the window is full, those who wait wait for that. */
+static bool target_drain(struct logger *logger, struct target *target, bool flush, int *error, struct diag *diag)
+{
+	if (!store_is_full(logger->store) || !holder_is_attaching(logger->holder))
+		return drain_poll(target->drain, flush, error, diag);
+	region_note_progress(&target->region);
+	return false;
+}
+
 static bool target_serve(struct logger *logger, struct target *target, bool flush, uint64_t now)
 {
 	beat(logger);
@@ -865,7 +899,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	logger_find_members(logger, target);
 	logger_settle_clock(logger, flush || has_full_buffer(&target->region));
 	int error = 0;
-	has_any |= drain_poll(target->drain, flush, &error, &logger->diag);
+	has_any |= target_drain(logger, target, flush, &error, &logger->diag);
 	region_grow(&target->region);
 	coarse_clock_raise(target->region.header);
 	members_check(logger, target, now);
@@ -1202,6 +1236,7 @@ static int logger_begin(struct logger *logger)
 		return begin_without_memory(logger);
 	store_while_waiting(logger->store, say_alive, note_progress, logger);
 	drain_before_writing(logger->drain, settle_clock_now, logger);
+	writer_note_after(logger->writer, note_after, logger);
 	logger->watch = watch_begin(&logger->doorbell);
 	if (!logger_add_controller(logger, logger->control))
 		return begin_without_memory(logger);
@@ -1320,7 +1355,7 @@ int logger_drain_all(struct logger *logger, struct diag *diag)
 	int error = 0;
 	logger_settle_clock(logger, true);
 	for (struct target *target = logger->targets; target; target = target->next)
-		drain_poll(target->drain, true, &error, diag);
+		target_drain(logger, target, true, &error, diag);
 	drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
 	return error ? error : writer_flush(logger->writer, diag);
 }
@@ -1351,9 +1386,23 @@ static void logger_end(struct logger *logger)
 	logger_statistics(logger, &statistics);
 	drain_free(logger->drain);
 	flight_end(logger);
+	struct diag close_diag = {""};
+	char end_text[TRACE_REASON_BYTES + 200];
 	int error = writer_flush(logger->writer, &logger->diag);
+	recording_check(logger);
+	if (logger->is_recording_over)
+		end_describe(logger, end_text, sizeof(end_text));
 	statistics.logger_cpu_ns = logger_cpu();
-	int close_error = store_close(logger->store, &statistics, &logger->diag);
+	int close_error = store_close(logger->store, &statistics, &close_diag);
+	const char *why = close_error ? close_diag.text : logger->is_recording_over ? end_text : logger->diag.text;
+	/* Not even the file's end found its place: what is known of it stays where recover finds it. */
+	bool is_left = close_error && logger->ended >= 0 && !session_is_in_pieces(logger->options);
+	if (is_left) {
+		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
+		size_t length = strlen(close_diag.text);
+		snprintf(close_diag.text + length, sizeof(close_diag.text) - length, "; xheap recover -o FILE %s makes it whole elsewhere",
+			 text_file_name(store_path(logger->store)));
+	}
 	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
@@ -1362,15 +1411,17 @@ static void logger_end(struct logger *logger)
 		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
 		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
 		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
-		.index_bytes = index_bytes, .error = logger->error ? logger->error : error ? error : close_error};
+		.index_bytes = index_bytes, .error = logger->error ? logger->error : error ? error : close_error,
+		.is_end = logger->is_recording_over && !close_error};
 	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE ? store_size_bytes(logger->store)
 				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size : 0;
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,
-		 message.summary.error ? logger->diag.text : store_path(logger->store));
+		 message.summary.error ? why : store_path(logger->store));
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);
-	session_directory_remove(&logger->directory);
+	if (!is_left)
+		session_directory_remove(&logger->directory);
 }
 
 /* Nothing of the terminal's, the command's or the user's may reach or hold us. */
@@ -1404,6 +1455,7 @@ int logger_run(const struct session_options *options, int control)
 	logger_isolate(control);
 	logger->options = logger->own_options = &own;
 	logger->control = control;
+	logger->ended = -1;
 	logger->has_controller = true;
 	struct control_message message = {.kind = CONTROL_LAUNCHED};
 	running = logger;

@@ -105,6 +105,7 @@ struct logger {
 	struct indexing *indexing;    /* NULL: no index is made meanwhile, or none can be */
 	int error;
 	struct diag diag;
+	int ended;                    /* of what is kept of the recording's end; -1: it goes on */
 	/* The robust list that tells targets of our death. */
 	struct robust_list_head robust;
 };
@@ -228,5 +229,8 @@ void logger_note(struct logger *logger, const char *text);
 
 /** Tell them what the trace lacks, or what is left in a process; they show it even when they are quiet. */
 void logger_warn(struct logger *logger, const char *text);
+
+/** Tell them that recording has ended; the same. */
+void logger_say_end(struct logger *logger, const char *text);
 
 #endif

@@ -20,6 +20,7 @@
 #include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
+#include "session/ended.h"
 #include "session/options.h"
 #include "session/region_files.h"
 #include "session/store.h"
@@ -159,6 +160,7 @@ struct recovery {
 	struct recovered { struct region region; struct drain_region *drained; uint32_t pid; char path[600]; } *regions;
 	uint32_t region_count;
 	uint32_t counter;             /* of files that follow each other: the newest one's number */
+	bool has_ended;               /* before the logger was killed */
 	int error;
 	struct diag diag;
 };
@@ -297,6 +299,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	struct recover_result *result = recovery->result;
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	char newest[4096];
+	recovery->has_ended = ended_has(session->directory, &writer.max_file_bytes);
 	newest_find(recovery, newest);
 	int error = options->output ? output_begin(recovery, options->output, newest, diag) : 0;
 	const char *path = options->output ? recovery->output.temporary : newest;
@@ -318,6 +321,8 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	if (recovery->before)
 		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
 	writer_add_option(recovery->writer, "recovered", session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
+	if (recovery->has_ended)
+		ended_tell(session->directory, recovery->writer);
 	return 0;
 }
 
@@ -479,7 +484,8 @@ static int regions_take(struct recovery *recovery, struct diag *diag)
 {
 	if (!memory_try(regions_drain, recovery))
 		return diag_fail(diag, ENOMEM, "no memory");
-	return recovery->error ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
+	/* Of what had ended before nothing more can be written, which is known. */
+	return recovery->error && !recovery->has_ended ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
 }
 
 static int trace_end(struct recovery *recovery, struct diag *diag)
@@ -489,6 +495,8 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	drain_totals(recovery->drain, &totals);
 	result->events = totals.events;
 	result->lost = totals.lost;
+	result->after = writer_all_calls_after(recovery->writer);
+	result->has_ended = recovery->has_ended;
 	result->in_flight = totals.in_flight;
 	result->damaged_buffers = totals.damaged_buffers;
 	result->total_events = writer_event_count(recovery->writer);

@@ -37,6 +37,8 @@ struct recover_result {
 	char trace_path[4096];
 	bool was_missing;             /**< there was no trace, a new one was made */
 	uint64_t events, lost, in_flight, damaged_buffers; /**< of what was still in the regions */
+	bool has_ended;               /**< recording had ended before the logger was killed */
+	uint64_t after;               /**< calls since recording ended */
 	uint64_t total_events, size_bytes;
 	uint32_t regions, bad_regions, live_processes;
 	char bad_region[256];         /**< why the first bad one could not be read */

@@ -643,6 +643,47 @@ uint64_t store_size_bytes(const struct store *store)
 	return store->past_bytes + (store->keep ? store->keep->folded_bytes : 0) + (store->writer ? writer_size_bytes(store->writer) : 0);
 }
 
+/* A long run: pieces and what is folded; while it is folded, both joined, and what comes of it; and while somebody looks, all of it once more. */
+static uint64_t kept_limit(const struct store *store, uint64_t buffer_bytes)
+{
+	const struct keep *keep = store->keep;
+	uint64_t window = keep->window_bytes, pieces = 2 * window + store->piece_bytes + buffer_bytes;
+	uint64_t folding = FOLD_BYTES_MAX + store->piece_bytes < pieces ? FOLD_BYTES_MAX + store->piece_bytes : pieces;
+	return 2 * (pieces + keep->folded_bytes) + 2 * (folding + keep->folded_bytes);
+}
+
+uint64_t store_disk_limit_bytes(const struct store *store, uint64_t buffer_bytes)
+{
+	bool has_none = store->options->file_mode == SESSION_FILE_NEWFILE;
+	return store->keep ? kept_limit(store, buffer_bytes) : has_none ? 0 : store->options->max_file_bytes;
+}
+
+uint64_t store_disk_bytes(const struct store *store)
+{
+	DIR *stream = store->keep ? opendir(store->directory) : NULL;
+	struct dirent *entry;
+	struct stat status;
+	uint64_t bytes = 0;
+	if (!stream)
+		return store_size_bytes(store);
+	while ((entry = readdir(stream)))
+		if (fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
+			bytes += (uint64_t)status.st_size;
+	closedir(stream);
+	return bytes;
+}
+
+uint64_t store_folding_bytes(const struct store *store)
+{
+	pid_t pid = store->keep && store->keep->is_begun ? __atomic_load_n(&store->keep->pid, __ATOMIC_ACQUIRE) : 0;
+	return pid ? proc_resident_bytes(pid) : 0;
+}
+
+bool store_is_full(const struct store *store)
+{
+	return store->keep && has_halves(store, 4) && !store->keep->is_begun && !store->keep->failures && !is_worth_folding(store);
+}
+
 uint64_t store_dropped_events(const struct store *store)
 {
 	return store->dropped_events + (store->writer ? writer_dropped_events(store->writer) : 0);

@@ -49,6 +49,18 @@ const char *store_next_path(const struct store *store);
 /** Bytes of all files, or of what is kept in memory. */
 uint64_t store_size_bytes(const struct store *store);
 
+/** What all files may take on their disk, or in memory, while this much may wait in buffers; 0: there is no limit. */
+uint64_t store_disk_limit_bytes(const struct store *store, uint64_t buffer_bytes);
+
+/** What they take: of a long run all that lies beside its file, also what is made for a moment. */
+uint64_t store_disk_bytes(const struct store *store);
+
+/** Of a long run: what the process that folds has in memory; 0: there is none. */
+uint64_t store_folding_bytes(const struct store *store);
+
+/** Whether a long run has twice its window, none of which may be folded before events of a certain time are written: nothing more is to come until then. */
+bool store_is_full(const struct store *store);
+
 /** Events that are not kept any more. */
 uint64_t store_dropped_events(const struct store *store);
 

@@ -39,6 +39,11 @@ static uint32_t known_process(const struct translate *translate, const struct tr
 		if (other->pid == row->pid && other->forked_from == row->forked_from && other->start_ns == start_ns)
 			return i;
 	}
+	/* One that began when recording had ended is in no row of the trace; the session's directory had it. */
+	const struct trace_process *other;
+	for (uint32_t i = known ? known->dictionary->process_count : TRACE_NONE; (other = writer_process(translate->writer, i)); i++)
+		if (other->pid == row->pid && other->forked_from == row->forked_from && other->start_ns == row->start_ns)
+			return i;
 	return TRACE_NONE;
 }
 
@@ -48,7 +53,7 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 	process->row = *row;
 	process->last_ticks = (uint64_t)row->start_ns;
 	process->id = known_process(translate, row);
-	process->has_ended = process->id != TRACE_NONE && translate->known->dictionary->processes[process->id].end != TRACE_END_OPEN;
+	process->has_ended = process->id != TRACE_NONE && writer_process(translate->writer, process->id)->end != TRACE_END_OPEN;
 	if (process->id == TRACE_NONE && keep_add_row(&translate->keep))
 		process->id = writer_add_process(translate->writer, row);
 	translate->process_count += process->id != TRACE_NONE;

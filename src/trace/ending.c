@@ -3,6 +3,7 @@
  * The end of a file that could not take everything: how its processes ended, what is missing, and when and why recording ended. All of it fits the
  * room that is kept for the end.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,16 @@ bool writer_has_ended(const struct writer *writer)
 uint64_t writer_room_left(const struct writer *writer)
 {
 	return writer->options.mode == WRITER_SEQUENTIAL ? output_room_left(&writer->output) : UINT64_MAX;
+}
+
+bool writer_is_full(const struct writer *writer)
+{
+	return writer->output.is_full;
+}
+
+uint64_t writer_limit_bytes(const struct writer *writer)
+{
+	return writer->options.mode == WRITER_SEQUENTIAL ? writer->options.max_file_bytes : 0;
 }
 
 static uint64_t *calls_of(struct writer *writer, uint32_t process)
@@ -39,9 +50,35 @@ static uint64_t *calls_of(struct writer *writer, uint32_t process)
 
 void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks)
 {
-	*calls_of(writer, process) += calls;
-	if (!writer->ending.ticks || ticks < writer->ending.ticks)
-		writer->ending.ticks = ticks;
+	struct ending *ending = &writer->ending;
+	uint64_t *sum = calls_of(writer, process);
+	*sum += calls;
+	if (!ending->ticks || ticks < ending->ticks)
+		ending->ticks = ticks;
+	if (ending->note)
+		ending->note(ending->cookie, sum == &ending->other_calls ? TRACE_NONE : process);
+}
+
+void writer_note_after(struct writer *writer, void (*note)(void *cookie, uint32_t process), void *cookie)
+{
+	writer->ending.note = note;
+	writer->ending.cookie = cookie;
+}
+
+int writer_end_reason(const struct writer *writer, char reason[TRACE_REASON_BYTES], uint64_t *ticks)
+{
+	struct diag diag = {""};
+	writer_explain(writer, writer->error, &diag);
+	snprintf(reason, TRACE_REASON_BYTES, "%.*s", TRACE_REASON_BYTES - 1, writer->ending.reason[0] ? writer->ending.reason : diag.text);
+	*ticks = writer->ending.ticks;
+	return writer->error;
+}
+
+void writer_end_early(struct writer *writer, int error, const char *reason, uint64_t ticks)
+{
+	writer_fail(writer, error);
+	snprintf(writer->ending.reason, sizeof(writer->ending.reason), "%s", reason);
+	writer->ending.ticks = ticks;
 }
 
 static uint64_t text_bytes_of(const char *text)
@@ -57,9 +94,23 @@ void ending_note_process(struct writer *writer, const struct trace_process *proc
 	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
 }
 
-static uint64_t calls_after(const struct writer *writer, uint32_t process)
+const struct trace_process *writer_process(const struct writer *writer, uint32_t id)
 {
-	return process < writer->ending.call_capacity ? writer->ending.calls[process] : 0;
+	return id < writer->dictionary.process_count ? &writer->dictionary.processes[id] : NULL;
+}
+
+uint64_t writer_calls_after(const struct writer *writer, uint32_t process)
+{
+	const struct ending *ending = &writer->ending;
+	return process == TRACE_NONE ? ending->other_calls : process < ending->call_capacity ? ending->calls[process] : 0;
+}
+
+uint64_t writer_all_calls_after(const struct writer *writer)
+{
+	uint64_t calls = writer->ending.other_calls;
+	for (uint32_t id = 0; id < writer->ending.call_capacity; id++)
+		calls += writer->ending.calls[id];
+	return calls;
 }
 
 /* Those that have called first: their rows may not be in the file yet. */
@@ -69,7 +120,7 @@ static void put_processes(struct writer *writer)
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
 			struct section before = *section;
-			if ((calls_after(writer, id) > 0) != (pass == 0))
+			if ((writer_calls_after(writer, id) > 0) != (pass == 0))
 				continue;
 			segment_put_process(writer, id);
 			if (section->bytes.size <= PROCESSES_AFTER_END_BYTES)
@@ -96,7 +147,7 @@ static void put_early_ends(struct writer *writer, const char *reason)
 	int64_t ticks = (int64_t)(writer->ending.ticks ? writer->ending.ticks : writer->last_ticks ? writer->last_ticks : writer->clock.start_ticks);
 	for (uint32_t id = 0; id < dictionary->process_count; id++) {
 		const struct trace_process *process = &dictionary->processes[id];
-		uint64_t calls = calls_after(writer, id);
+		uint64_t calls = writer_calls_after(writer, id);
 		if (trace_process_is_untraced(process) || (!calls && process->end != TRACE_END_OPEN && process->end_ns < ticks))
 			continue;
 		if (section->bytes.size >= EARLY_ENDS_BYTES) {

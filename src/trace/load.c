@@ -9,15 +9,19 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "base/file.h"
 #include "trace/rows.h"
 
 enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14,
-       BLANKS_MAX = 1 << 22 };
+       BLANKS_MAX = 1 << 22, COPY_BYTES_MAX = 64 << 20, COPY_TRIES = 20, PAUSE_NS = 2000000, TICK_NS = 20000000 };
+#define NS_PER_S INT64_C(1000000000)
 
 #define BOOT_SLACK_NS INT64_C(5000000000)
 
@@ -847,6 +851,136 @@ static void walk_circular(struct load *load, uint64_t offset)
 	free(ranges.rows);
 }
 
+/* ---- circular files that are written meanwhile ---- */
+
+/* Free what was read, but for the descriptor. */
+static void load_clear(struct load *load)
+{
+	for (uint32_t i = 0; i < load->segment_count; i++) {
+		struct load_segment *segment = &load->segments[i];
+		free(segment->images.ids);
+		free(segment->entries.ids);
+		free(segment->heaps.ids);
+		free(segment->frames.ids);
+		free(segment->nodes.ids);
+	}
+	free(load->segments);
+	free(load->blocks);
+	free(load->sequences);
+	index_fini(&load->origins);
+	index_fini(&load->processes);
+	index_fini(&load->threads);
+	index_fini(&load->mappings);
+	dictionary_fini(&load->dictionary);
+	rows_texts_fini(&load->texts);
+	bytes_fini(&load->scratch);
+	bytes_fini(&load->unpacked);
+}
+
+/* Begin to read the open file, whose header is known. False: there is no memory. */
+static bool load_begin(struct load *load, const struct format_header *header)
+{
+	if (!dictionary_init(&load->dictionary))
+		return false;
+	memcpy(load->trace_id, header->trace_id, sizeof(load->trace_id));
+	load->clock_name = "";
+	load->end = header->header_bytes;
+	errno = 0;
+	return true;
+}
+
+/* Take a copy, in memory, of a file that is not too large. Return its descriptor, or -1. */
+static int copy_take(int file)
+{
+	struct stat status;
+	int copy = fstat(file, &status) == 0 && status.st_size <= COPY_BYTES_MAX ? memfd_create("xheap-trace", MFD_CLOEXEC) : -1;
+	if (copy >= 0 && (lseek(file, 0, SEEK_SET) != 0 || !file_copy(copy, file))) {
+		close(copy);
+		copy = -1;
+	}
+	return copy;
+}
+
+/* Whether the checksum of each event block's payload is right: those of all other blocks were found right when they were read. */
+static bool events_are_whole(struct load *load)
+{
+	bool are_whole = true;
+	for (uint32_t i = 0; i < load->block_count && are_whole; i++) {
+		const struct load_block *block = &load->blocks[i];
+		uint64_t at = block->offset + sizeof(struct format_block) + block->head_bytes;
+		load->scratch.size = 0;
+		are_whole = bytes_reserve(&load->scratch, block->payload_bytes + 1) && load_bytes(load->fd, load->scratch.data, block->payload_bytes, at) &&
+			    XXH3_64bits(load->scratch.data, block->payload_bytes) == block->payload_checksum;
+	}
+	return are_whole;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* Whether nobody has written to the file since then: the kernel dates writes by a clock that goes by ticks. */
+static bool is_still_since(int file, int64_t since_ns)
+{
+	struct stat status;
+	return fstat(file, &status) != 0 || status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec < since_ns - TICK_NS;
+}
+
+/* Begin again, with a copy of the file or, where there is none, with the file. 0, or a negative errno. */
+static int load_again(struct load *load, int fd, const struct format_header *header, const char *path, struct diag *diag)
+{
+	struct stat status;
+	load_clear(load);
+	*load = (struct load){.fd = fd, .keeps_ticks = load->keeps_ticks};
+	if (fstat(fd, &status) == 0)
+		load->size = (uint64_t)status.st_size;
+	if (!load_begin(load, header))
+		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
+	walk_circular(load, header->header_bytes);
+	return 0;
+}
+
+/*
+ * A circular file that has no end may be overwritten while it is read. What is read of it then may be of several moments: blocks do not follow each
+ * other, or are not there any more when their events are asked for. So read a copy, which stays as it is, and take another one where the copy
+ * is torn. What is damaged and no longer written is as it is. A file that is too large for a copy is read where it is.
+ */
+static int read_overwritten(struct load *load, const struct format_header *header, const char *path, struct diag *diag)
+{
+	int file = load->fd, error = 0;
+	bool is_done = false;
+	for (unsigned tries = 1; !is_done; tries++) {
+		int64_t began_ns = now_ns();
+		int copy = copy_take(file);
+		error = load_again(load, copy >= 0 ? copy : file, header, path, diag);
+		bool is_whole = !error && !load->cut_reason[0] && (copy < 0 || events_are_whole(load));
+		is_done = is_whole || error || load->lacks_memory || tries == COPY_TRIES || is_still_since(file, began_ns);
+		if (is_done)
+			break;
+		if (copy >= 0)
+			close(copy);
+		load->fd = file;
+		nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+	}
+	if (load->fd != file)
+		close(file);
+	return error;
+}
+
+static int read_segments(struct load *load, const struct format_header *header, const char *path, struct diag *diag)
+{
+	if (!(header->flags & FORMAT_CIRCULAR)) {
+		walk(load, header->header_bytes, load->size);
+		return 0;
+	}
+	walk_circular(load, header->header_bytes);
+	/* A writer that goes on with the file has locked it. */
+	return load->is_complete || load->keeps_ids || load->lacks_memory ? 0 : read_overwritten(load, header, path, diag);
+}
+
 int load_file(struct load *load, const char *path, struct diag *diag)
 {
 	struct format_header header;
@@ -868,16 +1002,11 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 		return diag_fail(diag, EPROTO, "%s is of version %u, this program reads up to %d", path, header.version, FORMAT_VERSION);
 	if (header.header_bytes < sizeof(header) || header.header_bytes % 8)
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is not valid", path);
-	if (!dictionary_init(&load->dictionary))
+	if (!load_begin(load, &header))
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
-	memcpy(load->trace_id, header.trace_id, sizeof(load->trace_id));
-	load->clock_name = "";
-	load->end = header.header_bytes;
-	errno = 0;
-	if (header.flags & FORMAT_CIRCULAR)
-		walk_circular(load, header.header_bytes);
-	else
-		walk(load, header.header_bytes, load->size);
+	int error = read_segments(load, &header, path, diag);
+	if (error)
+		return error;
 	if (load->lacks_memory)
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	if (!load->is_complete)
@@ -887,25 +1016,7 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 
 void load_fini(struct load *load)
 {
-	for (uint32_t i = 0; i < load->segment_count; i++) {
-		struct load_segment *segment = &load->segments[i];
-		free(segment->images.ids);
-		free(segment->entries.ids);
-		free(segment->heaps.ids);
-		free(segment->frames.ids);
-		free(segment->nodes.ids);
-	}
-	free(load->segments);
-	free(load->blocks);
-	free(load->sequences);
-	index_fini(&load->origins);
-	index_fini(&load->processes);
-	index_fini(&load->threads);
-	index_fini(&load->mappings);
-	dictionary_fini(&load->dictionary);
-	rows_texts_fini(&load->texts);
-	bytes_fini(&load->scratch);
-	bytes_fini(&load->unpacked);
+	load_clear(load);
 	if (load->fd >= 0)
 		close(load->fd);
 	load->fd = -1;

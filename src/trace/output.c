@@ -112,7 +112,8 @@ static int disk_room(struct output *output, uint64_t end)
 int output_room(struct output *output, uint64_t size)
 {
 	uint64_t end = output->end + size + footer_room(output);
-	if (size > output_room_left(output))
+	output->is_full = size > output_room_left(output);
+	if (output->is_full)
 		return -EFBIG;
 	int error = disk_room(output, end);
 	/* A circular file makes do with what the disk has. */

@@ -15,6 +15,7 @@ struct output {
 	uint64_t end;                  /* where the next bytes go; what is before is whole */
 	uint64_t size;                 /* of the file */
 	uint64_t limit;                /* its greatest size; 0: none */
+	bool is_full;                  /* something found no room below the limit */
 	uint64_t allocated;            /* bytes of the file that are sure to be had */
 	uint64_t ending_bytes;         /* of rows that the end may need */
 	struct output_segment *segments; /* those that are there, oldest first */

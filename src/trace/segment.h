@@ -41,6 +41,9 @@ struct ending {
 	uint32_t call_capacity;
 	uint64_t other_calls;          /* of no known process */
 	uint64_t ticks;                /* the first of them; 0: none yet */
+	char reason[TRACE_REASON_BYTES]; /* why a writer before this one could take no more; "": there was none that could not */
+	void (*note)(void *cookie, uint32_t process); /* of those that are counted; NULL: nobody wants to know */
+	void *cookie;
 };
 
 struct writer {
@@ -146,6 +149,9 @@ uint32_t fill_fewer(const struct writer *writer, uint32_t tried);
 /** One whose memory is all there, or NULL. */
 struct writer *writer_new_whole(const struct writer_options *options);
 void writer_free(struct writer *writer);
+
+/** Say why writing failed. Return the error. */
+int writer_explain(const struct writer *writer, int error, struct diag *diag);
 
 /** Open the file, which no other writer has. */
 int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag);

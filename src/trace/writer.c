@@ -206,9 +206,9 @@ static void events_note(struct writer *writer, const struct format_events *made,
 		writer->last_ticks = made->last_ticks;
 }
 
-static int explain(const struct writer *writer, int error, struct diag *diag)
+int writer_explain(const struct writer *writer, int error, struct diag *diag)
 {
-	if (error == -EFBIG && writer->options.max_file_bytes)
+	if (error == -EFBIG && writer->output.is_full)
 		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
 				 (unsigned long long)writer->options.max_file_bytes);
 	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s", (unsigned long long)writer->output.end, strerror(-error));
@@ -437,13 +437,13 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	} else if (!is_near) {
 		writer_count_after(writer, events->process, events->count, events->time[0]);
 	}
-	return explain(writer, error, diag);
+	return writer_explain(writer, error, diag);
 }
 
 int writer_flush(struct writer *writer, struct diag *diag)
 {
 	int error = writer->error ? writer->error : write_rows(writer, diag);
-	return error ? explain(writer, error, diag) : 0;
+	return error ? writer_explain(writer, error, diag) : 0;
 }
 
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
@@ -471,6 +471,11 @@ uint64_t writer_dropped_events(const struct writer *writer)
 uint64_t writer_event_count(const struct writer *writer)
 {
 	return writer->event_count;
+}
+
+uint32_t writer_node_count(const struct writer *writer)
+{
+	return writer->dictionary.tree.node_count;
 }
 
 enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node)
@@ -585,7 +590,7 @@ int writer_write_header(struct writer *writer, const char *path, struct diag *di
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
 	bytes_add(&writer->out, &header, sizeof(header));
 	int error = segment_flush(writer, false);
-	return error ? explain(writer, error, diag) : 0;
+	return error ? writer_explain(writer, error, diag) : 0;
 }
 
 /* The file is ended, and the next one begun. */
@@ -684,13 +689,14 @@ void writer_set_host(struct writer *writer, const char *host)
 /* What the end of a file that could not take everything still says. */
 static void put_ending(struct writer *writer, const struct section *gaps)
 {
-	struct diag reason = {""};
-	explain(writer, writer->error, &reason);
+	char reason[TRACE_REASON_BYTES];
+	uint64_t ticks;
+	writer_end_reason(writer, reason, &ticks);
 	forget_unwritten(writer);
 	writer->error = 0;
 	segment_begin(writer, writer->segment_first);
 	forget_rows(writer);
-	ending_put(writer, gaps, reason.text);
+	ending_put(writer, gaps, reason);
 	segment_put_sections(writer);
 }
 
@@ -779,7 +785,7 @@ int writer_close(struct writer *writer, const struct trace_statistics *statistic
 	int close_error = output_close(&writer->output);
 	error = error ? error : close_error;
 	if (error)
-		error = explain(writer, error, diag);
+		error = writer_explain(writer, error, diag);
 	writer_free(writer);
 	return error;
 }

@@ -18,7 +18,7 @@ enum writer_mode {
 	WRITER_PIECES                 /**< then the file is ended and another one begun: each a trace by itself */
 };
 
-enum { WRITER_PATH_MAX = 4096 };
+enum { WRITER_PATH_MAX = 4096, TRACE_REASON_BYTES = 200 };
 
 struct writer_options {
 	enum writer_mode mode;
@@ -105,8 +105,28 @@ bool writer_has_ended(const struct writer *writer);
 /** Bytes that the file may still get, or UINT64_MAX: any number. */
 uint64_t writer_room_left(const struct writer *writer);
 
-/** Count calls of a process that were made after that, from these ticks on. The writer itself counts the events that it could not write. */
+/** Count calls of a process (TRACE_NONE: of none that is known) that were made after that, from these ticks on. The writer itself counts the events that
+ *  it could not write. */
 void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks);
+
+/** Whether the last thing that was to be written found no room below the file's greatest size. */
+bool writer_is_full(const struct writer *writer);
+
+/** Have note(cookie, process) called whenever calls were counted so, of this process, or of none that is known (TRACE_NONE). */
+void writer_note_after(struct writer *writer, void (*note)(void *cookie, uint32_t process), void *cookie);
+
+/** How many there have been of the process, of none that is known (TRACE_NONE), of all. */
+uint64_t writer_calls_after(const struct writer *writer, uint32_t process);
+uint64_t writer_all_calls_after(const struct writer *writer);
+
+/** The row of a process, with ticks for times, until one is added or changed; NULL: there is none. */
+const struct trace_process *writer_process(const struct writer *writer, uint32_t id);
+
+/** Of a writer that has ended: its error, why, and the ticks of the first call that was counted, 0 without one. */
+int writer_end_reason(const struct writer *writer, char reason[TRACE_REASON_BYTES], uint64_t *ticks);
+
+/** Go on with a file whose writer has ended, as that one said by writer_end_reason(): nothing more is written but the file's end. */
+void writer_end_early(struct writer *writer, int error, const char *reason, uint64_t ticks);
 
 /** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
@@ -165,7 +185,13 @@ uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence);
 
 uint64_t writer_size_bytes(const struct writer *writer);
+
+/** The greatest size of a file that is written from front to end; 0: it has none. */
+uint64_t writer_limit_bytes(const struct writer *writer);
 uint64_t writer_event_count(const struct writer *writer);
+
+/** Frames in the tree of all stacks. */
+uint32_t writer_node_count(const struct writer *writer);
 
 /** How the stack of a node, which must exist, ends outwards. */
 enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node);

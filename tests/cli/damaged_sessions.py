@@ -29,20 +29,23 @@ def wait_until(what, condition):
         time.sleep(0.01)
 
 
-def leave_session():
-    """A recording whose logger is killed; the session's directory, with the program gone."""
+def leave_session(trace, *options):
+    """A recording whose logger is killed; the session's directory, with the program gone. With options, the recording has ended before."""
     program = "import pathlib, sys, threading; x = [str(i) * 9 for i in range(3000)]; t = threading.Thread(target=lambda: x.extend([b'']))\nt.start(); t.join(); " \
               "pathlib.Path('ready').touch(); sys.stdin.read()"
     runtime = pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"])
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "--min-buffers", "4", "--max-buffers", "8", "--buffer-size", "64K", "-o", "r.xht", "--", sys.executable, "-c",
-                                 program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONMALLOC="malloc"))
+    before = {path.parent for path in runtime.rglob("session")}
+    recorder = subprocess.Popen([XHEAP, "record", "-q", "--min-buffers", "4", "--max-buffers", "8", "--buffer-size", "64K", "-o", trace, *options, "--", sys.executable,
+                                 "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONMALLOC="malloc"))
     wait_until("the program", lambda: os.path.exists("ready"))
+    os.unlink("ready")
+    wait_until("the end of recording", lambda: not options or [*runtime.rglob("ended")])
     children = [int(pid) for pid in pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text().split()]
     logger = next(pid for pid in children if os.path.samefile(f"/proc/{pid}/exe", XHEAP))
     os.kill(logger, signal.SIGKILL)
     recorder.stdin.close()
     recorder.wait()
-    found = [path.parent for path in runtime.rglob("session") if path.is_file()]
+    found = [path.parent for path in runtime.rglob("session") if path.is_file() and path.parent not in before]
     expect(len(found) == 1, f"{found}")
     return found[0]
 
@@ -94,12 +97,10 @@ def run(*words):
     return subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_SECONDS, stdin=subprocess.DEVNULL)
 
 
-def main():
-    left = leave_session()
-    trace = pathlib.Path("r.xht").read_bytes()
-    chance = random.Random(SEED)
-    made = refused = 0
-    for number in range(ROUNDS):
+def rounds(chance, left, path, count):
+    """How many traces were made."""
+    trace, made = pathlib.Path(path).read_bytes(), 0
+    for number in range(count):
         copy = pathlib.Path("copy").absolute()
         subprocess.run(["cp", "-r", "--sparse=always", left, copy], check=True)
         damage(chance, copy)
@@ -112,14 +113,20 @@ def main():
                 read = run(*words)
                 expect(read.returncode == 0, f"round {number}: {words}: {read.returncode}: {read.stdout[-400:]}")
             os.unlink("out.xht")
-        else:
-            refused += 1
-        expect(pathlib.Path("r.xht").read_bytes() == trace, f"round {number}: the trace itself has changed")
+        expect(pathlib.Path(path).read_bytes() == trace, f"round {number}: the trace itself has changed")
         shutil.rmtree(copy)
     whole = run("recover", "-o", "out.xht", str(left))
     expect(whole.returncode == 0, f"what is not damaged: {whole.stdout}")
-    print(f"{made} traces, {refused} refused")
-    expect(made and refused, "the damage is of one kind")
+    os.unlink("out.xht")
+    return made
+
+
+def main():
+    chance, made = random.Random(SEED), 0
+    made += rounds(chance, leave_session("r.xht"), "r.xht", ROUNDS - ROUNDS // 3)
+    made += rounds(chance, leave_session("ended.xht", "--max-file", "64K"), "ended.xht", ROUNDS // 3)
+    print(f"{made} traces, {ROUNDS - made} refused")
+    expect(0 < made < ROUNDS, "the damage is of one kind")
 
 
 main()

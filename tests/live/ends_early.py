@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Recording that ends before the program does: the file is as large as it may be, or its disk is full. Every call is in the trace or in a number of
 it, by process; who reads the trace is told when and why; and the file is filled."""
+import os
 import pathlib
+import signal
 import subprocess
 
-from live import PROGRAMS, dump, expect, info, is_whole, run_tests, told, xheap
+from live import PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
 
 PROGRAM = f"{PROGRAMS}/ends_early"
 ROUNDS, KEPT_BYTES = 60000, 4242
 KIB = 1 << 10
 LIMITS = 64 * KIB, 300 * KIB, 1024 * KIB
+DENSE, DENSE_LIMITS = f"{PROGRAMS}/dense", (64 * KIB, 1024 * KIB, 64 << 20)
 ALIVE = "alive when recording ended"
 
 
@@ -57,13 +60,37 @@ def limits():
     expected = calls_of_all(ROUNDS * 4)
     for limit in LIMITS:
         said = record("limit.xht", "--max-file", limit, rounds=ROUNDS * 4)
-        size = pathlib.Path("limit.xht").stat().st_size
-        expect(limit - max(4 * KIB, limit // 50) <= size <= limit, f"{size} bytes of {limit}")
+        check_filled("limit.xht", limit)
         after = check("limit.xht", expected, "greatest size", said)
         check_kept("limit.xht")
         # Of each process: the end may come before the child is forked, or while it runs.
         recorded = {row["id"]: row["events"] for row in info("limit.xht")["processes"]}
         expect(recorded.get(1, 0) + after[1] == 2 * ROUNDS * 4, f"{recorded}, {after} later: the child made {2 * ROUNDS * 4} calls")
+
+
+def check_filled(trace, limit):
+    size = pathlib.Path(trace).stat().st_size
+    expect(limit - max(4 * KIB, limit // 50) <= size <= limit, f"{trace}: {size} bytes of {limit}")
+
+
+def dense():
+    """Calls that take 16 bytes each, up to 64 MiB, in a file of its own and in one that is gone on with."""
+    xheap("record", "-o", "dense.xht", "--", DENSE, 0)
+    others = info("dense.xht")["event_count"]
+    for limit in DENSE_LIMITS:
+        # Of what is there already the limit has less left.
+        for mode, before in ("sequential", 0), ("append", 2000 + others):
+            rounds = limit // 12
+            if before:
+                xheap("record", "-o", "dense.xht", "--", DENSE, 2000)
+            said = xheap("record", "-o", "dense.xht", "--file-mode", mode, "--max-file", limit, "--", DENSE, rounds)
+            check_filled("dense.xht", limit)
+            facts = info("dense.xht")
+            (end,) = facts["ended_early"]
+            made = before + others + rounds // 4 * 4
+            expect(facts["event_count"] + end["calls_after"] == made, f"{mode}, {limit}: {facts['event_count']} + {end['calls_after']} calls, not {made}")
+            expect(facts["lost_events"] == 0 and not facts["complete"] and "greatest size" in end["reason"], f"{mode}, {limit}: {facts['lost_events']} lost, {end}")
+            expect(said.count("greatest size") == 1 and said.count("recording ended") == 1, said)
 
 
 def processes():
@@ -98,5 +125,24 @@ def session():
     expect(end["calls_after"] == state["calls_after_end"], f"{end} {state}")
 
 
+def killed():
+    """The logger is killed when recording has ended: when the program has made all of its calls, and in the midst of them. Whoever recovers the trace says
+    the same that the logger would have."""
+    expected, name = calls_of_all(ROUNDS * 4), "endskilled"
+    for is_early in (False, True):
+        xheap("start", name, "-o", "killed.xht", "--max-file", "64K")
+        with subprocess.Popen([XHEAP, "launch", name, "--", PROGRAM, str(ROUNDS * 4)]) as program:
+            if not is_early:
+                program.wait()
+            state = wait_for("calls after the end", lambda: (state := told("query", name)).get("calls_after_end") and state)
+            logger = state["logger_pid"]
+            os.kill(logger, signal.SIGKILL)
+        said = xheap("recover", "killed.xht")
+        expect("events are lost" not in said, said)
+        after = check("killed.xht", expected, "greatest size", said)
+        expect(is_early or sum(after.values()) == state["calls_after_end"], f"{after} {state}")
+        expect(pathlib.Path("killed.xht").stat().st_size <= 64 * KIB, "what was recovered is larger than the file may be")
+
+
 if __name__ == "__main__":
-    raise SystemExit(run_tests(limits, processes, full_disk, session))
+    raise SystemExit(run_tests(limits, dense, processes, full_disk, session, killed))

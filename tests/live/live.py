@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -86,6 +87,11 @@ def dump_each(trace):
 def stop_session(name):
     """Should it be there: what a test that failed has left, too."""
     subprocess.run([XHEAP, "stop", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONG_SECONDS)
+
+
+def strace_is_here():
+    """Whether this may trace with it: not where another tracer, or a policy, forbids that."""
+    return bool(shutil.which("strace")) and subprocess.run(["strace", "-o", "strace.out", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def check_counting(trace):

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -881,6 +882,71 @@ static void test_circular_read_between_writes(void **state)
 	}
 }
 
+/* ---- a reader that the writer overtakes ---- */
+
+/* What is written while a file is read: so many times, from this read on, more than the file takes; each copy is torn in its middle. */
+static struct {
+	struct writer *writer;
+	struct rows rows;
+	uint32_t block, reads, read_at, tears;
+} race;
+
+static void race_write(void)
+{
+	struct writer *writer = race.writer;
+	race.writer = NULL;
+	for (uint32_t i = 0; i < 30; i++)
+		write_numbered(writer, &race.rows, race.block++, 1 + (uint32_t)(next() % 400));
+	race.writer = writer;
+}
+
+ssize_t pread(int fd, void *to, size_t size, off_t offset)
+{
+	if (race.writer && ++race.reads == race.read_at)
+		race_write();
+	return syscall(SYS_pread64, fd, to, size, offset);
+}
+
+ssize_t sendfile(int to, int from, off_t *offset, size_t size)
+{
+	if (!race.writer || !race.tears)
+		return syscall(SYS_sendfile, to, from, offset, size);
+	race.tears--;
+	ssize_t got = syscall(SYS_sendfile, to, from, offset, 10000 + next() % 40000);
+	race_write();
+	return got;
+}
+
+/* It finds blocks of one moment, and each can be read, however much is written by then. */
+static void test_circular_overtaken(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < SEEDS * 8; i++) {
+		seed = i + 1;
+		struct diag diag = {""};
+		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
+		race.rows = add_rows(writer, 10);
+		race.writer = writer;
+		for (race.block = 0; race.block < 60 + i % 40;)
+			write_numbered(writer, &race.rows, race.block++, 1 + (uint32_t)(next() % 400));
+		race.reads = 0;
+		race.read_at = 2 + (uint32_t)(next() % 60);
+		race.tears = i % 8;
+		struct trace *trace = open_trace();
+		race_write();
+		race.writer = NULL;
+		struct trace_cursor *cursor = trace_cursor_new(trace);
+		struct trace_block block;
+		assert_non_null(strstr(trace_dictionary(trace)->cut_reason, "without a footer"));
+		assert_true(trace_block_count(trace) > 10);
+		for (uint32_t number = 0; number < trace_block_count(trace); number++)
+			assert_int_equal(trace_cursor_read(cursor, number, &block, &diag), 0);
+		trace_cursor_free(cursor);
+		trace_close(trace);
+		assert_int_equal(writer_close(writer, NULL, &diag), 0);
+	}
+}
+
 /* A writer that is killed between two writes, or in the midst of one. */
 static void test_circular_killed(void **state)
 {
@@ -1144,6 +1210,7 @@ int main(void)
 		cmocka_unit_test(test_circular_ended_anywhere),
 		cmocka_unit_test(test_circular_torn),
 		cmocka_unit_test(test_circular_read_between_writes),
+		cmocka_unit_test(test_circular_overtaken),
 		cmocka_unit_test(test_circular_killed),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_newest_piece),
