@@ -59,8 +59,9 @@ def on_full_disk():
 
 def main():
     # Two at a time, so that their times overlap.
-    programs = {"a.xht": "import time; [str(i) * 9 for i in range(3000)]; time.sleep(0.3); [str(i) * 5 for i in range(3000)]",
-                "b.xht": "import time; time.sleep(0.1); x = [str(i) * 7 for i in range(9000)]"}
+    wait = "import os, pathlib, time\ndef wait(name):\n    while not os.path.exists(name):\n        time.sleep(0.01)\n"
+    programs = {"a.xht": wait + "[str(i) * 9 for i in range(3000)]; pathlib.Path('begun').touch(); wait('done'); [str(i) * 5 for i in range(3000)]",
+                "b.xht": wait + "wait('begun'); x = [str(i) * 7 for i in range(9000)]; pathlib.Path('done').touch()"}
     running = [subprocess.Popen([XHEAP, "record", "-q", "-o", name, "python3", "-c", program]) for name, program in programs.items()]
     for process in running:
         expect(process.wait() == 0, "record failed")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|random|nested FILE [SEED [CALLS]]: writes a trace whose every event is known. */
+/* make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED [CALLS]]: writes a trace whose every event is known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +106,23 @@ static void untraced(struct scene *scene)
 	scene->stack = scene_stack(scene, 0x1000, 0);
 	scene_alloc(scene, thread, 1000, 0x7f0000010010, 1000);
 	writer_add_process(scene->writer, &other);
+}
+
+/* More than the file may hold: the oldest segments are overwritten. */
+static void circular(struct scene *scene)
+{
+	enum { CALLS = 4000, KEPT = 50, CALLS_OF_BLOCK = 100 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	for (int i = 0; i < CALLS; i++) {
+		uint64_t address = 0x7f0000000000 + (uint64_t)(i % KEPT) * 0x1000;
+		scene->stack = scene_stack(scene, 0x1000 + i % 3, 0x2000 + i % 7, 0);
+		scene_alloc(scene, thread, i * 1000, address, 10 + (uint64_t)i * 7919 % 1009);
+		if (i % KEPT)
+			scene_free(scene, thread, i * 1000 + 500, address);
+		if (i % CALLS_OF_BLOCK == 0)
+			scene_block(scene, thread);
+	}
+	scene_end(scene, process, CALLS * 1000, TRACE_END_EXIT, 0);
 }
 
 static uint32_t next(uint32_t *seed, uint32_t limit)
@@ -262,13 +279,15 @@ static void nested_calls(struct scene *scene, uint32_t seed, int calls)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}, {"untraced", untraced}};
+	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}, {"untraced", untraced},
+												 {"circular", circular}};
+	static const struct writer_options round = {.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|random|nested FILE [SEED [CALLS]]\n", stderr);
+		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED [CALLS]]\n", stderr);
 		return 2;
 	}
-	scene_open(&scene, argv[2]);
+	scene_open_as(&scene, argv[2], strcmp(argv[1], "circular") ? NULL : &round);
 	for (unsigned i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
 		if (!strcmp(argv[1], scenes[i].name))
 			scenes[i].make(&scene);

@@ -13,19 +13,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, check_counting, dump, expect, info, is_whole, run_tests, wait_for
+from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, wait_for,
+                  wait_until_begun)
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
 
 
 class Target:
-    def __init__(self, *arguments, program=PROGRAM, **more):
+    def __init__(self, *arguments, program=PROGRAM, reads=True, **more):
+        """reads: the program waits for its standard input once it has begun."""
         self.process = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
         self.pid = self.process.pid
-        time.sleep(0.3)
+        if reads:
+            wait_until_begun(self.process)
 
     def end(self):
         """Its own checks have to pass."""
@@ -49,6 +51,22 @@ def recording(trace, *options):
     while "recording process" not in (line := recorder.stderr.readline()):
         expect(line, f"record {options}: nothing is recorded")
     return recorder
+
+
+def wait_until_recorded(trace, count=1000, pids=()):
+    """Until the trace, which grows, has so many events of each of these processes, or of all."""
+    def is_recorded():
+        try:
+            facts = info(trace)
+        except Failure:  # it has not begun
+            return False
+        by_pid = {row["pid"]: row.get("events", 0) for row in facts["processes"]}
+        return all(by_pid.get(pid, 0) > count for pid in pids) if pids else facts["event_count"] > count
+    wait_for(f"{count} events in {trace}", is_recorded)
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def counting(kind="count"):
@@ -102,13 +120,14 @@ def stopped():
     """A stopped process stays stopped, and is recorded once it goes on."""
     target = Target("count")
     os.kill(target.pid, signal.SIGSTOP)
-    time.sleep(0.1)
-    recorder = subprocess.Popen([XHEAP, "record", "-q", "-o", "stopped.xht", "-p", str(target.pid), "--duration", "1s"])
-    time.sleep(0.5)
-    state = pathlib.Path(f"/proc/{target.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    wait_for("stop", lambda: state_of(target.pid) == "T")
+    recorder = recording("stopped.xht", "-p", target.pid)
+    # For a moment it is stopped for us.
+    wait_for("stop as before", lambda: state_of(target.pid) == "T")
     os.kill(target.pid, signal.SIGCONT)
-    expect(recorder.wait(30) == 0, "record failed")
-    expect(state == "T", f"its state is {state}")
+    wait_until_recorded("stopped.xht")
+    recorder.send_signal(signal.SIGINT)
+    expect(recorder.wait(LONG_SECONDS) == 0, "record failed")
     target.end()
     expect(check_counting("stopped.xht")[0] > 100, "nothing was recorded")
 
@@ -117,12 +136,13 @@ def several():
     """Two at once, of which one ends; the other way round; and all or none."""
     one, two = Target("count"), Target("count", 2)
     recorder = recording("several.xht", "-p", f"{one.pid},{two.pid}")
-    time.sleep(0.2)
+    wait_until_recorded("several.xht", 100, (one.pid, two.pid))
     one.end()
-    time.sleep(0.3)
+    wait_for("end of the first of two", lambda: any(row["pid"] == one.pid and row["end"] == "exit" for row in info("several.xht")["processes"]))
+    wait_until_recorded("several.xht", info("several.xht")["event_count"] + 100)
     expect(recorder.poll() is None, "it ended with the first of two")
     recorder.send_signal(signal.SIGINT)
-    expect(recorder.wait(30) == 0, "Ctrl-C: it failed")
+    expect(recorder.wait(LONG_SECONDS) == 0, "Ctrl-C: it failed")
     expect({process["pid"] for process in info("several.xht")["processes"]} == {one.pid, two.pid}, "not both are recorded")
     said = record("none.xht", "-p", two.pid, "-p", 4194303, status=2)
     expect("no process 4194303" in said, said)
@@ -134,9 +154,9 @@ def ending():
     """A process that ends ends its recording; one that is killed loses no call that had returned."""
     target = Target("count", 4)
     recorder = recording("ending.xht", "-p", target.pid)
-    time.sleep(0.3)
+    wait_until_recorded("ending.xht", 2000)
     target.kill()
-    expect(recorder.wait(30) == 0, "record failed")
+    expect(recorder.wait(LONG_SECONDS) == 0, "record failed")
     expect(check_counting("ending.xht")[0] > 1000, "nothing was recorded")
 
 
@@ -144,17 +164,18 @@ def killed():
     """Killed controllers and loggers leave the target running."""
     target = Target("count", 4)
     recorder = recording("killed.xht", "-p", target.pid)
-    time.sleep(0.3)
+    wait_until_recorded("killed.xht")
     recorder.kill()
     recorder.wait()
     wait_for("end of the trace by its logger", lambda: is_whole(info("killed.xht")))
     check_counting("killed.xht")
     recorder = recording("killed2.xht", "-p", target.pid)
-    time.sleep(0.3)
+    wait_until_recorded("killed2.xht")
     logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
     os.kill(int(logger[0]), signal.SIGKILL)
-    recorder.wait(30)
-    time.sleep(0.3)
+    recorder.wait(LONG_SECONDS)
+    ticks = processor_ticks(target.pid)
+    wait_for("work of the target without its logger", lambda: processor_ticks(target.pid) > ticks + 10)
     target.end()
     subprocess.run([XHEAP, "recover", "killed2.xht"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
@@ -167,13 +188,14 @@ def refused():
         expect("seccomp" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
         target.end()
     target = Target("idle")
-    tracer = subprocess.Popen(["gdb", "-q", "-batch", "-ex", "shell sleep 3", "-p", str(target.pid)], stdin=subprocess.DEVNULL,
+    tracer = subprocess.Popen(["gdb", "-q", "-batch", "-ex", "shell read line", "-p", str(target.pid)], stdin=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if shutil.which("gdb") else None
     if tracer:
-        time.sleep(1.5)
+        status = pathlib.Path(f"/proc/{target.pid}/status")
+        wait_for("gdb that traces", lambda: "TracerPid:\t0\n" not in status.read_text())
         said = record("no.xht", "-p", target.pid, status=2)
         expect("traced by" in said, said)
-        tracer.wait(60)
+        tracer.communicate(b"\n", timeout=LONG_SECONDS)
     target.end()
     for words, what in ((("-p", "x"), "not a process's number"), (("-p", "1", "ls"), "not both"), (("--duration", "1s", "ls"), "goes with --pid"),
                         (("-p", "1,"), "not a process's number"), (("-p", "1", "--duration", "soon"), "not a time")):
@@ -220,7 +242,7 @@ def narrow():
             continue
         expect(what in record("no.xht", program, status=2), f"record {name}: not told why")
         try:
-            target = Target(program=program)
+            target = Target(program=program, reads=False)
         except OSError as error:
             said.append(f"{name}: {error.strerror}")
             continue
@@ -232,7 +254,6 @@ def narrow():
             expect(line, "record failed")
         shell.process.stdin.write("go\n")
         shell.process.stdin.flush()
-        time.sleep(0.5)
         shell.end()
         told = recorder.communicate(timeout=LONG_SECONDS)[1]
         expect(recorder.returncode == 0 and "runs untraced" in told and what in told, told)
@@ -248,12 +269,12 @@ def mixed():
         record("mixed.xht", "-p", target.pid, "--duration", "100ms")
         expect(dump("mixed.xht"), "nothing was recorded")
         # Nobody knows how much of its 64-bit stack is in use, so our code may stay there. Then there is no second one.
-        again = subprocess.run([XHEAP, "record", "-o", "mixed.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=90)
+        again = subprocess.run([XHEAP, "record", "-o", "mixed.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
         expect(again.returncode == 0 or "in the code of an earlier recording still" in again.stderr, again.stderr)
         regions = pathlib.Path(f"/proc/{target.pid}/maps").read_text().count("/region.")
         expect(regions <= 1, f"{regions} regions are mapped")
         target.end()
-    target = Target("alone", program=os.path.join(PROGRAMS, "mixed"))
+    target = Target("alone", program=os.path.join(PROGRAMS, "mixed"), reads=False)
     run = subprocess.run([XHEAP, "record", "-o", "alone.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
     expect(run.returncode == 0 or "in 64-bit code" in run.stderr, run.stderr)
     target.end()

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, wait_until_begun, xheap
 
 PROGRAM, ORACLE, USABLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so"), os.path.join(PROGRAMS, "usable")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
@@ -350,7 +350,7 @@ def skipped():
         return "no libjemalloc"
     target = subprocess.Popen([os.path.join(PROGRAMS, "attached"), "idle"], stdin=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=JEMALLOC))
-    time.sleep(0.3)
+    wait_until_begun(target)
     run = subprocess.run([XHEAP, "record", "-o", "skipped.xht", "-p", str(target.pid), "--duration", "200ms"], stderr=subprocess.PIPE, text=True)
     target.communicate(b"")
     expect(run.returncode == 0, run.stderr)

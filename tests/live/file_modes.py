@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 from live import XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
@@ -221,8 +220,16 @@ def memory_limit():
     check("m.xht", 1)
     xheap("stop", NAME)
     program.end()
-    time.sleep(0.1)
-    group.rmdir()
+    wait_for("end of the cgroup", lambda: is_removed(group))
+
+
+def is_removed(group):
+    """A cgroup can be removed when nobody is in it any more."""
+    try:
+        group.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def idle_is_taken(events):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, info, is_whole, run_tests, wait_for, xheap
+from live import LONG_SECONDS, PATIENCE, PROGRAMS, XHEAP, expect, info, is_whole, processor_ticks, run_tests, wait_for, xheap
 
 # Small traces are to have indexes, too; a look is taken at half a million events only.
 os.environ["XHEAP_INDEX_EVENTS"] = "10000"
@@ -91,7 +91,7 @@ def attached():
     remove()
     target = subprocess.Popen([PYTHON, "-c", "kept = [str(number) for number in range(200000)]\n" + MAKING % 12], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
-    time.sleep(0.3)
+    wait_for("work", lambda: processor_ticks(target.pid) > 10)
     name = f"index-{os.getpid()}"
     xheap("start", name, "--index", "-o", TRACE, "-p", target.pid)
     target.stdout.readline()
@@ -149,7 +149,7 @@ class Recording:
         return self.command.communicate(text, timeout=LONG_SECONDS)[1]
 
     def is_gone(self):
-        until = time.monotonic() + 20
+        until = time.monotonic() + 20 * PATIENCE
         while found := self.indexing():
             states = {pid: open(f"/proc/{pid}/stat").read().split()[:5] for pid in (found, self.logger) if os.path.exists(f"/proc/{pid}/stat")}
             expect(time.monotonic() < until, f"the process that makes the index does not end: it is {self.worker} of {self.logger}; {states}")
@@ -187,9 +187,8 @@ def unwanted(how):
     recording.command.stdin.write("go on\n")
     recording.command.stdin.flush()
     wait_for("end of the target", lambda: not recording.running())
-    time.sleep(0.5)
+    wait_for("end of the trace", lambda: is_whole(info(TRACE)))
     expect(recording.command.poll() is None, "nobody waited for the index")
-    # While the trace is not whole yet, Ctrl-C is the target's affair.
     wait_for("end of who records", lambda: recording.command.send_signal(how) or recording.command.poll() is not None, pause=0.2)
     said = recording.command.communicate(timeout=LONG_SECONDS)[1]
     expect(recording.is_gone(), "an index is there that nobody waited for")

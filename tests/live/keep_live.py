@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, processor_ticks, run_tests, stop_session, told, wait_for, xheap
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 LEAKING = os.path.join(PROGRAMS, "leaking")
@@ -285,6 +285,11 @@ def sampling(words, count, whole):
 
 # ---- sessions ----
 
+def wait_until_working(process):
+    """Until it has had some time to leak."""
+    wait_for("work", lambda: processor_ticks(process.pid) > 2)
+
+
 class Session:
     """A program that leaks until it is told to end, and a session for it."""
 
@@ -312,7 +317,7 @@ class Session:
     def attach(self):
         if not self.process:
             self.run()
-            time.sleep(0.2)
+            wait_until_working(self.process)
         xheap("update", self.name, "--add-pid", self.process.pid)
 
     def detach(self):
@@ -451,7 +456,7 @@ def attached_record():
     process = subprocess.Popen([LEAKING, str(1 << 40), str(THREADS), "500"], stdout=subprocess.DEVNULL)
     recorder = None
     try:
-        time.sleep(0.3)
+        wait_until_working(process)
         recorder = subprocess.Popen([XHEAP, "record", "-o", "given.xht", *map(str, KEEPING), "-p", str(process.pid)], stderr=subprocess.PIPE, text=True)
         said = ""
         while "blocks from before" not in said:

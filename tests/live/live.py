@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What live tests share: what is true or a Failure, waiting, asking xheap, a main that runs tests by name, and the program that counts."""
 import csv
+import glob
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ PROGRAMS = os.path.join(BUILD, "tests/live")
 SOAK = bool(os.environ.get("SOAK"))
 PATIENCE = 10                    # how many times longer things may take on a machine that is busy; the runner has limits in processor time
 LONG_SECONDS = 200 * PATIENCE    # for what ends by itself
+READ_CALL = "0"                  # as /proc has the numbers of system calls of x86-64
 SMALLEST, SIZES = 1000, 60000    # programs/attached.c, count
 
 
@@ -35,6 +37,33 @@ def wait_for(what, find, seconds=20, pause=0.02):
             return found
         time.sleep(pause)
     raise Failure(f"no {what} after {seconds * PATIENCE} s")
+
+
+def is_reading(pid):
+    """Whether a thread of the process waits for its standard input."""
+    for task in glob.glob(f"/proc/{pid}/task/*/syscall"):
+        try:
+            call = open(task).read().split()
+        except OSError:
+            continue
+        # All zeros are what an exec leaves.
+        if call[:2] == [READ_CALL, "0x0"] and call[2] != "0x0":
+            return True
+    return False
+
+
+def wait_until_begun(process):
+    """Until the process waits for its standard input. Programs of these tests do that when all of their threads run."""
+    def has_begun():
+        expect(process.poll() is None, f"{process.args}: it has ended with status {process.returncode}")
+        return is_reading(process.pid)
+    wait_for(f"{process.args} that waits for its input", has_begun)
+
+
+def processor_ticks(pid):
+    """Processor time of the process so far."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def xheap(*words, status=0, **more):

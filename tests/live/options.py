@@ -5,9 +5,8 @@ import collections
 import os
 import subprocess
 import sys
-import time
 
-from live import PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import PROGRAMS, XHEAP, dump, expect, info, is_reading, is_whole, run_tests, stop_session, told, wait_for, wait_until_begun, xheap
 
 NAME = f"options{os.getpid()}"
 TRACE = "options.xht"
@@ -18,11 +17,11 @@ class Recorded:
     """A process in a session of its own."""
 
     def __init__(self, *options, command=(os.path.join(PROGRAMS, "attached"), "count"), trace=TRACE):
-        self.options, self.command, self.trace = options, command, trace
+        self.options, self.command, self.trace, self.flushed = options, command, trace, None
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        time.sleep(0.2)
+        wait_until_begun(self.process)
         try:
             self.said = xheap("start", NAME, *(["-o", self.trace] if self.trace else []), "-p", self.process.pid, *self.options)
         except Exception:
@@ -43,9 +42,11 @@ class Recorded:
         return self.state()["events"]
 
     def is_idle(self):
-        count = self.events()
-        time.sleep(0.2)
-        return count > 5000 and self.events() == count
+        """Whether it has worked and waits for its input again, and the blocks from before are read: they come together."""
+        xheap("flush", NAME)
+        before, facts = self.flushed, info(self.trace)
+        self.flushed = facts["event_count"]
+        return facts["event_count"] > 5000 and facts["events"]["earlier"] > 1000 and is_reading(self.process.pid) and self.flushed == before
 
     def go_on(self):
         more = self.events() + 2000

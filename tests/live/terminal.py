@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Ctrl-C, Ctrl-Z and fg act on the traced program as they do without xheap: in an interactive shell on a terminal."""
+import glob
 import os
 import pty
 import re
@@ -41,12 +42,24 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text.encode())
 
-    def waits_for(self, pattern):
-        end = time.monotonic() + WAIT_SECONDS / 30
-        while not re.search(pattern, self.seen) and time.monotonic() < end:
-            if select.select([self.fd], [], [], 0.2)[0]:
-                self.seen += os.read(self.fd, 65536).decode(errors="replace")
-        return re.search(pattern, self.seen)
+    def job_goes_on(self):
+        """Whether another group than the shell's is in the foreground, and none of its processes is stopped."""
+        job = os.tcgetpgrp(self.fd)
+        states = []
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                fields = open(path).read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            states += [fields[0]] * (int(fields[2]) == job)
+        return job != self.pid and states and not any(state in "Tt" for state in states)
+
+    def wait_until(self, what, condition):
+        end = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            if time.monotonic() > end:
+                raise SystemExit(f"not even after {WAIT_SECONDS} s: {what}\nseen: {self.seen}")
+            time.sleep(0.02)
 
     def expect(self, pattern):
         end = time.monotonic() + WAIT_SECONDS
@@ -68,13 +81,10 @@ def play(command):
     terminal.expect(r"Stopped")
     terminal.type("fg\n")
     terminal.expect(command.split("/")[-1].split()[-1])
-    time.sleep(0.3)
+    terminal.wait_until("the job is in the foreground and goes on", lambda: terminal.job_goes_on())
     terminal.type("\x03")
-    if not terminal.waits_for("caught"):
-        # The job was not yet in the foreground.
-        terminal.type("\x03")
     terminal.expect("caught")
-    time.sleep(0.3)
+    terminal.wait_until("the shell is in the foreground", lambda: os.tcgetpgrp(terminal.fd) == terminal.pid)
     terminal.type("echo status=$?\n")
     status = terminal.expect(r"\nstatus=(\d+)").group(1)
     terminal.type("jobs; echo left=$?; exit\n")

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "heap/follow.h"
 #include "heap/index.h"
+#include "rounds.h"
 #include "scene.h"
 
 enum { PROCESSES = 3, THREADS_EACH = 3, THREADS = PROCESSES * THREADS_EACH, ADDRESSES = 300, CALLS = 60000, LOOKS_MAX = 12 };
@@ -278,7 +279,7 @@ static int round_run(bool is_true)
 static void test_told_truly(void **state)
 {
 	(void)state;
-	for (uint32_t i = 1; i <= 40; i++) {
+	for (uint32_t i = 1; i <= rounds(40); i++) {
 		seed = i * 7919;
 		assert_int_equal(round_run(true), 0);
 	}
@@ -288,7 +289,7 @@ static void test_told_wrongly(void **state)
 {
 	(void)state;
 	uint32_t made = 0, refused = 0;
-	for (uint32_t i = 1; i <= 40; i++) {
+	for (uint32_t i = 1; i <= rounds(40); i++) {
 		seed = i * 104729;
 		*(round_run(false) ? &refused : &made) += 1;
 	}

@@ -28,10 +28,15 @@ static void entry_add(struct scene *scene, uint32_t function)
 
 void scene_open(struct scene *scene, const char *path)
 {
+	scene_open_as(scene, path, NULL);
+}
+
+void scene_open_as(struct scene *scene, const char *path, const struct writer_options *options)
+{
 	static const uint8_t build_id[] = {0xab, 0xcd, 0xef, 0x01};
 	struct writer_clock clock = {.name = "tsc", .mult = 1, .start_realtime_ns = 1700000000000000000};
 	*scene = (struct scene){.function = FUNCTION_COUNT};
-	check(writer_open(&scene->writer, path, NULL, &diag));
+	check(writer_open(&scene->writer, path, options, &diag));
 	writer_set_clock(scene->writer, &clock);
 	writer_set_host(scene->writer, "host Linux 6.1 x86_64");
 	writer_add_option(scene->writer, "stackwalk", "all");

@@ -23,6 +23,9 @@ struct scene {
 /** Begin a trace at path. Any failure ends the program. */
 void scene_open(struct scene *scene, const char *path);
 
+/** As scene_open(), with options of the writer; NULL: the usual ones. */
+void scene_open_as(struct scene *scene, const char *path, const struct writer_options *options);
+
 /** A process that starts at a time, forked from another or TRACE_NONE; its id. It runs until scene_end(). */
 uint32_t scene_process(struct scene *scene, uint32_t pid, uint32_t forked_from, int64_t start_ns);
 

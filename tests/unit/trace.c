@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <xxhash.h>
 
+#include "rounds.h"
 #include "trace/format.h"
 #include "trace/merge.h"
 #include "trace/trace.h"
@@ -397,7 +398,7 @@ static void test_flipped_bits(void **state)
 	for (int compression = -1; compression < 2; compression += 2) {
 		write_small(ends, compression);
 		uint8_t *data = read_file(&size);
-		for (size_t bit = 0; bit < size * 8; bit += 1 + next() % 7) {
+		for (size_t bit = 0; bit < size * 8; bit += rounds_step() * (1 + next() % 7)) {
 			bool is_complete;
 			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			put_file(data, size);
@@ -713,7 +714,7 @@ enum { SEEDS = 16 };
 static void test_circular(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < SEEDS / 4; i++) {
+	for (uint32_t i = 0; i < rounds(SEEDS / 4); i++) {
 		seed = i + 1;
 		for (uint64_t limit = 64 << 10; limit <= 512 << 10; limit *= 2)
 			circle(limit);
@@ -725,7 +726,7 @@ static void test_circular_ended_anywhere(void **state)
 {
 	(void)state;
 	seed = 1;
-	for (uint32_t blocks = 30; blocks < 150; blocks++) {
+	for (uint32_t blocks = 30; blocks < 150; blocks += rounds_step()) {
 		struct diag diag = {""};
 		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 3000});
 		struct rows rows = add_rows(writer, 10);
@@ -794,7 +795,7 @@ static void tear(uint32_t blocks, uint32_t percent)
 static void test_circular_torn(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < SEEDS; i++) {
+	for (uint32_t i = 0; i < rounds(SEEDS); i++) {
 		seed = i + 1;
 		for (uint32_t blocks = 20; blocks < 200; blocks += 29)
 			tear(blocks, 10 + (uint32_t)(next() % 80));
@@ -875,7 +876,7 @@ static uint32_t write_visited(void (*visit)(uint32_t), uint32_t blocks)
 static void test_circular_read_between_writes(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < SEEDS / 4; i++) {
+	for (uint32_t i = 0; i < rounds(SEEDS / 4); i++) {
 		seed = i + 1;
 		write_visited(visit_reader, 120);
 		assert_true(visits.number > 200);
@@ -951,7 +952,7 @@ static void test_circular_overtaken(void **state)
 static void test_circular_killed(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < SEEDS * 6; i++) {
+	for (uint32_t i = 0; i < SEEDS * 6; i += rounds_step()) {
 		bool is_complete;
 		seed = i + 1;
 		visits.killed_at = 1 + i;

@@ -17,7 +17,7 @@ http {
 END
 chmod 755 . pages
 nginx -p "$PWD" -c "$PWD/nginx.conf" -g 'daemon off;' 2>/dev/null &
-for attempt in $(seq 50); do
+for attempt in $(seq 1000); do
 	[ -S socket ] && break
 	sleep 0.1
 done

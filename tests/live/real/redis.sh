@@ -4,7 +4,7 @@
 set -eu
 socket=$PWD/socket
 redis-server --port 0 --unixsocket "$socket" --save '' --daemonize no --logfile log --io-threads 2 &
-for attempt in $(seq 50); do
+for attempt in $(seq 500); do
 	redis-cli -s "$socket" ping >/dev/null 2>&1 && break
 	sleep 0.2
 done

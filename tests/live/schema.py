@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every JSON output is as docs/schema says: those about the older traces and about written ones, and those about sessions.
+
+A key that the schemas do not have fails, and so does a key of the schemas that no output here has, unless UNSEEN names it."""
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+from live import BUILD, PROGRAMS, XHEAP, expect, run_tests, stop_session, wait_for, xheap
+
+try:
+    import jsonschema
+except ImportError:
+    print("there is no jsonschema (python3-jsonschema)")
+    sys.exit(77)
+
+SOURCE = pathlib.Path(os.environ["SOURCE"])
+SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
+SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested")
+# What takes a machine without room, a damage, or chance, by the schema's file.
+UNSEEN = {
+    "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
+                    "inactive": {"pid", "command", "bytes", "threads"}},
+    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unwritten_events", "events_without_heap"}},
+    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unwritten_events", "events_without_heap", "inactive"},
+                  "cost": {"recorder_us"}},
+    "dump-images.json": {"": {"unload_ns"}},
+}
+NAME = f"schema{os.getpid()}"
+seen = set()              # (file, name of the object, key)
+
+
+# ---- schemas ----
+
+def objects(file):
+    """Each object of a schema that has properties, by its name: "" at the top, that of its definition, or that of the property around it."""
+    def walk(schema, name):
+        if not isinstance(schema, dict):
+            return
+        if "properties" in schema:
+            yield name, schema
+        for key, inner in schema.get("$defs", {}).items():
+            yield from walk(inner, key)
+        for key, inner in schema.get("properties", {}).items():
+            yield from walk(inner, f"{name}.{key}" if name else key)
+        yield from walk(schema.get("items"), name)
+    yield from walk(SCHEMAS[file], "")
+
+
+def follow(file, reference):
+    """The file and the schema that a reference leads to, and the name of its definition."""
+    other, _, place = reference.partition("#")
+    file, schema, name = other or file, SCHEMAS[other or file], ""
+    for step in filter(None, place.split("/")):
+        schema, name = schema[step], step
+    return file, schema, name
+
+
+def note(file, schema, name, value):
+    """Remember which keys of the schemas this valid output has."""
+    if not isinstance(schema, dict):
+        return
+    if "$ref" in schema:
+        note(*follow(file, schema["$ref"]), value)
+    for inner in schema.get("allOf", ()):
+        if "if" not in inner:
+            note(file, inner, name, value)
+        elif value["action"] == inner["if"]["properties"]["action"]["const"]:
+            note(file, inner["then"], name, value)
+    if isinstance(value, list):
+        for item in value:
+            note(file, schema.get("items"), name, item)
+    if isinstance(value, dict):
+        for key in schema.get("properties", {}).keys() & value.keys():
+            seen.add((file, name, key))
+            note(file, schema["properties"][key], f"{name}.{key}" if name else key, value[key])
+
+
+def inlined(file, schema):
+    """The same schema without references, which validators of some years follow slowly. No schema contains itself."""
+    if not isinstance(schema, dict):
+        return [inlined(file, inner) for inner in schema] if isinstance(schema, list) else schema
+    parts = [{"$ref": schema[key]} for key in schema if key == "$ref"] + [inner for inner in schema.get("allOf", ()) if "if" not in inner]
+    parts = [inlined(*follow(file, part["$ref"])[:2]) if part.keys() == {"$ref"} else inlined(file, part) for part in parts]
+    found = {"properties": {}, "required": [], "allOf": [inlined(file, inner) for inner in schema.get("allOf", ()) if "if" in inner]}
+    for part in parts:
+        found = {**part, **{key: found[key] + part.get(key, []) for key in ("required", "allOf")}, "properties": {**found["properties"], **part.get("properties", {})}}
+    found["properties"].update({key: inlined(file, inner) for key, inner in schema.get("properties", {}).items()})
+    found["required"] = found["required"] + schema.get("required", [])
+    rest = {key: inlined(file, inner) for key, inner in schema.items() if key not in ("$ref", "$defs", "$id", "allOf", "properties", "required", "description", "title")}
+    found.update(rest)
+    if "unevaluatedProperties" in found:
+        found["additionalProperties"] = found.pop("unevaluatedProperties")
+    return {key: inner for key, inner in found.items() if inner or key not in ("properties", "required", "allOf")}
+
+
+def validator(file):
+    """Of the schema as it is, by the way of references that this release of jsonschema has."""
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[file])
+    stored = {schema["$id"]: schema for schema in SCHEMAS.values()}
+    try:
+        import referencing
+        registry = referencing.Registry().with_resources([(uri, referencing.Resource.from_contents(schema)) for uri, schema in stored.items()])
+        return jsonschema.Draft202012Validator(SCHEMAS[file], registry=registry)
+    except ImportError:
+        resolver = jsonschema.RefResolver(SCHEMAS[file]["$id"], SCHEMAS[file], store=stored)
+        return jsonschema.Draft202012Validator(SCHEMAS[file], resolver=resolver)
+
+
+VALIDATORS = {file: validator(file) for file in SCHEMAS}
+QUICK_VALIDATORS = {file: jsonschema.Draft202012Validator(inlined(file, schema)) for file, schema in SCHEMAS.items()}
+
+
+def check(file, value, where):
+    error = next(QUICK_VALIDATORS[file].iter_errors(value), None)
+    if error:
+        place = "".join(f"[{step!r}]" for step in error.absolute_path)
+        expect(False, f"{where}: {place or 'at the top'}: {error.message[:500]}")
+    note(file, SCHEMAS[file], "", value)
+
+
+def documented():
+    """Each key has a description, which says when it is absent if it can be; no object takes other keys."""
+    keys = 0
+    for file in SCHEMAS:
+        for name, schema in objects(file):
+            is_part = name in ("action", "row", "split", "split_by_process_or_heap", "details", "numbers")
+            expect(is_part or schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False, f"{file}: {name} takes any key")
+            for key, inner in schema["properties"].items():
+                keys += 1
+                text = inner.get("description", "")
+                expect(text, f"{file}: {name}.{key} has no description")
+                must_say = key not in schema.get("required", ()) and file != "query.json"
+                expect(("Absent:" in text) or not must_say, f"{file}: {name}.{key} does not say when it is absent")
+    return f"{keys} keys"
+
+
+def is_valid(file, answer):
+    """By both validators, which must agree."""
+    exact, quick = VALIDATORS[file].is_valid(answer), QUICK_VALIDATORS[file].is_valid(answer)
+    expect(exact == quick, f"{file}: the schema says {exact}, the one without references {quick}")
+    return exact
+
+
+def refused():
+    """The validator sees what is wrong: another key in any object, a key that is missing, a number in place of a text."""
+    trace = "plain.xht"
+    subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), "plain", trace], check=True)
+    tried = 0
+    for file, words in (("heap.json", ("heap", trace, *ACTIONS)), ("info.json", ("info", trace))):
+        answer = json.loads(output(*words, "-format", "json"))
+        for place in list(places(answer)):
+            is_open = place[-1:] in (["options"], ["filters"])
+            target = find(answer, place)
+            target["undocumented"] = 1
+            expect(not is_valid(file, answer), f"{file}: another key at {place} is not seen")
+            del target["undocumented"]
+            tried += 1
+            for key in () if is_open else ("total_count", "missing_calls", "pid", "row_count", "from_us"):
+                if key in target:
+                    kept = target.pop(key)
+                    expect(not is_valid(file, answer), f"{file}: {key} is missing at {place}, which is not seen")
+                    target[key] = kept
+        expect(is_valid(file, answer), f"{file}: not as it was")
+    return f"{tried} objects"
+
+
+def places(value, at=()):
+    """The paths of all objects of an answer, of lists those of the first row."""
+    if isinstance(value, dict):
+        yield list(at)
+    for key, inner in value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ():
+        yield from places(inner, (*at, key))
+
+
+def find(value, place):
+    for key in place:
+        value = value[key]
+    return value
+
+
+# ---- outputs ----
+
+ACTIONS = ("-stacks", "-frames", "-image", "-heaps", "-tree", "-callers", "*")
+TOP, ALIKE_MAX = 20, 50   # rows of a table; rows of a dump that have the same keys
+
+
+def output(*words):
+    return subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+
+
+def check_trace(trace, is_sample=False, is_folded=False):
+    def ask(*words):
+        check(f"{words[0]}.json", json.loads(output(words[0], trace, *words[1:], *(["-top", TOP] if words[0] == "heap" else []), "-format", "json")), f"{words} of {trace}")
+    ask("info")
+    ask("heap", *ACTIONS, "-lines")
+    ask("heap", "-frames", "-inclusive")
+    if not is_sample and not is_folded:
+        ask("heap", "-chains")
+        ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
+    ask("heap", "-range", "0", "1000s")
+    for by in ("process", "thread", "heap") if is_folded else ("process", "thread", "heap", "size", "lifetime", "time", "class"):
+        ask("heap", *(action for action in ACTIONS if action != "-heaps" or by != "heap"), "-by", by)
+    for subject in SUBJECTS:
+        alike = collections.Counter()
+        for line in output("dump", trace, f"-{subject}", *(["-wholeStacks"] if subject == "stacks" else []), "-format", "json").splitlines():
+            row = json.loads(line)
+            alike[tuple(row)] += 1
+            if alike[tuple(row)] <= ALIKE_MAX:
+                check(f"dump-{subject}.json", row, f"dump -{subject} of {trace}")
+
+
+def traces():
+    os.environ["XHEAP_INDEX_EVENTS"] = "none"
+    for scene in SCENES:
+        subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht", "1", "200"], check=True)
+        check_trace(f"{scene}.xht")
+    older = sorted((SOURCE / "tests/older").glob("*.xht"))
+    expect(len(older) >= 20, f"only {len(older)} older traces")
+    for path in older:
+        check_trace(path, path.stem == "sampled", path.stem == "kept")
+    return f"{len(SCENES) + len(older)} traces"
+
+
+# ---- sessions ----
+
+def query(name, *words):
+    state = json.loads(output("query", name, *words, "--format", "json"))
+    check("query.json", state, f"query {name} {words}")
+    return state
+
+
+def sessions_with(name):
+    rows = json.loads(output("sessions", "--format", "json"))
+    check("sessions.json", rows, "sessions")
+    expect(any(row["name"] == name for row in rows), f"{name} is not in {rows}")
+
+
+def target(*words):
+    return subprocess.Popen([os.path.join(PROGRAMS, words[0]), *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def sessions():
+    """One that records, keeps what lives, folds the rest, and whose logger is killed; and one without a process, whose file has no room any more."""
+    program, busy = target("attached", "often", "2"), target("leaking", "0", "3", "0")
+    try:
+        xheap("start", NAME, "-o", "s.xht", "-p", f"{program.pid},{busy.pid}", "--keep", "live", "--max-file", "1M", "--flush-timer", "100ms", "--wait-limit", "60s")
+        wait_for("threads with events", lambda: all(row["thread_rows"] for row in query(NAME, "--threads")["targets"]))
+        wait_for("folding", lambda: query(NAME).get("folded_bytes"), 60, 0.1)
+        sessions_with(NAME)
+        os.kill(query(NAME)["logger_pid"], signal.SIGKILL)
+        wait_for("end of the logger", lambda: "is gone" in xheap("sessions"))
+        sessions_with(NAME)
+        xheap("recover", "s.xht", status=None)
+    finally:
+        busy.kill()
+        busy.wait()
+    try:
+        xheap("start", NAME, "-o", "full.xht", "-p", program.pid, "--max-file", "64K")
+        query(NAME)
+        state = wait_for("end of the file", lambda: (state := query(NAME)).get("calls_after_end") and state, 60, 0.1)
+        expect("greatest size" in state["error"], f"{state['error']}")
+        sessions_with(NAME)
+    finally:
+        stop_session(NAME)
+        program.kill()
+        program.wait()
+
+
+def everything():
+    """No schema has keys that no output above has: they may be no more."""
+    known = {(file, name, key) for file in SCHEMAS for name, schema in objects(file) for key in schema["properties"]}
+    unseen = {(file, name, key) for file, names in UNSEEN.items() for name, keys in names.items() for key in keys}
+    expect(not unseen - known, f"UNSEEN names what no schema has: {sorted(unseen - known)}")
+    expect(not known - seen - unseen, f"no output has {sorted(known - seen - unseen)}")
+    return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
+
+
+sys.exit(run_tests(documented, refused, traces, sessions, everything))
