@@ -37,7 +37,6 @@ enum {
 	DAMAGE_NOTES_MAX = 16,
 	NOTES_MAX = 1000,             /* each segment of the trace repeats them */
 	NOTE_KINDS = 16,
-	SPARE_BYTES_MAX = 64 << 20,   /* of columns that no stream uses */
 	GAP_TRIES = 100,
 	NAME_BYTES = 32
 };
@@ -126,7 +125,6 @@ struct drain {
 	size_t copy_size;
 	struct writer_events **spare; /* columns that no stream uses */
 	uint32_t spare_count, spare_capacity;
-	uint64_t spare_bytes;
 	uint64_t column_events;       /* that these and those of all streams have room for */
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
@@ -144,19 +142,11 @@ static uint64_t ticks_now(const struct region *region)
 
 /* ---- columns ---- */
 
-static uint64_t columns_bytes(const struct writer_events *events)
-{
-	enum { EVENT_BYTES = 88 };    /* in all columns */
-	return (uint64_t)events->capacity * EVENT_BYTES;
-}
-
 static struct writer_events *columns_take(struct drain *drain)
 {
 	if (drain->spare_count == 0)
 		return memory_zeroed(1, sizeof(struct writer_events));
-	struct writer_events *events = drain->spare[--drain->spare_count];
-	drain->spare_bytes -= columns_bytes(events);
-	return events;
+	return drain->spare[--drain->spare_count];
 }
 
 static void columns_free(struct drain *drain, struct writer_events *events)
@@ -178,17 +168,16 @@ static void columns_reserve(struct drain *drain, struct writer_events *events, u
 static void columns_give(struct drain *drain, struct writer_events *events)
 {
 	events->count = 0;
-	if (drain->spare_count == drain->spare_capacity && drain->spare_bytes < SPARE_BYTES_MAX) {
+	if (drain->spare_count == drain->spare_capacity) {
 		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
 		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
-		drain->spare = larger ? larger : drain->spare;
-		drain->spare_capacity = larger ? capacity : drain->spare_capacity;
+		if (!larger) {
+			columns_free(drain, events);
+			return;
+		}
+		drain->spare = larger;
+		drain->spare_capacity = capacity;
 	}
-	if (drain->spare_count == drain->spare_capacity || drain->spare_bytes >= SPARE_BYTES_MAX) {
-		columns_free(drain, events);
-		return;
-	}
-	drain->spare_bytes += columns_bytes(events);
 	drain->spare[drain->spare_count++] = events;
 }
 
@@ -554,7 +543,7 @@ static void stream_decode_all(struct drain_region *region, struct stream *stream
 		struct writer_events *events = &region->drain->ignored;
 		events->count = 0;
 		if (is_known) {
-			columns_reserve(events, bytes / DECODE_EVENT_BYTES_MIN + 2);
+			columns_reserve(region->drain, events, bytes / DECODE_EVENT_BYTES_MIN + 2);
 		} else {
 			columns_ready(region, stream, bytes);
 			events = stream->events;
