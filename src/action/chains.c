@@ -9,7 +9,7 @@
 
 #include "action/rows.h"
 #include "base/memory.h"
-#include "heap/live.h"
+#include "table/live.h"
 
 enum { THOUSAND = 1000 };
 

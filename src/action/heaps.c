@@ -10,7 +10,7 @@
 
 #include "action/rows.h"
 #include "base/memory.h"
-#include "heap/extents.h"
+#include "query/extents.h"
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 

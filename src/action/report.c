@@ -13,7 +13,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/folded.h"
+#include "query/folded.h"
 
 /* The numbers of a row and of the totals, in the order in which every format has them. */
 static const struct {

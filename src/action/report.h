@@ -36,7 +36,7 @@ struct report {
 	struct heap_filter of_heaps; /**< its filter */
 };
 
-/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (heap/folded.h). A part's sort may be NULL. */
+/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A part's sort may be NULL. */
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		 enum heap_by by, struct diag *diag);
 

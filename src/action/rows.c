@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "heap/lifetime.h"
+#include "query/lifetime.h"
 
 #define NUMBERS(X) \
 	X(so, outstanding_bytes, "outstanding size") X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \

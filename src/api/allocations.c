@@ -5,8 +5,8 @@
 
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/sample.h"
-#include "heap/scan.h"
+#include "query/scan.h"
+#include "table/weight.h"
 
 _Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT && XHEAP_END_OPEN == (int)HEAP_END_OPEN, "as they are");
 _Static_assert(XHEAP_ALLOCATION_REALLOC == (int)HEAP_REALLOC && XHEAP_ALLOCATION_MOVED == (int)HEAP_MOVED &&

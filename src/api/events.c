@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/stream.h"
+#include "match/point_stream.h"
 
 _Static_assert(XHEAP_EVENT_FAILED == (int)EVENT_FAILED && XHEAP_EVENT_IN_FLIGHT == (int)EVENT_IN_FLIGHT &&
 	       XHEAP_EVENT_IN_SIGNAL == (int)EVENT_IN_SIGNAL && XHEAP_EVENT_NO_STACK == (int)EVENT_NO_STACK &&

@@ -10,7 +10,7 @@
 #include "api/api.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/nearest.h"
+#include "query/nearest.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE, "classes go as they are");
 

@@ -9,10 +9,11 @@
 #include "action/report.h"
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/index.h"
-#include "heap/sample.h"
+#include "match/match.h"
 #include "session/controller.h"
 #include "session/directory.h"
+#include "table/index_file.h"
+#include "table/weight.h"
 #include "trace/merge.h"
 
 _Static_assert(XHEAP_NONE == TRACE_NONE && XHEAP_NONE == HEAP_NONE, "one word for no id");

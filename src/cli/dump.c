@@ -16,8 +16,8 @@
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/filter.h"
-#include "heap/scan.h"
-#include "heap/stream.h"
+#include "match/point_stream.h"
+#include "query/scan.h"
 
 enum { VALUE_BYTES = 512 };
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "heap/nearest.h"
+#include "query/nearest.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {

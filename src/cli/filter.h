@@ -5,7 +5,7 @@
 
 #include "action/report.h"
 #include "cli/options.h"
-#include "heap/filter.h"
+#include "query/filter.h"
 
 /** Two times as typed: a wall clock's can only be read when the trace is open. */
 struct moments {

@@ -10,10 +10,11 @@
 #include "base/thread.h"
 #include "cli/analysis.h"
 #include "cli/cli.h"
-#include "heap/follow.h"
-#include "heap/index.h"
+#include "match/follow.h"
+#include "match/match.h"
 #include "session/indexing.h"
 #include "session/worker.h"
+#include "table/index_file.h"
 
 enum { LOOK_EVENTS = 500000 };
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "match/match.h"
 
 /* What can be said of a trace, counted from its blocks' headers. */
 struct info {

@@ -17,9 +17,9 @@
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/options.h"
-#include "heap/extents.h"
-#include "heap/folded.h"
-#include "heap/peak.h"
+#include "query/extents.h"
+#include "query/folded.h"
+#include "query/peak.h"
 
 enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
        PERCENT = 100, THOUSAND = 1000 };

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
-#include "heap/scan.h"
+#include "query/scan.h"
 
 static void take_too_much(void *context)
 {
