@@ -215,13 +215,13 @@ int inject_check(pid_t pid, struct diag *diag)
 }
 
 /* What a walk of the heaps needs, while all stand. */
-static void walk_prepare(struct walk *walk, const struct crowd *crowd, const struct inject *inject)
+static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const struct inject *inject)
 {
-	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
+	*walk = (struct heapwalk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
 	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
 	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
 		if (!crowd->stands[i].is_gone)
-			walk->threads[walk->thread_count++] = (struct walk_thread){.tid = crowd->stands[i].tid, .pointer = crowd->stands[i].registers.fs_base};
+			walk->threads[walk->thread_count++] = (struct heapwalk_thread){.tid = crowd->stands[i].tid, .pointer = crowd->stands[i].registers.fs_base};
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct inject_image *image = &inject->image[i];
 		if (image->has_glibc) {
@@ -290,7 +290,7 @@ static int attach(struct inject *inject, struct crowd *crowd, const char *region
 }
 
 static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause,
-				 struct walk *walk, struct diag *diag)
+				 struct heapwalk *walk, struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
 	*pause = (struct inject_pause){0};
@@ -329,7 +329,7 @@ struct attaching {
 	struct region *region;
 	const char *region_path;
 	struct inject_pause *pause;
-	struct walk *walk;
+	struct heapwalk *walk;
 	struct diag *diag;
 	int error;
 };
@@ -343,7 +343,7 @@ static void *attach_run(void *argument)
 }
 
 /* A thread of its own, so that none is traced any more when it ends: not even one that did not stop to be let go. */
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct heapwalk *walk,
 		  struct diag *diag)
 {
 	struct attaching attaching = {inject, pid, region, region_path, pause, walk, diag, 0};

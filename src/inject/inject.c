@@ -22,6 +22,7 @@
 #include "inject/remote.h"
 #include "inject/stub.h"
 #include "inject/tables.h"
+#include "os/clock.h"
 #include "os/proc.h"
 #include "recorder/recorder.h"
 
@@ -32,25 +33,6 @@ enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 
 /* Below, an instruction can name an address whatever lies between. */
 #define LOW_CODE_END (UINT64_C(1) << 31)
-
-static enum region_clock clock_used = REGION_CLOCK_TSC;
-
-void inject_use_clock(enum region_clock clock)
-{
-	clock_used = clock;
-}
-
-uint64_t inject_ticks(void)
-{
-	uint32_t low, high;
-	struct timespec time;
-	if (clock_used == REGION_CLOCK_MONOTONIC_RAW) {
-		clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-		return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-	}
-	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-	return (uint64_t)high << 32 | low;
-}
 
 /* The recorder's flat code and the offset of a hook in it. */
 static const unsigned char *recorder_code(size_t *size)
@@ -643,7 +625,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	WIPED_WRITE(inject, process, 1);
 	WIPED_WRITE(inject, pid, inner);
 	struct region_process *process = region_process(inject->region, 0);
-	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = inject_ticks()};
+	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = clock_event_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
 	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0;
 	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
@@ -981,7 +963,7 @@ void inject_fill(struct inject *inject)
 	int count = proc_read_maps(inject->pid, &maps);
 	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
 	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
-	inject_refresh(inject, inject->pid, 0, inject_ticks());
+	inject_refresh(inject, inject->pid, 0, clock_event_ticks());
 	const struct hook_image *hooks = loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
 	if (hooks && hooks->is_loader)
 		find_loader_state(inject, hooks, loader_map->low);

@@ -8,19 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inject/inject.h"
+#include "os/clock.h"
 #include "os/moment.h"
 #include "session/clocks.h"
 
 /* Measured over MEASURE_NS the rate is right to about one in a million; over ROUGH_NS to one in a thousand. */
 enum { MEASURE_NS = 20000000, ROUGH_NS = 50000, PAIR_TRIES = 8, SHIFT = 32 };
-
-static uint64_t raw_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* The kernel's own factors, which it puts into a perf event's mapped page (perf_event_open(2), cap_user_time). */
 static bool read_kernel_rate(struct writer_clock *clock)
@@ -47,7 +40,7 @@ static void read_pair(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;
 	for (int i = 0; i < PAIR_TRIES; i++) {
-		uint64_t before = inject_ticks(), between = raw_ns(), after = inject_ticks();
+		uint64_t before = clock_event_ticks(), between = clock_ticks_of(true), after = clock_event_ticks();
 		if (after - before < best) {
 			best = after - before;
 			*ticks = before + best / 2;
@@ -75,11 +68,11 @@ void session_clock_read(struct session_clock *clock, enum session_clock_choice c
 	struct timespec real;
 	bool is_tsc = choice == SESSION_CLOCK_TSC || (choice == SESSION_CLOCK_AUTO && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) == 0);
 	clock->kind = is_tsc ? REGION_CLOCK_TSC : REGION_CLOCK_MONOTONIC_RAW;
-	inject_use_clock(clock->kind);
+	clock_use_kernel(clock->kind == REGION_CLOCK_MONOTONIC_RAW);
 	read_pair(&clock->first_ticks, &clock->first_ns);
 	clock->writer.name = session_clock_name(clock->kind);
 	clock_gettime(CLOCK_REALTIME, &real);
-	clock->writer.start_ticks = inject_ticks();
+	clock->writer.start_ticks = clock_event_ticks();
 	clock->writer.start_realtime_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
 	clock->writer.mult = 1;
 	clock->is_exact = clock->kind == REGION_CLOCK_MONOTONIC_RAW || read_kernel_rate(&clock->writer);
@@ -90,7 +83,7 @@ void session_clock_read(struct session_clock *clock, enum session_clock_choice c
 
 bool session_clock_is_due(const struct session_clock *clock)
 {
-	return clock->is_exact || raw_ns() - clock->first_ns >= MEASURE_NS;
+	return clock->is_exact || clock_ticks_of(true) - clock->first_ns >= MEASURE_NS;
 }
 
 void session_clock_settle(struct session_clock *clock)

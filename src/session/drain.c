@@ -19,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
+#include "os/clock.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/record.h"
@@ -122,11 +122,7 @@ struct drain {
 
 static uint64_t ticks_now(const struct region *region)
 {
-	struct timespec time;
-	if (region->limits.clock == REGION_CLOCK_TSC)
-		return __rdtsc();
-	clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return clock_ticks_of(region->limits.clock == REGION_CLOCK_MONOTONIC_RAW);
 }
 
 /* ---- columns ---- */
@@ -1052,9 +1048,9 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 /* ---- what was there before ---- */
 
 /* entry: no function of them is known, but an event has to name one. */
-static void earlier_fill(struct writer_events *events, const struct walk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
+static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
 {
-	const struct walk_block *blocks = walk->blocks + first;
+	const struct heapwalk_block *blocks = walk->blocks + first;
 	for (uint32_t i = 0; i < count; i++) {
 		events->kind[i] = EVENT_EARLIER;
 		events->flags[i] = EVENT_NO_STACK;
@@ -1071,7 +1067,7 @@ static void earlier_fill(struct writer_events *events, const struct walk *walk, 
 	events->count = count;
 }
 
-static int earlier_write(struct drain_region *region, const struct walk *walk, uint32_t thread, const uint32_t *heaps)
+static int earlier_write(struct drain_region *region, const struct heapwalk *walk, uint32_t thread, const uint32_t *heaps)
 {
 	struct writer_events *events = columns_take(region->drain);
 	int error = events ? writer_events_reserve(events, BLOCK_EVENTS_MAX) : -ENOMEM;
@@ -1093,7 +1089,7 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 	return error;
 }
 
-void drain_earlier(struct drain_region *region, const struct walk *walk)
+void drain_earlier(struct drain_region *region, const struct heapwalk *walk)
 {
 	uint32_t *heaps = calloc(walk->heap_count + 1, sizeof(*heaps)), process = drain_process(region, 0);
 	if (!heaps || !walk->count || process == TRACE_NONE ||

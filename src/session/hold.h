@@ -49,7 +49,7 @@ struct hold_result {
 	struct region region;
 	struct inject inject;
 	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
-	struct walk walk;             /**< the taker's to free */
+	struct heapwalk walk;             /**< the taker's to free */
 	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;
 };

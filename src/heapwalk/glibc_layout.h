@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** Where glibc's malloc keeps what it knows, read from a process that runs; the versions whose layout we know. */
-#ifndef XHEAP_INJECT_GLIBC_H
-#define XHEAP_INJECT_GLIBC_H
+#ifndef XHEAP_HEAPWALK_GLIBC_LAYOUT_H
+#define XHEAP_HEAPWALK_GLIBC_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

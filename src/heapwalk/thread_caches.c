@@ -8,7 +8,7 @@
  *     a chunk of its size, in which each bin has a number and a list; there is no list where the number says so, and only there;
  *     but its thread may be changing one bin
  */
-#include "inject/chunks.h"
+#include "heapwalk/thread_caches.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct headers {
 	Elf64_Phdr dynamic, variables;
 };
 
-static bool headers_read(const struct walk *walk, struct headers *headers)
+static bool headers_read(const struct heapwalk *walk, struct headers *headers)
 {
 	Elf64_Ehdr head;
 	Elf64_Phdr parts[PARTS_MAX];
@@ -42,7 +42,7 @@ static bool headers_read(const struct walk *walk, struct headers *headers)
 		return false;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		if (parts[i].p_type == PT_LOAD && !has_bias) {
-			headers->bias = walk->base - (parts[i].p_vaddr & ~(uint64_t)(CHUNKS_PAGE - 1));
+			headers->bias = walk->base - (parts[i].p_vaddr & ~(uint64_t)(READING_PAGE - 1));
 			has_bias = true;
 		}
 		if (parts[i].p_type == PT_LOAD && (parts[i].p_flags & PF_W) && !headers->data)
@@ -56,7 +56,7 @@ static bool headers_read(const struct walk *walk, struct headers *headers)
 }
 
 /* The loader may have made addresses of the process of those in the table. */
-static bool relocations_find(const struct walk *walk, const struct headers *headers, uint64_t *address, uint64_t *bytes)
+static bool relocations_find(const struct heapwalk *walk, const struct headers *headers, uint64_t *address, uint64_t *bytes)
 {
 	Elf64_Dyn entries[SOME] = {0};
 	uint64_t size = headers->dynamic.p_memsz < sizeof(entries) ? headers->dynamic.p_memsz : sizeof(entries);
@@ -80,7 +80,7 @@ static void variable_add(struct variables *variables, int64_t offset)
 		variables->offset[variables->count++] = offset;
 }
 
-static void relocated_find(const struct walk *walk, const struct headers *headers, struct variables *variables)
+static void relocated_find(const struct heapwalk *walk, const struct headers *headers, struct variables *variables)
 {
 	Elf64_Rela some[SOME];
 	uint64_t address, bytes;
@@ -101,7 +101,7 @@ static void relocated_find(const struct walk *walk, const struct headers *header
 
 /* Where a thread's variables of the library lie, from the thread's pointer. A static program has no offsets: any word of its threads' variables,
  * which lie right before their pointers, may be one. */
-static void variables_find(const struct walk *walk, const struct headers *headers, struct variables *variables)
+static void variables_find(const struct heapwalk *walk, const struct headers *headers, struct variables *variables)
 {
 	relocated_find(walk, headers, variables);
 	if (variables->count)
@@ -117,27 +117,27 @@ enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
 /* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask for the size of its chunk, which has
  * then a chunk's head more. */
-static bool is_cache_size(const struct chunks *state, uint64_t bytes)
+static bool is_cache_size(const struct reading *reading, uint64_t bytes)
 {
-	uint64_t least = (glibc_cache_bytes(&state->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
-	uint64_t most = least + 16 + (state->glibc.layout->has_no_null_cache ? GLIBC_CHUNK_HEAD : 0);
+	uint64_t least = (glibc_cache_bytes(&reading->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
+	uint64_t most = least + 16 + (reading->glibc.layout->has_no_null_cache ? GLIBC_CHUNK_HEAD : 0);
 	return bytes >= least && bytes <= most;
 }
 
-static bool is_cache_chunk(const struct chunks *state, uint64_t cache)
+static bool is_cache_chunk(const struct reading *reading, uint64_t cache)
 {
 	uint64_t word;
-	return !(cache & 15) && glibc_read(state->walk->pid, cache - sizeof(word), &word, sizeof(word)) && !(word & GLIBC_MAPPED) &&
-	       is_cache_size(state, word & ~(uint64_t)GLIBC_BITS);
+	return !(cache & 15) && glibc_read(reading->walk->pid, cache - sizeof(word), &word, sizeof(word)) && !(word & GLIBC_MAPPED) &&
+	       is_cache_size(reading, word & ~(uint64_t)GLIBC_BITS);
 }
 
 /* Whether it has the bins of a cache, at one reading. */
-static bool has_bins(const struct chunks *state, uint64_t address)
+static bool has_bins(const struct reading *reading, uint64_t address)
 {
-	const struct glibc *glibc = &state->glibc;
+	const struct glibc *glibc = &reading->glibc;
 	struct glibc_cache cache;
 	unsigned odd = 0;
-	if (!glibc_read_cache(glibc, state->walk->pid, address, &cache))
+	if (!glibc_read_cache(glibc, reading->walk->pid, address, &cache))
 		return false;
 	for (uint32_t bin = 0; bin < glibc->layout->bin_count; bin++) {
 		if (cache.number[bin] > glibc->cached_count || (cache.first[bin] & 15))
@@ -148,23 +148,23 @@ static bool has_bins(const struct chunks *state, uint64_t address)
 }
 
 /* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each is tried by itself. */
-static bool is_cache(const struct chunks *state, uint64_t address)
+static bool is_cache(const struct reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
-	for (int i = 0; i < TRIES && is_cache_chunk(state, address); i++)
-		if (has_bins(state, address))
+	for (int i = 0; i < TRIES && is_cache_chunk(reading, address); i++)
+		if (has_bins(reading, address))
 			return true;
 	return false;
 }
 
 /* Whether this is one of nothing, which the library has among its constants for who has none. */
-static bool is_no_cache(const struct chunks *state, uint64_t address)
+static bool is_no_cache(const struct reading *reading, uint64_t address)
 {
-	const struct walk *walk = state->walk;
+	const struct heapwalk *walk = reading->walk;
 	struct glibc_cache cache;
-	uint32_t bins = state->glibc.layout->bin_count;
-	if (!state->glibc.layout->has_no_null_cache || address < walk->base || address >= state->data ||
-	    !glibc_read_cache(&state->glibc, walk->pid, address, &cache))
+	uint32_t bins = reading->glibc.layout->bin_count;
+	if (!reading->glibc.layout->has_no_null_cache || address < walk->base || address >= reading->data ||
+	    !glibc_read_cache(&reading->glibc, walk->pid, address, &cache))
 		return false;
 	for (uint32_t bin = 0; bin < bins; bin++)
 		if (cache.number[bin] || cache.first[bin])
@@ -172,21 +172,21 @@ static bool is_no_cache(const struct chunks *state, uint64_t address)
 	return true;
 }
 
-static enum naming naming_of(const struct chunks *state, uint64_t address)
+static enum naming naming_of(const struct reading *reading, uint64_t address)
 {
-	return !address ? NAMES_NOTHING : is_no_cache(state, address) ? NAMES_NO_CACHE : is_cache(state, address) ? NAMES_CACHE : NAMES_OTHER;
+	return !address ? NAMES_NOTHING : is_no_cache(reading, address) ? NAMES_NO_CACHE : is_cache(reading, address) ? NAMES_CACHE : NAMES_OTHER;
 }
 
 /* What it names in any of the threads that still are. */
-static enum naming variable_look(const struct chunks *state, int64_t offset)
+static enum naming variable_look(const struct reading *reading, int64_t offset)
 {
-	const struct walk *walk = state->walk;
+	const struct heapwalk *walk = reading->walk;
 	enum naming most = NAMES_NOTHING;
 	for (uint32_t i = 0; i < walk->thread_count && most != NAMES_OTHER; i++) {
 		uint64_t address = 0;
 		if (!glibc_read(walk->pid, walk->threads[i].pointer + (uint64_t)offset, &address, sizeof(address)))
 			continue;
-		enum naming naming = naming_of(state, address);
+		enum naming naming = naming_of(reading, address);
 		if (naming > most && (naming != NAMES_OTHER || proc_thread_exists(walk->pid, walk->threads[i].tid)))
 			most = naming;
 	}
@@ -194,12 +194,12 @@ static enum naming variable_look(const struct chunks *state, int64_t offset)
 }
 
 /* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else 0. */
-static enum naming variables_look(const struct chunks *state, const struct variables *variables, int64_t *offset)
+static enum naming variables_look(const struct reading *reading, const struct variables *variables, int64_t *offset)
 {
 	enum naming most = NAMES_NOTHING;
 	*offset = 0;
 	for (uint32_t i = 0; i < variables->count; i++) {
-		enum naming naming = variable_look(state, variables->offset[i]);
+		enum naming naming = variable_look(reading, variables->offset[i]);
 		if (naming == NAMES_OTHER || naming == NAMES_NOTHING || naming < most)
 			continue;
 		*offset = naming > most ? variables->offset[i] : 0;
@@ -209,21 +209,21 @@ static enum naming variables_look(const struct chunks *state, const struct varia
 }
 
 /* Find where a thread names its cache. False: that cannot be told. Where no variable names one, none is there, as far as can be seen. */
-static bool cache_offset_find(struct chunks *state)
+static bool cache_offset_find(struct reading *reading)
 {
 	struct headers headers;
 	struct variables variables = {.count = 0};
-	if (!headers_read(state->walk, &headers))
+	if (!headers_read(reading->walk, &headers))
 		return false;
-	state->data = headers.data;
-	variables_find(state->walk, &headers, &variables);
-	for (int i = 0; i < CHUNKS_READ_TRIES && variables.count; i++) {
-		enum naming most = variables_look(state, &variables, &state->cache_offset);
-		if (state->cache_offset)
+	reading->data = headers.data;
+	variables_find(reading->walk, &headers, &variables);
+	for (int i = 0; i < READING_TRIES && variables.count; i++) {
+		enum naming most = variables_look(reading, &variables, &reading->cache_offset);
+		if (reading->cache_offset)
 			return true;
 		if (most == NAMES_NOTHING && i >= LOOKS)
-			return state->has_no_cache_seen = true;
-		if (!walk_goes_on(state))
+			return reading->has_no_cache_seen = true;
+		if (!reading_goes_on(reading))
 			break;
 	}
 	return false;
@@ -232,56 +232,56 @@ static bool cache_offset_find(struct chunks *state)
 /* ---- all of them ---- */
 
 /* The cache of a thread that still is. False: what is there is none. */
-static bool cache_read(const struct chunks *state, uint64_t thread_pointer, struct map *caches)
+static bool cache_read(const struct reading *reading, uint64_t thread_pointer, struct map *caches)
 {
 	uint64_t cache;
 	bool added;
-	if (!glibc_read(state->walk->pid, thread_pointer + (uint64_t)state->cache_offset, &cache, sizeof(cache)) || !cache || is_no_cache(state, cache))
+	if (!glibc_read(reading->walk->pid, thread_pointer + (uint64_t)reading->cache_offset, &cache, sizeof(cache)) || !cache || is_no_cache(reading, cache))
 		return true;
-	if (!is_cache_chunk(state, cache))
+	if (!is_cache_chunk(reading, cache))
 		return false;
 	map_add(caches, cache, &added);
 	return true;
 }
 
-static bool caches_read(const struct chunks *state, struct map *caches)
+static bool caches_read(const struct reading *reading, struct map *caches)
 {
-	const struct walk *walk = state->walk;
+	const struct heapwalk *walk = reading->walk;
 	for (uint32_t i = 0; i < walk->thread_count; i++)
-		if (!cache_read(state, walk->threads[i].pointer, caches) && proc_thread_exists(walk->pid, walk->threads[i].tid))
+		if (!cache_read(reading, walk->threads[i].pointer, caches) && proc_thread_exists(walk->pid, walk->threads[i].tid))
 			return false;
 	return true;
 }
 
 /* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is none. */
-static void caches_read_again(const struct chunks *state, struct map *caches)
+static void caches_read_again(const struct reading *reading, struct map *caches)
 {
-	const struct region *region = state->region;
+	const struct region *region = reading->region;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
-	caches_read(state, caches);
+	caches_read(reading, caches);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++)
 		if (region_slot(region, i)->fs_base)
-			cache_read(state, region_slot(region, i)->fs_base, caches);
+			cache_read(reading, region_slot(region, i)->fs_base, caches);
 }
 
-void caches_renew(struct chunks *state)
+void caches_renew(struct reading *reading)
 {
-	if (state->cache_offset)
-		caches_read_again(state, &state->caches);
+	if (reading->cache_offset)
+		caches_read_again(reading, &reading->caches);
 }
 
-bool caches_list(struct chunks *state, const struct bins *bins, struct map *cached)
+bool caches_list(struct reading *reading, const struct cache_bins *bins, struct map *cached)
 {
 	struct map caches = {0}, later = {0};
 	bool are_read = true;
-	if (!state->cache_offset)
+	if (!reading->cache_offset)
 		return false;
-	caches_read_again(state, &caches);
+	caches_read_again(reading, &caches);
 	for (uint32_t i = 0; caches.cells && i < 1u << caches.bits && are_read; i++) {
-		if (!caches.cells[i].used || cached_read(state, caches.cells[i].key, bins, cached))
+		if (!caches.cells[i].used || cache_list(reading, caches.cells[i].key, bins, cached))
 			continue;
 		/* It may have gone with its thread meanwhile. */
-		caches_read_again(state, &later);
+		caches_read_again(reading, &later);
 		are_read = !map_find(&later, caches.cells[i].key);
 		map_fini(&later);
 	}
@@ -289,38 +289,38 @@ bool caches_list(struct chunks *state, const struct bins *bins, struct map *cach
 	return are_read;
 }
 
-void caches_drop(struct chunks *state)
+void caches_drop(struct reading *reading)
 {
-	struct walk *walk = state->walk;
+	struct heapwalk *walk = reading->walk;
 	size_t kept = 0, alike = 0;
-	caches_renew(state);
+	caches_renew(reading);
 	for (size_t i = 0; i < walk->count; i++) {
-		const struct walk_block block = walk->blocks[i];
-		bool is_alike = is_cache_size(state, block.usable_bytes + sizeof(uint64_t));
+		const struct heapwalk_block block = walk->blocks[i];
+		bool is_alike = is_cache_size(reading, block.usable_bytes + sizeof(uint64_t));
 		alike += is_alike;
-		if (is_alike && map_find(&state->caches, block.address))
+		if (is_alike && map_find(&reading->caches, block.address))
 			walk->bytes -= block.usable_bytes;
 		else
 			walk->blocks[kept++] = block;
 	}
 	walk->count = kept;
 	/* A cache that was not seen is one of the blocks that were found, if they were all found. */
-	if (state->has_no_cache_seen && (alike || walk->missing[0]))
-		walk_drop(walk, CACHES_MISSING);
+	if (reading->has_no_cache_seen && (alike || walk->missing[0]))
+		heapwalk_drop(walk, CACHES_MISSING);
 }
 
 /* The key that most of the cached blocks have; 0: none is cached, or they disagree since they are being taken out. */
-static uint64_t key_read(const struct chunks *state, bool *is_certain)
+static uint64_t key_read(const struct reading *reading, bool *is_certain)
 {
-	const struct map *caches = &state->caches;
+	const struct map *caches = &reading->caches;
 	uint64_t samples[SAMPLES_MAX], best = 0;
-	uint32_t count = 0, most = 0, bins = state->glibc.layout->bin_count;
+	uint32_t count = 0, most = 0, bins = reading->glibc.layout->bin_count;
 	struct glibc_cache cache;
 	for (uint32_t i = 0; caches->cells && i < 1u << caches->bits && count < SAMPLES_MAX; i++) {
-		if (!caches->cells[i].used || !glibc_read_cache(&state->glibc, state->walk->pid, caches->cells[i].key, &cache))
+		if (!caches->cells[i].used || !glibc_read_cache(&reading->glibc, reading->walk->pid, caches->cells[i].key, &cache))
 			continue;
 		for (uint32_t bin = 0; bin < bins && count < SAMPLES_MAX; bin++)
-			if (cache.first[bin] && glibc_read(state->walk->pid, cache.first[bin] + 8, &samples[count], sizeof(*samples)))
+			if (cache.first[bin] && glibc_read(reading->walk->pid, cache.first[bin] + 8, &samples[count], sizeof(*samples)))
 				count++;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -336,31 +336,26 @@ static uint64_t key_read(const struct chunks *state, bool *is_certain)
 	return best;
 }
 
-bool caches_find(struct chunks *state)
+bool caches_find(struct reading *reading)
 {
-	const struct glibc *glibc = &state->glibc;
+	const struct glibc *glibc = &reading->glibc;
 	bool is_certain = false, added;
 	/* Where no chunk is so small that it may be cached, none is made, where they are made when they are needed. */
 	if (glibc->layout->counts_room && glibc->cached_bytes <= GLIBC_CHUNK_MIN)
 		return true;
-	if (!cache_offset_find(state))
+	if (!cache_offset_find(reading))
 		return false;
-	for (int i = 0; state->cache_offset && !caches_read(state, &state->caches); i++)
-		if (i == CHUNKS_READ_TRIES || !walk_goes_on(state))
+	for (int i = 0; reading->cache_offset && !caches_read(reading, &reading->caches); i++)
+		if (i == READING_TRIES || !reading_goes_on(reading))
 			return false;
 	if (!glibc->layout->has_random_key)
 		return true;
-	for (int i = 0; i < CHUNKS_READ_TRIES && !is_certain; i++) {
-		uint64_t key = key_read(state, &is_certain);
+	for (int i = 0; i < READING_TRIES && !is_certain; i++) {
+		uint64_t key = key_read(reading, &is_certain);
 		if (is_certain && key)
-			map_add(&state->keys, key, &added);
-		if (!is_certain && !walk_goes_on(state))
+			map_add(&reading->keys, key, &added);
+		if (!is_certain && !reading_goes_on(reading))
 			return false;
 	}
 	return is_certain;
-}
-
-bool caches_have(const struct chunks *state, uint64_t key)
-{
-	return map_find(state->glibc.layout->has_random_key ? &state->keys : &state->caches, key);
 }

@@ -7,7 +7,7 @@
  *
  * Facts: the structures malloc_state, malloc_par, heap_info and tcache_perthread_struct of glibc's releases 2.31 to 2.43.
  */
-#include "inject/glibc.h"
+#include "heapwalk/glibc_layout.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads that is not led astray by
  * what is taken from its top meanwhile. To list a chunk that is none is harmless: it has events.
  */
-#include "inject/chunks.h"
+#include "heapwalk/free_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +34,16 @@ static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 }
 
 /* The head of a chunk, which is likely to lie in the page of the one before: that is kept in the first window. */
-static bool list_read(const struct chunks *state, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
+static bool list_read(const struct reading *reading, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
 {
-	uint64_t offset = chunk % CHUNKS_PAGE;
-	if (offset + sizeof(*head) > CHUNKS_PAGE)
-		return glibc_read(state->walk->pid, chunk, head, sizeof(*head));
-	if (*page != chunk - offset && !glibc_read(state->walk->pid, *page = chunk - offset, state->first, CHUNKS_PAGE)) {
+	uint64_t offset = chunk % READING_PAGE;
+	if (offset + sizeof(*head) > READING_PAGE)
+		return glibc_read(reading->walk->pid, chunk, head, sizeof(*head));
+	if (*page != chunk - offset && !glibc_read(reading->walk->pid, *page = chunk - offset, reading->first, READING_PAGE)) {
 		*page = 0;
 		return false;
 	}
-	memcpy(head, state->first + offset, sizeof(*head));
+	memcpy(head, reading->first + offset, sizeof(*head));
 	return true;
 }
 
@@ -54,29 +54,29 @@ struct kind {
 	bool has_key;                 /* of the caches */
 };
 
-static bool is_of_kind(const struct chunks *state, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
+static bool is_of_kind(const struct reading *reading, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
 {
 	return !(chunk & 15) && (!kind->bytes || (head->word & ~(uint64_t)GLIBC_BITS) == kind->bytes) &&
-	       (!kind->has_key || caches_have(state, head->user[1]));
+	       (!kind->has_key || reading_has_key(reading, head->user[1]));
 }
 
 /* Follow a list to its end. False: it does not lead there now. */
-static bool list_follow(const struct chunks *state, struct list *list, uint64_t link, const struct kind *kind)
+static bool list_follow(const struct reading *reading, struct list *list, uint64_t link, const struct kind *kind)
 {
 	uint64_t page = 0;
 	while (link) {
 		struct glibc_chunk head;
 		uint64_t chunk = link - kind->named_at;
-		if (list->count >= LIST_MAX || !list_read(state, &page, chunk, &head) || !is_of_kind(state, kind, chunk, &head) ||
+		if (list->count >= LIST_MAX || !list_read(reading, &page, chunk, &head) || !is_of_kind(reading, kind, chunk, &head) ||
 		    !list_add(list, chunk, head.user[0]))
 			return false;
-		link = state->glibc.layout->is_mangled ? (chunk + GLIBC_CHUNK_HEAD) >> 12 ^ head.user[0] : head.user[0];
+		link = reading->glibc.layout->is_mangled ? (chunk + GLIBC_CHUNK_HEAD) >> 12 ^ head.user[0] : head.user[0];
 	}
 	return true;
 }
 
 /* Whether all links are still as they were read. */
-static bool list_holds(const struct chunks *state, const struct list *list)
+static bool list_holds(const struct reading *reading, const struct list *list)
 {
 	enum { SOME = 512 };
 	struct glibc_piece pieces[SOME];
@@ -85,24 +85,24 @@ static bool list_holds(const struct chunks *state, const struct list *list)
 		size_t some = list->count - done < SOME ? list->count - done : SOME;
 		for (size_t i = 0; i < some; i++)
 			pieces[i] = (struct glibc_piece){list->chunks[done + i] + 16, &links[i], sizeof(*links)};
-		if (!glibc_read_pieces(state->walk->pid, pieces, some) || memcmp(links, list->links + done, some * sizeof(*links)) != 0)
+		if (!glibc_read_pieces(reading->walk->pid, pieces, some) || memcmp(links, list->links + done, some * sizeof(*links)) != 0)
 			return false;
 	}
 	return true;
 }
 
 /* One reading of the arena's fast bins to their ends. *holds: nothing of them has changed meanwhile. */
-static bool lists_read_once(const struct chunks *state, uint64_t address, struct list *list, bool *holds)
+static bool lists_read_once(const struct reading *reading, uint64_t address, struct list *list, bool *holds)
 {
 	struct glibc_arena before, after;
 	list->count = 0;
-	if (!glibc_read(state->walk->pid, address, &before, sizeof(before)))
+	if (!glibc_read(reading->walk->pid, address, &before, sizeof(before)))
 		return false;
-	uint32_t bins = state->glibc.layout->fast_count;
+	uint32_t bins = reading->glibc.layout->fast_count;
 	for (uint32_t bin = 0; bin < bins; bin++)
-		if (!list_follow(state, list, glibc_fast(&before)[bin], &(struct kind){.bytes = (bin + 2) * 16}))
+		if (!list_follow(reading, list, glibc_fast(&before)[bin], &(struct kind){.bytes = (bin + 2) * 16}))
 			return false;
-	*holds = list_holds(state, list) && glibc_read(state->walk->pid, address, &after, sizeof(after)) &&
+	*holds = list_holds(reading, list) && glibc_read(reading->walk->pid, address, &after, sizeof(after)) &&
 		 memcmp(glibc_fast(&before), glibc_fast(&after), bins * sizeof(uint64_t)) == 0;
 	return true;
 }
@@ -121,17 +121,17 @@ static void list_fini(struct list *list)
 }
 
 /* One reading is enough if nothing changed; else several, which are not all led astray. */
-bool lists_read(struct chunks *state, uint64_t arena)
+bool fast_bins_list(struct reading *reading, uint64_t arena)
 {
 	struct list list = {0};
 	int readings = 0;
 	for (int i = 0; i < LIST_TRIES && readings < LIST_READINGS; i++) {
 		bool holds = false;
-		if (lists_read_once(state, arena, &list, &holds)) {
+		if (lists_read_once(reading, arena, &list, &holds)) {
 			readings += holds ? LIST_READINGS : 1;
-			list_map(&list, &state->listed);
+			list_map(&list, &reading->listed);
 		}
-		if (readings < LIST_READINGS && !walk_goes_on(state))
+		if (readings < LIST_READINGS && !reading_goes_on(reading))
 			break;
 	}
 	list_fini(&list);
@@ -139,25 +139,25 @@ bool lists_read(struct chunks *state, uint64_t arena)
 }
 
 /* One reading of a bin of a cache to its end. *holds: it has not changed meanwhile. */
-static bool bin_read_once(const struct chunks *state, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
+static bool bin_read_once(const struct reading *reading, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
 {
-	const uint64_t at = glibc_cache_list(&state->glibc, cache, bin);
+	const uint64_t at = glibc_cache_list(&reading->glibc, cache, bin);
 	uint64_t first, after;
 	list->count = 0;
-	if (!glibc_read(state->walk->pid, at, &first, sizeof(first)) ||
-	    !list_follow(state, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .has_key = true}))
+	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) ||
+	    !list_follow(reading, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .has_key = true}))
 		return false;
-	*holds = list_holds(state, list) && glibc_read(state->walk->pid, at, &after, sizeof(after)) && first == after;
+	*holds = list_holds(reading, list) && glibc_read(reading->walk->pid, at, &after, sizeof(after)) && first == after;
 	return true;
 }
 
 /* As of a fast bin: it is a stack, too, or sorted, and what lies in it for long is led to all the same. */
-static bool bin_read(const struct chunks *state, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
+static bool bin_read(const struct reading *reading, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
 {
 	int readings = 0;
-	for (int i = 0; i < BIN_TRIES && readings < LIST_READINGS && !walk_is_late(state); i++) {
+	for (int i = 0; i < BIN_TRIES && readings < LIST_READINGS && !reading_is_late(reading); i++) {
 		bool holds = false;
-		if (!bin_read_once(state, cache, bin, list, &holds))
+		if (!bin_read_once(reading, cache, bin, list, &holds))
 			continue;
 		readings += holds ? LIST_READINGS : 1;
 		list_map(list, cached);
@@ -165,14 +165,14 @@ static bool bin_read(const struct chunks *state, uint64_t cache, uint32_t bin, s
 	return readings >= LIST_READINGS;
 }
 
-bool cached_read(struct chunks *state, uint64_t cache, const struct bins *bins, struct map *cached)
+bool cache_list(struct reading *reading, uint64_t cache, const struct cache_bins *bins, struct map *cached)
 {
 	struct list list = {0};
 	bool is_read = true;
-	for (uint32_t bin = 0; bin < state->glibc.layout->bin_count && is_read; bin++)
+	for (uint32_t bin = 0; bin < reading->glibc.layout->bin_count && is_read; bin++)
 		if (bins->is_wanted[bin]) {
-			is_read = bin_read(state, cache, bin, &list, cached);
-			walk_has_advanced(state);
+			is_read = bin_read(reading, cache, bin, &list, cached);
+			reading_has_advanced(reading);
 		}
 	list_fini(&list);
 	return is_read;

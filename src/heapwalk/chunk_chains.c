@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/chunks.h"
+#include "heapwalk/chunk_chains.h"
 
 enum { WINDOW_MIN = 1 << 10, LARGE_CHUNK = 8 << 10, CALM_TRIES = 8, CALM_CYCLE = 16, TRIES_AT_ONE = 12, RETURNS_MAX = 3 };
 
@@ -40,7 +40,7 @@ enum outcome { GOES_ON, AT_END, BROKEN };
 
 /* ---- what bounds it ---- */
 
-static size_t bounds_pieces(const struct chain *chain, struct bounds *bounds, struct glibc_piece *pieces)
+static size_t bounds_pieces(const struct chunk_chain *chain, struct bounds *bounds, struct glibc_piece *pieces)
 {
 	pieces[0] = (struct glibc_piece){chain->arena, &bounds->arena, sizeof(bounds->arena)};
 	pieces[1] = (struct glibc_piece){chain->base, &bounds->heap, sizeof(bounds->heap)};
@@ -48,9 +48,9 @@ static size_t bounds_pieces(const struct chain *chain, struct bounds *bounds, st
 }
 
 /* False: it is no heap of the arena now. */
-static bool window_bound(const struct chunks *state, const struct chain *chain, const struct bounds *bounds, struct window *window)
+static bool window_bound(const struct reading *reading, const struct chunk_chain *chain, const struct bounds *bounds, struct window *window)
 {
-	uint64_t top = glibc_top(&state->glibc, &bounds->arena), mask = GLIBC_ARENA_ALIGNMENT - 1;
+	uint64_t top = glibc_top(&reading->glibc, &bounds->arena), mask = GLIBC_ARENA_ALIGNMENT - 1;
 	if (chain->base && (bounds->heap.arena != chain->arena || bounds->heap.size > mask + 1))
 		return false;
 	window->has_top = !chain->base || (top & ~mask) == chain->base;
@@ -66,19 +66,19 @@ static bool are_alike(const struct window *before, const struct window *after, u
 }
 
 /* A single thread takes no lock: it says itself whether it is in a call. */
-static bool is_calm(const struct chunks *state, const struct bounds *bounds)
+static bool is_calm(const struct reading *reading, const struct bounds *bounds)
 {
-	return bounds->arena.mutex == 0 && !(state->is_alone && walk_has_call(state->region, UINT64_MAX));
+	return bounds->arena.mutex == 0 && !(reading->is_alone && reading_has_call(reading->region, UINT64_MAX));
 }
 
 /* ---- a window ---- */
 
-static bool found_add(struct chunks *state, const struct chain *chain, const struct found *found)
+static bool found_add(struct reading *reading, const struct chunk_chain *chain, const struct found *found)
 {
-	uint32_t doubtful = caches_have(state, found->key) ? WALK_DOUBTFUL : 0;
-	if (map_find(&state->listed, found->chunk))
+	uint32_t doubtful = reading_has_key(reading, found->key) ? HEAPWALK_UNCONFIRMED : 0;
+	if (map_find(&reading->listed, found->chunk))
 		return true;
-	return walk_block_add(state->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap | doubtful);
+	return found_block_add(reading->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap | doubtful);
 }
 
 static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint64_t size)
@@ -95,23 +95,23 @@ static bool is_fence(const struct window *window, uint64_t at, const struct glib
 	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) && at + bytes == window->limit - GLIBC_FENCE);
 }
 
-static bool is_chain_end(const struct chain *chain, const struct window *window, uint64_t at, const struct glibc_chunk *chunk)
+static bool is_chain_end(const struct chunk_chain *chain, const struct window *window, uint64_t at, const struct glibc_chunk *chunk)
 {
 	return at >= chain->end || (window->has_top ? at == window->limit - GLIBC_FENCE : is_fence(window, at, chunk));
 }
 
 /* Follow the chain through the window, noting where chunks are. *next: where it leads. */
-static enum outcome window_follow(struct chunks *state, const struct chain *chain, const struct place *place, const struct window *window,
+static enum outcome window_follow(struct reading *reading, const struct chunk_chain *chain, const struct place *place, const struct window *window,
 				  uint32_t *count, uint64_t *next)
 {
 	uint64_t at = place->at, before = place->before.word & ~(uint64_t)GLIBC_BITS, limit = window->limit;
-	bool is_before_mine = !place->before.chunk || !(place->before.word & GLIBC_NON_MAIN) == (chain->arena == state->glibc.main_arena);
+	bool is_before_mine = !place->before.chunk || !(place->before.word & GLIBC_NON_MAIN) == (chain->arena == reading->glibc.main_arena);
 	for (*count = 0;; (*count)++) {
 		uint64_t offset = at - place->at;
 		*next = at;
 		if (offset + GLIBC_FENCE > window->size)
 			return at < limit ? GOES_ON : BROKEN;
-		struct glibc_chunk chunk = chunk_at(state->first, offset, window->size);
+		struct glibc_chunk chunk = chunk_at(reading->first, offset, window->size);
 		uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
 		bool is_end = is_chain_end(chain, window, at, &chunk);
 		/* What is free has its size behind it; what is in use, the arena's mark. */
@@ -121,60 +121,60 @@ static enum outcome window_follow(struct chunks *state, const struct chain *chai
 			return GOES_ON;
 		if (!is_end && (bytes < GLIBC_CHUNK_MIN || (bytes & 15) || (chunk.word & GLIBC_MAPPED) || bytes > limit - at))
 			return BROKEN;
-		state->offsets[*count] = (uint32_t)offset;
+		reading->offsets[*count] = (uint32_t)offset;
 		if (is_end) {
 			(*count)++;
 			return AT_END;
 		}
-		is_before_mine = !(chunk.word & GLIBC_NON_MAIN) == (chain->arena == state->glibc.main_arena);
+		is_before_mine = !(chunk.word & GLIBC_NON_MAIN) == (chain->arena == reading->glibc.main_arena);
 		before = bytes;
 		at += bytes;
 	}
 }
 
 /* Whether the chunks of the window had the same sizes both times. */
-static bool window_holds(const struct chunks *state, uint32_t count)
+static bool window_holds(const struct reading *reading, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (memcmp(state->first + state->offsets[i] + 8, state->second + state->offsets[i] + 8, 8) != 0)
+		if (memcmp(reading->first + reading->offsets[i] + 8, reading->second + reading->offsets[i] + 8, 8) != 0)
 			return false;
 	return true;
 }
 
 /* Take the chunks that are in use. False: no memory. */
-static bool window_take(struct chunks *state, const struct chain *chain, struct place *place, uint64_t size, uint32_t count, uint64_t next)
+static bool window_take(struct reading *reading, const struct chunk_chain *chain, struct place *place, uint64_t size, uint32_t count, uint64_t next)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct glibc_chunk chunk = chunk_at(state->second, state->offsets[i], size);
-		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) && !found_add(state, chain, &place->before))
+		struct glibc_chunk chunk = chunk_at(reading->second, reading->offsets[i], size);
+		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) && !found_add(reading, chain, &place->before))
 			return false;
-		place->before = (struct found){place->at + state->offsets[i], chunk.word, chunk.user[1]};
+		place->before = (struct found){place->at + reading->offsets[i], chunk.word, chunk.user[1]};
 	}
 	place->at = next;
 	return true;
 }
 
 /* One window of at most size bytes: read twice, with what bounds it before and after; at best while nobody is at work on that. */
-static enum outcome window_walk(struct chunks *state, const struct chain *chain, struct place *place, uint64_t size, bool has_to_be_calm)
+static enum outcome window_walk(struct reading *reading, const struct chunk_chain *chain, struct place *place, uint64_t size, bool has_to_be_calm)
 {
 	struct bounds bounds[2];
 	struct glibc_piece pieces[4];
 	struct window window, after;
-	pid_t pid = state->walk->pid;
-	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) || (has_to_be_calm && !is_calm(state, &bounds[0])) ||
-	    !window_bound(state, chain, &bounds[0], &window) || place->at > window.limit - GLIBC_FENCE)
+	pid_t pid = reading->walk->pid;
+	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) || (has_to_be_calm && !is_calm(reading, &bounds[0])) ||
+	    !window_bound(reading, chain, &bounds[0], &window) || place->at > window.limit - GLIBC_FENCE)
 		return BROKEN;
 	window.size = window.limit - place->at < size ? window.limit - place->at : size;
-	pieces[0] = (struct glibc_piece){place->at, state->first, window.size};
-	pieces[1] = (struct glibc_piece){place->at, state->second, window.size};
-	if (!glibc_read_pieces(pid, pieces, 2 + bounds_pieces(chain, &bounds[1], pieces + 2)) || (has_to_be_calm && !is_calm(state, &bounds[1])) ||
-	    !window_bound(state, chain, &bounds[1], &after) || !are_alike(&window, &after, place->at))
+	pieces[0] = (struct glibc_piece){place->at, reading->first, window.size};
+	pieces[1] = (struct glibc_piece){place->at, reading->second, window.size};
+	if (!glibc_read_pieces(pid, pieces, 2 + bounds_pieces(chain, &bounds[1], pieces + 2)) || (has_to_be_calm && !is_calm(reading, &bounds[1])) ||
+	    !window_bound(reading, chain, &bounds[1], &after) || !are_alike(&window, &after, place->at))
 		return BROKEN;
 	uint32_t count;
 	uint64_t next;
-	enum outcome outcome = window_follow(state, chain, place, &window, &count, &next);
-	state->window_chunks = count;
-	if (outcome == BROKEN || !window_holds(state, count) || !window_take(state, chain, place, window.size, count, next))
+	enum outcome outcome = window_follow(reading, chain, place, &window, &count, &next);
+	reading->window_chunks = count;
+	if (outcome == BROKEN || !window_holds(reading, count) || !window_take(reading, chain, place, window.size, count, next))
 		return BROKEN;
 	return outcome;
 }
@@ -204,37 +204,37 @@ static bool way_back(struct way *way, size_t steps, struct place *place, size_t 
 	return way->count == 1;
 }
 
-bool chain_walk(struct chunks *state, const struct chain *chain)
+bool chunk_chain_walk(struct reading *reading, const struct chunk_chain *chain)
 {
 	struct way way = {NULL, 0, 0};
 	struct place place = {.at = chain->start};
 	enum outcome outcome = GOES_ON;
-	size_t back = 1, block_count = state->walk->count;
+	size_t back = 1, block_count = reading->walk->count;
 	uint64_t furthest = chain->start;
 	unsigned tries = 0, returns = 0;
 	bool has_large = false;
 	way_add(&way, &place, block_count);
-	while (way.count && outcome != AT_END && returns < RETURNS_MAX && !walk_is_late(state)) {
-		uint64_t size = (has_large ? WINDOW_MIN : CHUNKS_WINDOW_BYTES) >> tries % TRIES_AT_ONE, from = place.at;
-		outcome = window_walk(state, chain, &place, size > WINDOW_MIN ? size : WINDOW_MIN, tries % CALM_CYCLE < CALM_TRIES);
+	while (way.count && outcome != AT_END && returns < RETURNS_MAX && !reading_is_late(reading)) {
+		uint64_t size = (has_large ? WINDOW_MIN : READING_WINDOW_BYTES) >> tries % TRIES_AT_ONE, from = place.at;
+		outcome = window_walk(reading, chain, &place, size > WINDOW_MIN ? size : WINDOW_MIN, tries % CALM_CYCLE < CALM_TRIES);
 		if (outcome != BROKEN) {
 			if (place.at > furthest) {
 				furthest = place.at;
 				back = 1;
-				walk_has_advanced(state);
+				reading_has_advanced(reading);
 			}
 			tries = 0;
 			/* What lies in large blocks is not wanted, and may never have been touched. */
-			has_large = place.at - from >= LARGE_CHUNK * (state->window_chunks + 1);
-			way_add(&way, &place, state->walk->count);
+			has_large = place.at - from >= LARGE_CHUNK * (reading->window_chunks + 1);
+			way_add(&way, &place, reading->walk->count);
 			continue;
 		}
 		if (++tries % TRIES_AT_ONE == 0) {
 			returns += way_back(&way, back, &place, &block_count);
-			walk_blocks_drop(state->walk, block_count);
+			found_blocks_drop(reading->walk, block_count);
 			back *= 2;
 		}
-		if (!walk_goes_on(state))
+		if (!reading_goes_on(reading))
 			break;
 	}
 	free(way.steps);

@@ -3,10 +3,10 @@
  * A heap is a chain of chunks from its start to its top. Which of them are in use, only the chain and the lists of free ones tell together:
  *
  *     free in a bin      the next chunk says so
- *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: doubts.c
+ *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: unconfirmed.c
  *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
  *
- * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between (chains.c). Whatever was
+ * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between (chunk_chains.c). Whatever was
  * given out or back since the attach has an event, which settles it. What is neither, since a call has begun with it and is not through, or frees what
  * it never gave out (the rest of a block that shrinks), has none: so all is walked again when the calls of the first time are over, and a block is
  * one that was there both times.
@@ -17,7 +17,7 @@
  *     round 1    arena 0, arena 1, ..., blocks that are mapped alone        then wait for the calls that are under way
  *     round 2    those that were not walked twice yet                       ...
  */
-#include "inject/walk.h"
+#include "heapwalk/heapwalk.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,124 +26,27 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "inject/chunks.h"
-#include "inject/inject.h"
+#include "heapwalk/chunk_chains.h"
+#include "heapwalk/mapped_chunks.h"
+#include "heapwalk/thread_caches.h"
+#include "heapwalk/unconfirmed.h"
+#include "os/clock.h"
 #include "os/moment.h"
 #include "os/proc.h"
 
-enum {
-	CHUNKS_MAX = CHUNKS_WINDOW_BYTES / GLIBC_CHUNK_MIN, WALKS = 2, PAUSE_NS = 50000, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000,
-	ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20, BLOCK_MAX = 1 << 26
-};
-/* Reading ends at the latest so long after it began, or when it has not got on for so long. */
+enum { CHUNKS_MAX = READING_WINDOW_BYTES / GLIBC_CHUNK_MIN, WALKS = 2, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20 };
+/* The reading ends at the latest so long after it began. */
 #define WALK_LIMIT_NS (120 * NS_PER_S)
-#define STUCK_LIMIT_NS (5 * NS_PER_S)
-/* It ends with the recording, but has a second of a processor's time, for which it waits so long at most on a machine that is busy. */
-#define WALK_LEAST_NS NS_PER_S
-#define WALK_LEAST_MOST_NS (10 * NS_PER_S)
-/* So much of it without getting on is enough. */
-#define STUCK_CPU_NS (200 * NS_PER_MS)
 #define SETTLE_LIMIT_NS (5 * NS_PER_S)
+#define STOPPED_LIMIT_NS NS_PER_S
 
-static bool is_gone(pid_t pid)
-{
-	return proc_has_ended(pid) || !proc_state(pid);
-}
-
-/* What this thread has had of a processor's time. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
-}
-
-/* Whether the reading has to end with the recording. */
-static bool is_over(const struct walk *walk)
-{
-	if (!walk->is_ending || !__atomic_load_n(walk->is_ending, __ATOMIC_ACQUIRE))
-		return false;
-	uint64_t took_ns = moment_now_ns() - walk->began_ns, now_cpu_ns = cpu_ns();
-	bool has_had_all = now_cpu_ns - walk->began_cpu_ns >= WALK_LEAST_NS, is_stuck = now_cpu_ns - walk->advanced_cpu_ns >= STUCK_CPU_NS;
-	return took_ns >= WALK_LEAST_MOST_NS || (took_ns >= WALK_LEAST_NS && (has_had_all || is_stuck));
-}
-
-bool walk_is_late(const struct chunks *state)
-{
-	uint64_t now_ns = moment_now_ns();
-	return now_ns >= state->until_ns || now_ns - state->walk->advanced_ns >= STUCK_LIMIT_NS || is_over(state->walk);
-}
-
-void walk_has_advanced(struct chunks *state)
-{
-	state->walk->advanced_ns = moment_now_ns();
-	state->walk->advanced_cpu_ns = cpu_ns();
-}
-
-bool walk_goes_on(const struct chunks *state)
-{
-	moment_pause(PAUSE_NS);
-	return !walk_is_late(state) && !is_gone(state->walk->pid);
-}
-
-/* ---- results ---- */
-
-void walk_missing_add(struct walk *walk, const char *text)
-{
-	size_t length = strlen(walk->missing);
-	snprintf(walk->missing + length, sizeof(walk->missing) - length, "%s%s", length ? "; " : "", text);
-}
-
-uint32_t walk_heap_add(struct walk *walk, uint64_t handle, uint16_t kind)
-{
-	struct walk_heap *larger = realloc(walk->heaps, (walk->heap_count + 1) * sizeof(*larger));
-	if (!larger)
-		return UINT32_MAX;
-	walk->heaps = larger;
-	walk->heaps[walk->heap_count] = (struct walk_heap){handle, kind};
-	return walk->heap_count++;
-}
-
-bool walk_block_add(struct walk *walk, uint64_t address, uint64_t usable_bytes, uint32_t heap)
-{
-	if (walk->count == walk->capacity) {
-		size_t capacity = walk->capacity ? walk->capacity * 2 : 4096;
-		struct walk_block *larger = capacity <= BLOCK_MAX ? realloc(walk->blocks, capacity * sizeof(*larger)) : NULL;
-		if (!larger)
-			return false;
-		walk->blocks = larger;
-		walk->capacity = capacity;
-	}
-	walk->blocks[walk->count++] = (struct walk_block){address, usable_bytes, heap};
-	walk->bytes += usable_bytes;
-	return true;
-}
-
-void walk_blocks_drop(struct walk *walk, size_t count)
-{
-	while (walk->count > count)
-		walk->bytes -= walk->blocks[--walk->count].usable_bytes;
-}
-
-/* ---- whether anybody is at work ---- */
-
-bool walk_has_call(const struct region *region, uint64_t before_ticks)
-{
-	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++) {
-		const struct region_slot *slot = region_slot(region, i);
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE && __atomic_load_n(&slot->call_entry, __ATOMIC_ACQUIRE) &&
-		    __atomic_load_n(&slot->call_ticks, __ATOMIC_RELAXED) < before_ticks)
-			return true;
-	}
-	return false;
-}
+/* ---- waiting for calls ---- */
 
 /* Wait until the heap calls that are under way now are over. */
 static void calls_await(const struct region *region)
 {
-	uint64_t ticks = inject_ticks();
-	for (int i = 0; i < CALLS_LIMIT_MS && walk_has_call(region, ticks); i++)
+	uint64_t ticks = clock_event_ticks();
+	for (int i = 0; i < CALLS_LIMIT_MS && reading_has_call(region, ticks); i++)
 		moment_pause(1000000);
 }
 
@@ -153,7 +56,7 @@ static void calls_await(const struct region *region)
 struct part { uint64_t base, start, end; };
 
 /* Blocks that were found at once, sorted. */
-struct found_blocks { struct walk_block *items; size_t count; };
+struct found_blocks { struct heapwalk_block *items; size_t count; };
 
 /* address 0: no arena, but the blocks that are mapped alone. */
 struct arena {
@@ -198,49 +101,49 @@ static void arenas_fini(struct arenas *arenas)
 }
 
 /* Where the first chunk of a heap of an arena is. */
-static uint64_t heap_start(const struct chunks *state, uint64_t arena, uint64_t base)
+static uint64_t heap_start(const struct reading *reading, uint64_t arena, uint64_t base)
 {
 	bool is_first = base == (arena & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1));
-	return is_first ? (arena + glibc_arena_bytes(&state->glibc) + 15) / 16 * 16 : base + state->glibc.layout->heap_bytes;
+	return is_first ? (arena + glibc_arena_bytes(&reading->glibc) + 15) / 16 * 16 : base + reading->glibc.layout->heap_bytes;
 }
 
 /* A heap of an arena. False: it is none. */
-static bool heap_read(const struct chunks *state, uint64_t arena, uint64_t base, struct glibc_heap *heap)
+static bool heap_read(const struct reading *reading, uint64_t arena, uint64_t base, struct glibc_heap *heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
-	return glibc_read(state->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena && !(heap->before & mask) && heap->size <= mask + 1;
+	return glibc_read(reading->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena && !(heap->before & mask) && heap->size <= mask + 1;
 }
 
 /* Note what there is of an arena, from the heap with the top back to the first one. */
-static bool parts_read_once(const struct chunks *state, struct arena *arena)
+static bool parts_read_once(const struct reading *reading, struct arena *arena)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
 	struct glibc_arena now;
 	struct glibc_heap heap;
 	arena->part_count = 0;
-	if (!glibc_read(state->walk->pid, arena->address, &now, sizeof(now)))
+	if (!glibc_read(reading->walk->pid, arena->address, &now, sizeof(now)))
 		return false;
-	uint64_t top = glibc_top(&state->glibc, &now);
-	if (arena->address == state->glibc.main_arena)
-		return !state->glibc.main_start || part_add(arena, &(struct part){0, state->glibc.main_start, top});
-	if ((arena->address & mask) != state->glibc.layout->heap_bytes)
+	uint64_t top = glibc_top(&reading->glibc, &now);
+	if (arena->address == reading->glibc.main_arena)
+		return !reading->glibc.main_start || part_add(arena, &(struct part){0, reading->glibc.main_start, top});
+	if ((arena->address & mask) != reading->glibc.layout->heap_bytes)
 		return false;
 	for (uint64_t base = top & ~mask; base; base = heap.before) {
-		if (arena->part_count == HEAP_MAX || !heap_read(state, arena->address, base, &heap))
+		if (arena->part_count == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
-		const struct part part = {base, heap_start(state, arena->address, base), arena->part_count ? base + heap.size : top};
+		const struct part part = {base, heap_start(reading, arena->address, base), arena->part_count ? base + heap.size : top};
 		if (!part_add(arena, &part))
 			return false;
 	}
 	return true;
 }
 
-static bool parts_read(const struct chunks *state, struct arena *arena)
+static bool parts_read(const struct reading *reading, struct arena *arena)
 {
-	for (int i = 0; i < CHUNKS_READ_TRIES; i++) {
-		if (parts_read_once(state, arena))
+	for (int i = 0; i < READING_TRIES; i++) {
+		if (parts_read_once(reading, arena))
 			return true;
-		if (!walk_goes_on(state))
+		if (!reading_goes_on(reading))
 			break;
 	}
 	arena->part_count = 0;
@@ -248,22 +151,22 @@ static bool parts_read(const struct chunks *state, struct arena *arena)
 }
 
 /* All arenas that there are now. False: not all of them could be noted. */
-static bool arenas_find(struct chunks *state, struct arenas *arenas)
+static bool arenas_find(struct reading *reading, struct arenas *arenas)
 {
-	uint64_t address = state->glibc.main_arena;
+	uint64_t address = reading->glibc.main_arena;
 	do {
-		bool is_main = address == state->glibc.main_arena;
-		const struct arena arena = {.address = address, .heap = walk_heap_add(state->walk, is_main ? state->walk->base : address,
+		bool is_main = address == reading->glibc.main_arena;
+		const struct arena arena = {.address = address, .heap = found_heap_add(reading->walk, is_main ? reading->walk->base : address,
 											 is_main ? HEAP_GLIBC_MAIN : HEAP_GLIBC_ARENA)};
 		struct arena *added = arena_add(arenas, &arena);
 		if (!added)
 			return false;
-		if (!parts_read(state, added))
+		if (!parts_read(reading, added))
 			added->heap = UINT32_MAX;
-		address = glibc_next_arena(&state->glibc, state->walk->pid, address);
-	} while (arenas->count < ARENA_MAX && address && address != state->glibc.main_arena);
-	const struct arena mapped = {.heap = walk_heap_add(state->walk, state->walk->base, HEAP_GLIBC_MMAP)};
-	return arena_add(arenas, &mapped) && address == state->glibc.main_arena;
+		address = glibc_next_arena(&reading->glibc, reading->walk->pid, address);
+	} while (arenas->count < ARENA_MAX && address && address != reading->glibc.main_arena);
+	const struct arena mapped = {.heap = found_heap_add(reading->walk, reading->walk->base, HEAP_GLIBC_MMAP)};
+	return arena_add(arenas, &mapped) && address == reading->glibc.main_arena;
 }
 
 /* ---- walking them ---- */
@@ -277,51 +180,51 @@ static const struct part *part_of(const struct arena *arena, uint64_t base)
 }
 
 /* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since has none either. */
-static bool heaps_walk(struct chunks *state, const struct arena *arena)
+static bool heaps_walk(struct reading *reading, const struct arena *arena)
 {
 	struct glibc_arena now;
 	struct glibc_heap heap;
 	unsigned count = 0;
-	if (!glibc_read(state->walk->pid, arena->address, &now, sizeof(now)))
+	if (!glibc_read(reading->walk->pid, arena->address, &now, sizeof(now)))
 		return false;
-	for (uint64_t base = glibc_top(&state->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base; base = heap.before) {
+	for (uint64_t base = glibc_top(&reading->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base; base = heap.before) {
 		const struct part *part = part_of(arena, base);
-		if (count++ == HEAP_MAX || !heap_read(state, arena->address, base, &heap))
+		if (count++ == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
-		if (part && !chain_walk(state, &(struct chain){arena->address, base, part->start, part->end, arena->heap}))
+		if (part && !chunk_chain_walk(reading, &(struct chunk_chain){arena->address, base, part->start, part->end, arena->heap}))
 			return false;
 	}
 	return true;
 }
 
 /* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before its top. */
-static bool main_walk(struct chunks *state, const struct arena *arena)
+static bool main_walk(struct reading *reading, const struct arena *arena)
 {
-	return !arena->part_count || chain_walk(state, &(struct chain){arena->address, 0, arena->parts[0].start, arena->parts[0].end, arena->heap});
+	return !arena->part_count || chunk_chain_walk(reading, &(struct chunk_chain){arena->address, 0, arena->parts[0].start, arena->parts[0].end, arena->heap});
 }
 
 static int block_compare(const void *a, const void *b)
 {
-	const struct walk_block *left = a, *right = b;
+	const struct heapwalk_block *left = a, *right = b;
 	return (left->address > right->address) - (left->address < right->address);
 }
 
 /* Walk an arena; what is found is its own then. */
-static bool arena_walk(struct chunks *state, struct arena *arena)
+static bool arena_walk(struct reading *reading, struct arena *arena)
 {
-	struct walk *walk = state->walk;
+	struct heapwalk *walk = reading->walk;
 	walk->count = walk->bytes = 0;
 	if (arena->heap == UINT32_MAX)
 		return false;
-	bool is_walked = !arena->address ? mapped_walk(state, arena->heap) :
-			 lists_read(state, arena->address) && (arena->address == state->glibc.main_arena ? main_walk(state, arena) : heaps_walk(state, arena));
+	bool is_walked = !arena->address ? mapped_chunks_walk(reading, arena->heap) :
+			 fast_bins_list(reading, arena->address) && (arena->address == reading->glibc.main_arena ? main_walk(reading, arena) : heaps_walk(reading, arena));
 	if (!is_walked)
 		return false;
 	qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	arena->found[arena->walk_count++] = (struct found_blocks){walk->blocks, walk->count};
 	walk->blocks = NULL;
 	walk->count = walk->capacity = walk->bytes = 0;
-	walk_has_advanced(state);
+	reading_has_advanced(reading);
 	return true;
 }
 
@@ -331,42 +234,42 @@ static bool can_be_walked(const struct arena *arena, unsigned walks)
 }
 
 /* Walk each arena so many times, with the calls of one time over before the next. Whether all were. */
-static bool arenas_walk(struct chunks *state, struct arenas *arenas, unsigned walks)
+static bool arenas_walk(struct reading *reading, struct arenas *arenas, unsigned walks)
 {
 	uint32_t left;
-	walk_has_advanced(state);
+	reading_has_advanced(reading);
 	for (;;) {
 		left = 0;
-		caches_renew(state);
+		caches_renew(reading);
 		for (uint32_t i = 0; i < arenas->count; i++)
 			if (can_be_walked(&arenas->items[i], walks)) {
-				arena_walk(state, &arenas->items[i]);
+				arena_walk(reading, &arenas->items[i]);
 				left += can_be_walked(&arenas->items[i], walks);
 			}
-		if (!left || !walk_goes_on(state))
+		if (!left || !reading_goes_on(reading))
 			break;
-		calls_await(state->region);
+		calls_await(reading->region);
 	}
 	return !left;
 }
 
 /* Add to the blocks of a walk those that were found in an arena each time. False: no memory. */
-static bool found_give(const struct arena *arena, unsigned walks, struct walk *walk)
+static bool found_give(const struct arena *arena, unsigned walks, struct heapwalk *walk)
 {
 	const struct found_blocks *first = &arena->found[0], *last = &arena->found[walks - 1];
 	for (size_t i = 0, at = 0; i < last->count; i++) {
-		const struct walk_block *block = &last->items[i];
+		const struct heapwalk_block *block = &last->items[i];
 		while (at < first->count && first->items[at].address < block->address)
 			at++;
 		bool is_in_both = at < first->count && first->items[at].address == block->address && first->items[at].usable_bytes == block->usable_bytes;
-		if (is_in_both && !walk_block_add(walk, block->address, block->usable_bytes, block->heap))
+		if (is_in_both && !found_block_add(walk, block->address, block->usable_bytes, block->heap))
 			return false;
 	}
 	return true;
 }
 
 /* What was found, and what was not. */
-static void arenas_give(const struct arenas *arenas, unsigned walks, struct walk *walk)
+static void arenas_give(const struct arenas *arenas, unsigned walks, struct heapwalk *walk)
 {
 	uint32_t missing = 0, count = arenas->count - 1;
 	bool has_mapped = false, has_memory = true;
@@ -381,33 +284,33 @@ static void arenas_give(const struct arenas *arenas, unsigned walks, struct walk
 	char text[100];
 	snprintf(text, sizeof(text), "%u of %u arenas could not be walked", missing, count);
 	if (missing)
-		walk_missing_add(walk, text);
+		found_missing_add(walk, text);
 	if (!has_mapped)
-		walk_missing_add(walk, "blocks that are mapped alone were not found");
+		found_missing_add(walk, "blocks that are mapped alone were not found");
 	if (!has_memory)
-		walk_missing_add(walk, "no memory for all of them");
+		found_missing_add(walk, "no memory for all of them");
 }
 
 /* ---- all of it ---- */
 
-static void state_fini(struct chunks *state)
+static void state_fini(struct reading *reading)
 {
-	map_fini(&state->listed);
-	map_fini(&state->keys);
-	map_fini(&state->caches);
-	free(state->first);
-	free(state->second);
-	free(state->offsets);
+	map_fini(&reading->listed);
+	map_fini(&reading->keys);
+	map_fini(&reading->caches);
+	free(reading->first);
+	free(reading->second);
+	free(reading->offsets);
 }
 
 /* What is found once more of those that seem to be cached but are not. */
-static void doubts_settle(struct chunks *state, struct arenas *arenas)
+static void doubts_settle(struct reading *reading, struct arenas *arenas)
 {
-	struct walk *walk = state->walk, other = *walk;
-	struct doubts doubts;
-	doubts_take(state, &doubts);
-	doubts_watch(state, &doubts);
-	if (doubts.count) {
+	struct heapwalk *walk = reading->walk, other = *walk;
+	struct unconfirmed unconfirmed;
+	unconfirmed_take(reading, &unconfirmed);
+	unconfirmed_watch(reading, &unconfirmed);
+	if (unconfirmed.count) {
 		for (uint32_t i = 0; i < arenas->count; i++) {
 			/* Those that were walked, once more. */
 			struct arena *arena = &arenas->items[i];
@@ -418,72 +321,72 @@ static void doubts_settle(struct chunks *state, struct arenas *arenas)
 		}
 		other.blocks = NULL;
 		other.count = other.capacity = other.bytes = 0;
-		state->walk = &other;
-		if (!arenas_walk(state, arenas, 1))
-			walk_missing_add(walk, DOUBTS_LEFT);
+		reading->walk = &other;
+		if (!arenas_walk(reading, arenas, 1))
+			found_missing_add(walk, UNCONFIRMED_LEFT);
 		arenas_give(arenas, 1, &other);
 		qsort(other.blocks, other.count, sizeof(*other.blocks), block_compare);
-		state->walk = walk;
-		walk_has_advanced(state);
-		doubts_confirm(&doubts, &other);
-		doubts_look(state, &doubts);
+		reading->walk = walk;
+		reading_has_advanced(reading);
+		unconfirmed_confirm(&unconfirmed, &other);
+		unconfirmed_drop_changed(reading, &unconfirmed);
 		free(other.blocks);
 	}
-	doubts_give_back(&doubts, walk);
+	unconfirmed_return(&unconfirmed, walk);
 }
 
-static void walk_twice(struct chunks *state)
+static void walk_twice(struct reading *reading)
 {
-	struct walk *walk = state->walk;
+	struct heapwalk *walk = reading->walk;
 	struct arenas arenas = {NULL, 0};
-	if (!arenas_find(state, &arenas)) {
-		walk_missing_add(walk, "malloc's arenas could not be listed");
+	if (!arenas_find(reading, &arenas)) {
+		found_missing_add(walk, "malloc's arenas could not be listed");
 	} else {
-		arenas_walk(state, &arenas, WALKS);
+		arenas_walk(reading, &arenas, WALKS);
 		arenas_give(&arenas, WALKS, walk);
-		caches_drop(state);
-		doubts_settle(state, &arenas);
+		caches_drop(reading);
+		doubts_settle(reading, &arenas);
 		qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	}
 	arenas_fini(&arenas);
 }
 
 /* Why the heaps cannot be walked; NULL: they can. */
-static const char *cannot_walk(struct chunks *state, struct diag *diag)
+static const char *cannot_walk(struct reading *reading, struct diag *diag)
 {
-	const struct walk *walk = state->walk;
-	const struct glibc *glibc = &state->glibc;
-	if (!state->first || !state->second || !state->offsets)
+	const struct heapwalk *walk = reading->walk;
+	const struct glibc *glibc = &reading->glibc;
+	if (!reading->first || !reading->second || !reading->offsets)
 		return "no memory to walk its heaps";
 	if (walk->has_odd_heaps)
 		return "GLIBC_TUNABLES changes where its arenas lie";
-	if (glibc_find(&state->glibc, walk->pid, walk->base, walk->end, diag) != 0)
+	if (glibc_find(&reading->glibc, walk->pid, walk->base, walk->end, diag) != 0)
 		return diag->text;
 	if (glibc->is_unused)
 		return NULL;
 	if (!glibc->main_arena || !glibc->mapped)
 		return "malloc's arenas were not found";
-	return caches_find(state) ? NULL : CACHES_MISSING;
+	return caches_find(reading) ? NULL : CACHES_MISSING;
 }
 
-static void glibc_walk(struct walk *walk, const struct region *region)
+static void glibc_walk(struct heapwalk *walk, const struct region *region)
 {
-	struct chunks state = {.walk = walk, .region = region, .first = malloc(CHUNKS_WINDOW_BYTES), .second = malloc(CHUNKS_WINDOW_BYTES),
+	struct reading reading = {.walk = walk, .region = region, .first = malloc(READING_WINDOW_BYTES), .second = malloc(READING_WINDOW_BYTES),
 			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
 			      .until_ns = walk->began_ns + WALK_LIMIT_NS};
-	walk_has_advanced(&state);
+	reading_has_advanced(&reading);
 	struct diag diag = {""};
-	const char *why = cannot_walk(&state, &diag);
+	const char *why = cannot_walk(&reading, &diag);
 	if (why)
-		walk_missing_add(walk, why);
-	else if (!state.glibc.is_unused)
-		walk_twice(&state);
-	state_fini(&state);
+		found_missing_add(walk, why);
+	else if (!reading.glibc.is_unused)
+		walk_twice(&reading);
+	state_fini(&reading);
 }
 
 /* ---- calls that were under way at the attach ---- */
 
-static bool thread_file(const struct walk *walk, pid_t tid, const char *name, char *text, size_t size)
+static bool thread_file(const struct heapwalk *walk, pid_t tid, const char *name, char *text, size_t size)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)walk->pid, (int)tid, name);
@@ -496,7 +399,7 @@ static bool thread_file(const struct walk *walk, pid_t tid, const char *name, ch
 }
 
 /* Whether malloc makes such a system call: for memory, or to wait for an arena. */
-static bool is_malloc_call(const struct walk *walk, long number, uint64_t first)
+static bool is_malloc_call(const struct heapwalk *walk, long number, uint64_t first)
 {
 	static const long numbers[] = {SYS_mmap, SYS_munmap, SYS_brk, SYS_mprotect, SYS_mremap, SYS_madvise};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -506,7 +409,7 @@ static bool is_malloc_call(const struct walk *walk, long number, uint64_t first)
 }
 
 /* It has called the heap since, has worked for longer than a call takes, or waits for something else. */
-static bool is_settled(const struct walk *walk, const struct region *region, struct walk_thread *thread)
+static bool is_settled(const struct heapwalk *walk, const struct region *region, struct heapwalk_thread *thread)
 {
 	char text[256];
 	long number;
@@ -531,20 +434,20 @@ static bool is_settled(const struct walk *walk, const struct region *region, str
 static uint64_t settle_limit_ns(pid_t pid)
 {
 	char state = proc_state(pid);
-	return state == 'T' || state == 't' ? WALK_LEAST_NS : SETTLE_LIMIT_NS;
+	return state == 'T' || state == 't' ? STOPPED_LIMIT_NS : SETTLE_LIMIT_NS;
 }
 
 /* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use.
  * The threads of which that is not known. */
-static uint32_t threads_settle(struct walk *walk, const struct region *region)
+static uint32_t threads_settle(struct heapwalk *walk, const struct region *region)
 {
 	uint32_t settled = 0;
-	for (int i = 0; settled < walk->thread_count && moment_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !is_over(walk); i++) {
+	for (int i = 0; settled < walk->thread_count && moment_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !reading_is_over(walk); i++) {
 		if (i)
 			moment_pause(1000000);
 		settled = 0;
 		for (uint32_t j = 0; j < walk->thread_count; j++) {
-			struct walk_thread *thread = &walk->threads[j];
+			struct heapwalk_thread *thread = &walk->threads[j];
 			thread->is_settled = thread->is_settled || is_settled(walk, region, thread);
 			settled += thread->is_settled;
 		}
@@ -552,45 +455,44 @@ static uint32_t threads_settle(struct walk *walk, const struct region *region)
 	return walk->thread_count - settled;
 }
 
-void walk_run(struct walk *walk, const struct region *region)
+void heapwalk_run(struct heapwalk *walk, const struct region *region)
 {
 	char text[200];
-	walk->began_ns = moment_now_ns();
-	walk->began_cpu_ns = walk->advanced_cpu_ns = cpu_ns();
+	reading_begin(walk);
 	uint32_t unsettled = threads_settle(walk, region);
-	walk->begin_ticks = inject_ticks();
+	walk->begin_ticks = clock_event_ticks();
 	if (walk->base)
 		glibc_walk(walk, region);
 	if (unsettled) {
 		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", unsettled);
-		walk_missing_add(walk, text);
+		found_missing_add(walk, text);
 	}
 	if (!walk->has_no_heap && (walk->other[0] || !walk->base)) {
 		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked", walk->other[0] ? walk->other : "the program");
-		walk_missing_add(walk, text);
+		found_missing_add(walk, text);
 	}
 	calls_await(region);
-	walk->ticks = inject_ticks();
+	walk->ticks = clock_event_ticks();
 	walk->took_ns = moment_now_ns() - walk->began_ns;
-	if (walk->missing[0] && is_gone(walk->pid))
+	if (walk->missing[0] && reading_is_gone(walk->pid))
 		snprintf(walk->missing, sizeof(walk->missing), "it ended before its heaps were read");
 }
 
-void walk_skip(struct walk *walk, const char *why)
+void heapwalk_skip(struct heapwalk *walk, const char *why)
 {
-	walk_missing_add(walk, why);
+	found_missing_add(walk, why);
 }
 
-void walk_drop(struct walk *walk, const char *why)
+void heapwalk_drop(struct heapwalk *walk, const char *why)
 {
 	walk->count = walk->bytes = 0;
 	snprintf(walk->missing, sizeof(walk->missing), "%s", why);
 }
 
-void walk_fini(struct walk *walk)
+void heapwalk_fini(struct heapwalk *walk)
 {
 	free(walk->threads);
 	free(walk->heaps);
 	free(walk->blocks);
-	*walk = (struct walk){0};
+	*walk = (struct heapwalk){0};
 }
