@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/memory.h"
 #include "table/live.h"
 

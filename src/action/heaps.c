@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/memory.h"
 #include "query/extents.h"
 

@@ -3,7 +3,7 @@
 #ifndef XHEAP_ACTION_REPORT_H
 #define XHEAP_ACTION_REPORT_H
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/text.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/threads.h"
 
 enum { HELPERS_MAX = 4, TASKS_MIN = 16 /* fewer are not worth a thread */ };
 

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/filter.h"
+#include "cli/filter_options.h"
 #include "match/point_stream.h"
 #include "query/scan.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads.h"
 #include "cli/analysis.h"
 #include "cli/cli.h"
 #include "match/follow.h"

@@ -10,7 +10,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "match/match.h"
 
 /* What can be said of a trace, counted from its blocks' headers. */

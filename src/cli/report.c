@@ -16,7 +16,7 @@
 #include "base/style.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "query/extents.h"
 #include "query/folded.h"
 #include "query/peak.h"

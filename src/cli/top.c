@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "action/report.h"
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "query/folded.h"
 #include "query/peak.h"
 

@@ -27,7 +27,7 @@
 #include "inject/crowd.h"
 #include "inject/detach.h"
 #include "inject/remote.h"
-#include "inject/stacks.h"
+#include "inject/thread_stacks.h"
 #include "os/moment.h"
 #include "os/proc.h"
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "inject/filter.h"
 #include "inject/inject.h"
+#include "inject/seccomp.h"
 #include "os/moment.h"
 #include "os/proc.h"
 

@@ -11,10 +11,10 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
-#include "hook/hook.h"
-#include "os/proc.h"
-#include "inject/place.h"
 #include "heapwalk/heapwalk.h"
+#include "hook/hook.h"
+#include "inject/place.h"
+#include "os/proc.h"
 #include "region/region.h"
 
 enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };

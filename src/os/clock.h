@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The clock that events are timed by, as ticks: the processor's time stamp counter, or the kernel's CLOCK_MONOTONIC_RAW in nanoseconds. session/clock.h
+ * The clock that events are timed by, as ticks: the processor's time stamp counter, or the kernel's CLOCK_MONOTONIC_RAW in nanoseconds. session/session_clock.h
  * knows how many ticks make a nanosecond.
  */
 #ifndef XHEAP_OS_CLOCK_H

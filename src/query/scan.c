@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/threads.h"
 
 enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 

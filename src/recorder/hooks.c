@@ -13,7 +13,7 @@
  */
 #include "base/requests.h"
 #include "recorder/capture.h"
-#include "recorder/sample.h"
+#include "recorder/sampling.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
 #include "recorder/thread.h"

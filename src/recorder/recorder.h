@@ -22,7 +22,7 @@
 
 #include "region/access.h"
 #include "region/layout.h"
-#include "unwind/rows.h"
+#include "unwind/unwind_rows.h"
 
 enum {
 	RECORDER_IMAGE_MAX = 1024,

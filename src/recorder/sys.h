@@ -92,7 +92,7 @@ static inline uint64_t thread_pointer(void)
 	return value;
 }
 
-/** The compiler's own, without a library: see memory.c. */
+/** The compiler's own, without a library: see builtins.c. */
 void *memcpy(void *restrict to, const void *restrict from, size_t size);
 
 static inline void memcpy_8(void *to, const void *from)

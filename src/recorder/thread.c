@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/thread.h"
 
-#include "recorder/sample.h"
+#include "recorder/sampling.h"
 #include "recorder/stream.h"
 
 enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,

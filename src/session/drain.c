@@ -24,8 +24,8 @@
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/record.h"
-#include "session/decode.h"
 #include "session/pace.h"
+#include "session/record_decode.h"
 #include "session/translate.h"
 
 enum {

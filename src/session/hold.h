@@ -11,10 +11,10 @@
 
 #include "inject/inject.h"
 #include "region/region.h"
-#include "session/clock.h"
 #include "session/hook_cache.h"
 #include "session/options.h"
 #include "session/region_files.h"
+#include "session/session_clock.h"
 #include "session/watch.h"
 
 struct holder;

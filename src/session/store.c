@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "os/moment.h"
 #include "os/proc.h"
-#include "session/clock.h"
+#include "session/session_clock.h"
 #include "session/worker.h"
 #include "trace/merge.h"
 

@@ -8,10 +8,10 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "os/moment.h"
-#include "symbols/image.h"
-#include "symbols/names.h"
+#include "symbols/demangle.h"
+#include "symbols/image_symbols.h"
 #include "symbols/sources.h"
-#include "symbols/table.h"
+#include "symbols/symbol_table.h"
 #include "symbols/units.h"
 
 struct answer {

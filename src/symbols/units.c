@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "symbols/names.h"
+#include "symbols/demangle.h"
 #include "symbols/owners.h"
 
 enum { UNIT_DEPTH_MAX = 200, UNIT_RANGES_MAX = 1 << 20, SCOPE_NONE = -1 };

@@ -3,9 +3,9 @@
 #ifndef XHEAP_TRACE_DICTIONARY_H
 #define XHEAP_TRACE_DICTIONARY_H
 
-#include "trace/index.h"
+#include "trace/seeded_map.h"
+#include "trace/stack_tree.h"
 #include "trace/trace.h"
-#include "trace/tree.h"
 
 /** X(one, many): the tables of rows. */
 #define DICTIONARY_TABLES(X) \

@@ -14,7 +14,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 
 enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14,
        BLANKS_MAX = 1 << 22 };

@@ -6,7 +6,7 @@
 #include "trace/columns.h"
 #include "trace/dictionary.h"
 #include "trace/format.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 #include "trace/writer.h"
 
 /** The rows of a segment by their numbers in it. */

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "trace/load.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 
 struct part {
 	const char *path;

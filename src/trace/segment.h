@@ -10,10 +10,10 @@
 
 #include "trace/columns.h"
 #include "trace/dictionary.h"
-#include "trace/index.h"
+#include "trace/file_output.h"
 #include "trace/load.h"
-#include "trace/output.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
+#include "trace/seeded_map.h"
 #include "trace/writer.h"
 
 enum {
