@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "action/losses.h"
 #include "action/report.h"
 #include "api/api.h"
 #include "base/memory.h"
@@ -205,13 +206,13 @@ static void list_options(struct xheap_trace *trace, const struct trace_dictionar
 
 static void info_make(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
 {
-	struct report_losses losses = report_losses_sum(dictionary);
+	struct losses losses = losses_sum(dictionary);
 	trace->info = (xheap_trace_info){
 		.path = trace->path, .host = dictionary->host, .clock = dictionary->clock, .cut_reason = dictionary->cut_reason,
 		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .failed_calls = dictionary->failed_count,
 		.lost_events = losses.events, .lost_stacks = losses.stacks, .truncated_stacks = dictionary->ends.truncated,
 		.unwindless_stacks = dictionary->ends.unwindless, .whole_stacks = dictionary->is_whole_known ? dictionary->ends.whole : UINT64_MAX,
-		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = report_is_complete(dictionary),
+		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = losses_is_complete(dictionary),
 		.sample_bytes = heap_sample_bytes(dictionary),
 		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
 		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "action/losses.h"
 #include "action/report.h"
 #include "base/memory.h"
 #include "base/style.h"
@@ -351,7 +352,7 @@ static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
-	struct text missing = report_missing_text(dictionary);
+	struct text missing = losses_missing_text(dictionary);
 	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), text_shown(view->source.path),
 		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
