@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #include "heapwalk/chunk_chains.h"
 
 enum { WINDOW_MIN = 1 << 10, LARGE_CHUNK = 8 << 10, CALM_TRIES = 8, CALM_CYCLE = 16, TRIES_AT_ONE = 12, RETURNS_MAX = 3 };
@@ -184,14 +186,8 @@ static enum outcome window_walk(struct reading *reading, const struct chunk_chai
 /* Without memory the way has fewer steps, and going back leads further. */
 static void way_add(struct way *way, const struct place *place, size_t block_count)
 {
-	if (way->count == way->capacity) {
-		size_t capacity = way->capacity ? way->capacity * 2 : 64;
-		struct step *larger = realloc(way->steps, capacity * sizeof(*larger));
-		if (!larger)
-			return;
-		way->steps = larger;
-		way->capacity = capacity;
-	}
+	if (!grow_by_one(way->steps, way->count, way->capacity))
+		return;
 	way->steps[way->count++] = (struct step){*place, block_count};
 }
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 enum { LIST_TRIES = 50, BIN_TRIES = 200, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
 
 struct list { uint64_t *chunks, *links; size_t count, capacity; };
@@ -17,7 +19,7 @@ struct list { uint64_t *chunks, *links; size_t count, capacity; };
 static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 {
 	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? list->capacity * 2 : 256;
+		size_t capacity = grow_capacity(list->capacity);
 		uint64_t *chunks = realloc(list->chunks, capacity * sizeof(*chunks));
 		if (chunks)
 			list->chunks = chunks;

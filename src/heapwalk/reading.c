@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/grow.h"
 #include "os/moment.h"
 #include "os/proc.h"
 
@@ -86,14 +87,8 @@ uint32_t found_heap_add(struct heapwalk *walk, uint64_t handle, uint16_t kind)
 
 bool found_block_add(struct heapwalk *walk, uint64_t address, uint64_t usable_bytes, uint32_t heap)
 {
-	if (walk->count == walk->capacity) {
-		size_t capacity = walk->capacity ? walk->capacity * 2 : 4096;
-		struct heapwalk_block *larger = capacity <= BLOCK_MAX ? realloc(walk->blocks, capacity * sizeof(*larger)) : NULL;
-		if (!larger)
-			return false;
-		walk->blocks = larger;
-		walk->capacity = capacity;
-	}
+	if (walk->count >= BLOCK_MAX || !grow_by_one(walk->blocks, walk->count, walk->capacity))
+		return false;
 	walk->blocks[walk->count++] = (struct heapwalk_block){address, usable_bytes, heap};
 	walk->bytes += usable_bytes;
 	return true;

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "inject/inject.h"
 #include "inject/seccomp.h"
 #include "os/moment.h"
@@ -53,14 +54,8 @@ static struct stand *stand_of(struct crowd *crowd, pid_t tid)
 
 static bool stand_add(struct crowd *crowd, pid_t tid)
 {
-	if (crowd->count == crowd->capacity) {
-		uint32_t capacity = crowd->capacity ? crowd->capacity * 2 : 16;
-		struct stand *larger = realloc(crowd->stands, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		crowd->stands = larger;
-		crowd->capacity = capacity;
-	}
+	if (!grow_by_one(crowd->stands, crowd->count, crowd->capacity))
+		return false;
 	crowd->stands[crowd->count++] = (struct stand){.tid = tid};
 	return true;
 }

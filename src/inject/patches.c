@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/requests.h"
 #include "inject/recorder_blob.h"
 #include "inject/stub.h"
@@ -135,14 +136,8 @@ static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const 
 /* Patch the entry, or remember to. */
 static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 {
-	if (inject->jump_count == inject->jump_capacity) {
-		uint32_t capacity = inject->jump_capacity ? inject->jump_capacity * 2 : 32;
-		struct inject_jump *larger = realloc(inject->jump, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		inject->jump = larger;
-		inject->jump_capacity = capacity;
-	}
+	if (!grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
+		return false;
 	if (!inject->is_gathering && !remote_write(inject->memory, jump->address, jump->jump, sizeof(jump->jump)))
 		return false;
 	inject->jump[inject->jump_count++] = *jump;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "match/born.h"
 
@@ -38,7 +39,7 @@ static void cells_reserve(struct within *within, uint32_t count)
 
 static uint32_t cell_place(uint32_t bits, uint64_t address)
 {
-	return (uint32_t)((address >> 4 ^ address << 60) * 0x9e3779b97f4a7c15u >> (64 - bits));
+	return hash_bits(address >> 4 ^ address << 60, bits);
 }
 
 /* That of the address, or an empty one. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { EXTENTS_FIRST = 1 << 14, RECENT_BITS = 10 };
@@ -40,7 +41,7 @@ static struct heap_extent *recent_place(struct heap_extents *extents, const stru
 		for (int i = 0; i < 1 << RECENT_BITS; i++)
 			extents->recent[i] = (struct heap_extent){.first = 1, .last = 0};
 	}
-	return &extents->recent[(extent->first + extent->set) * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+	return &extents->recent[hash_bits(extent->first + extent->set, RECENT_BITS)];
 }
 
 void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)

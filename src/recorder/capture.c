@@ -125,7 +125,7 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 
 static inline uint32_t row_hash(uint64_t pc)
 {
-	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - 17));
+	return hash_bits(pc, 17);
 }
 _Static_assert(RECORDER_ROW_COUNT == 1 << 17, "row_hash");
 

@@ -26,7 +26,7 @@ uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *contex
 
 static inline uint32_t heap_hash(uint64_t key)
 {
-	return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32);
+	return hash_bits(key, 32);
 }
 
 static inline uint16_t heap_of_key(struct thread *thread, const struct hook_context *context, uint64_t key)

@@ -46,7 +46,7 @@ static uint64_t gap_next(struct thread *thread)
 
 void sample_begin(struct thread *thread, uint64_t seed)
 {
-	thread->random = (seed ^ seed >> 31) * 0x9e3779b97f4a7c15ull | 1;
+	thread->random = (seed ^ seed >> 31) * HASH_FACTOR | 1;
 	for (int i = 0; i < 4; i++) /* like seeds become unlike numbers */
 		random_next(thread);
 	thread->sample_left = gap_next(thread);

@@ -8,6 +8,7 @@
 #ifndef XHEAP_RECORDER_SAMPLING_H
 #define XHEAP_RECORDER_SAMPLING_H
 
+#include "base/hash.h"
 #include "recorder/recorder.h"
 #include "recorder/sys.h"
 
@@ -41,7 +42,7 @@ static inline uint64_t sample_length(uint64_t size)
 
 static inline uint32_t sample_bucket(uint64_t address)
 {
-	return (uint32_t)(address * 0x9e3779b97f4a7c15ull >> (64 - RECORDER_SAMPLE_BITS));
+	return hash_bits(address, RECORDER_SAMPLE_BITS);
 }
 
 /** Whether a recorded block may live at address: for nearly all others the answer is no. */

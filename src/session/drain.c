@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "os/clock.h"
 #include "os/proc.h"
 #include "region/atomic.h"
@@ -137,16 +138,10 @@ static struct writer_events *columns_take(struct drain *drain)
 static void columns_give(struct drain *drain, struct writer_events *events)
 {
 	events->count = 0;
-	if (drain->spare_count == drain->spare_capacity) {
-		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
-		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
-		if (!larger) {
-			writer_events_fini(events);
-			free(events);
-			return;
-		}
-		drain->spare = larger;
-		drain->spare_capacity = capacity;
+	if (!grow_by_one(drain->spare, drain->spare_count, drain->spare_capacity)) {
+		writer_events_fini(events);
+		free(events);
+		return;
 	}
 	drain->spare[drain->spare_count++] = events;
 }

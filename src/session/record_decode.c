@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
@@ -35,7 +37,7 @@ void decode_memory_free(struct decode_memory *memory)
 
 static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
 {
-	return (hash ^ frame) * 0x9e3779b97f4a7c15ull;
+	return (hash ^ frame) * HASH_FACTOR;
 }
 
 /* The node of `frame` below `parent`. */

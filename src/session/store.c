@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/text.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -132,14 +133,8 @@ static bool make_room(void *cookie)
 
 static int add_piece(struct store *store, uint64_t bytes, uint64_t events, struct diag *diag)
 {
-	if (store->piece_count == store->piece_capacity) {
-		uint32_t capacity = store->piece_capacity ? store->piece_capacity * 2 : 16;
-		struct piece *larger = realloc(store->pieces, capacity * sizeof(*larger));
-		if (!larger)
-			return diag_fail(diag, ENOMEM, "no memory to go on with the trace");
-		store->pieces = larger;
-		store->piece_capacity = capacity;
-	}
+	if (!grow_by_one(store->pieces, store->piece_count, store->piece_capacity))
+		return diag_fail(diag, ENOMEM, "no memory to go on with the trace");
 	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
 	store->past_bytes += bytes;
 	return 0;

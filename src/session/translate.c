@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "region/atomic.h"
 
 enum { FRAME_FIRST_CAPACITY = 4096, HEAP_FIRST_CAPACITY = 64 };
@@ -132,14 +133,8 @@ static uint32_t known_mapping(const struct translate *translate, const struct tr
 
 static bool image_add(struct translate *translate, const struct region_image *shared)
 {
-	if (translate->image_count == translate->image_capacity) {
-		uint32_t capacity = translate->image_capacity ? translate->image_capacity * 2 : 64;
-		struct translate_image *larger = realloc(translate->image, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		translate->image = larger;
-		translate->image_capacity = capacity;
-	}
+	if (!grow_by_one(translate->image, translate->image_count, translate->image_capacity))
+		return false;
 	struct region_image row = *shared;
 	row.path[sizeof(row.path) - 1] = 0;
 	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
+
 /** A block's address and what is known of it; meanings of the numbers are the caller's. */
 struct live_cell {
 	uint64_t address;            /**< 0: empty */
@@ -29,7 +31,7 @@ static inline uint32_t live_room(uint32_t bits)
 
 static inline uint32_t live_place(const struct live *live, uint64_t address)
 {
-	return (uint32_t)((address >> 4 ^ address << 60) * 0x9e3779b97f4a7c15u >> (64 - live->bits));
+	return hash_bits(address >> 4 ^ address << 60, live->bits);
 }
 
 static inline struct live_cell *live_probe(const struct live *live, uint64_t address)

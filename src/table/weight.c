@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
@@ -16,7 +18,7 @@ uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
 /* A whole number near the value, whose mean over blocks is the value; the same for the same block, also where its thread has another id. */
 static uint64_t round_by_lot(double value, const struct heap_allocation *allocation, uint64_t which)
 {
-	uint64_t hash = ((uint64_t)allocation->birth_ns ^ (uint64_t)allocation->size_bytes << 40 ^ which) * 0x9e3779b97f4a7c15u;
+	uint64_t hash = ((uint64_t)allocation->birth_ns ^ (uint64_t)allocation->size_bytes << 40 ^ which) * HASH_FACTOR;
 	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
 	double whole = floor(value), lot = (double)((hash ^ hash >> 32) >> 11) * 0x1p-53;
 	return (uint64_t)whole + (lot < value - whole);

@@ -3,7 +3,7 @@
 #ifndef XHEAP_TRACE_DICTIONARY_H
 #define XHEAP_TRACE_DICTIONARY_H
 
-#include "trace/seeded_map.h"
+#include "base/map.h"
 #include "trace/stack_tree.h"
 #include "trace/trace.h"
 
@@ -18,7 +18,7 @@ struct dictionary {
 	DICTIONARY_TABLES(X)
 #undef X
 	struct tree tree;
-	struct index content;          /* of images, entries, heaps and options, by the hash of what they hold */
+	struct map content;          /* of images, entries, heaps and options, by the hash of what they hold */
 	struct text_chunk *texts;
 	char *text_next, *text_end;
 	const char *host;

@@ -27,6 +27,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/grow.h"
 #include "trace/format.h"
 
 enum {
@@ -39,14 +40,8 @@ enum {
 
 bool output_add_segment(struct output *output)
 {
-	if (output->segment_count == output->segment_capacity) {
-		uint32_t capacity = output->segment_capacity ? output->segment_capacity * 2 : 16;
-		struct output_segment *larger = realloc(output->segments, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		output->segments = larger;
-		output->segment_capacity = capacity;
-	}
+	if (!grow_by_one(output->segments, output->segment_count, output->segment_capacity))
+		return false;
 	output->segments[output->segment_count++] = (struct output_segment){.first_ticks = UINT64_MAX};
 	return true;
 }

@@ -8,12 +8,12 @@
 
 #include <zstd.h>
 
+#include "base/map.h"
 #include "trace/columns.h"
 #include "trace/dictionary.h"
 #include "trace/file_output.h"
 #include "trace/load.h"
 #include "trace/row_codec.h"
-#include "trace/seeded_map.h"
 #include "trace/writer.h"
 
 enum {
@@ -65,7 +65,7 @@ struct writer {
 	ZSTD_CCtx *zstd;
 	uint32_t *event_nodes;
 	struct bytes out, payload;
-	struct index sequence_index;
+	struct map sequence_index;
 	struct sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
 	uint64_t event_count, unwritten_blocks, unwritten_events;

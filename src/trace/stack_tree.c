@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "trace/seeded_map.h"
+#include "base/hash.h"
 
 enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30 };
 
@@ -42,12 +42,12 @@ void tree_fini(struct tree *tree)
 
 static uint64_t frame_hash(const struct tree *tree, uint32_t id)
 {
-	return index_hash(tree->frames[id].offset, tree->frames[id].image);
+	return hash_pair(tree->frames[id].offset, tree->frames[id].image);
 }
 
 static uint64_t node_hash(const struct tree *tree, uint32_t id)
 {
-	return index_hash((uint64_t)tree->nodes[id].parent << 32 | tree->nodes[id].frame, 0);
+	return hash_pair((uint64_t)tree->nodes[id].parent << 32 | tree->nodes[id].frame, 0);
 }
 
 /* Twice the cells, when they are half full. */
@@ -92,7 +92,7 @@ uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 	    !rows_grow((void **)&tree->frames, &tree->frame_capacity, tree->frame_count, sizeof(*tree->frames)))
 		return TRACE_NONE;
 	uint32_t mask = (1u << tree->frame_bits) - 1;
-	uint32_t place = (uint32_t)index_hash(offset, image) & mask;
+	uint32_t place = (uint32_t)hash_pair(offset, image) & mask;
 	for (uint32_t cell; (cell = tree->frame_cells[place]); place = (place + 1) & mask)
 		if (tree->frames[cell - 1].offset == offset && tree->frames[cell - 1].image == image)
 			return cell - 1;
@@ -125,7 +125,7 @@ static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 	    !nodes_grow(tree))
 		return TRACE_NONE;
 	uint32_t mask = (1u << tree->node_bits) - 1;
-	uint32_t place = (uint32_t)index_hash((uint64_t)parent << 32 | frame, 0) & mask;
+	uint32_t place = (uint32_t)hash_pair((uint64_t)parent << 32 | frame, 0) & mask;
 	for (uint32_t cell; (cell = tree->node_cells[place]); place = (place + 1) & mask)
 		if (tree->nodes[cell - 1].parent == parent && tree->nodes[cell - 1].frame == frame)
 			return cell - 1;
@@ -137,7 +137,7 @@ static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 uint32_t tree_node(struct tree *tree, uint32_t parent, uint32_t frame)
 {
 	uint64_t key = (uint64_t)parent << 32 | frame;
-	struct tree_memory *memory = &tree->memory[key * 0x9e3779b97f4a7c15u >> (64 - MEMORY_BITS)];
+	struct tree_memory *memory = &tree->memory[hash_bits(key, MEMORY_BITS)];
 	if (__builtin_expect(memory->id && memory->parent == parent && memory->frame == frame, 1))
 		return memory->id;
 	uint32_t id = node_slowly(tree, parent, frame);
