@@ -43,13 +43,13 @@ const char *action_sort_keys(void)
 }
 
 /* Cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
-struct member {
+struct row_member {
 	uint32_t row, cell;
 };
 
 struct grouping {
 	struct map row_of;            /* (group, by) -> row */
-	struct member *members;
+	struct row_member *members;
 	size_t member_count, member_capacity;
 	size_t row_capacity;
 	uint32_t *cells;
@@ -85,7 +85,7 @@ static void rows_group(struct action_rows *rows, struct grouping *grouping, stru
 			if (action->is_inclusive)
 				continue;
 			memory_grow(grouping->members, grouping->member_count, grouping->member_capacity);
-			grouping->members[grouping->member_count++] = (struct member){row, cell};
+			grouping->members[grouping->member_count++] = (struct row_member){row, cell};
 		}
 	}
 }

@@ -148,7 +148,7 @@ static void list_totals(struct xheap_report *report)
 
 /* ---- the calls ---- */
 
-struct making {
+struct report_making {
 	struct xheap_trace *trace;
 	const xheap_report_options *given;
 	struct xheap_report *report;
@@ -178,7 +178,7 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 
 static int make_work(void *context, struct diag *diag)
 {
-	struct making *making = context;
+	struct report_making *making = context;
 	struct xheap_report *report = memory_zeroed(1, sizeof(*report));
 	enum heap_by by = HEAP_BY_NONE;
 	making->report = report;
@@ -208,7 +208,7 @@ static int make_work(void *context, struct diag *diag)
 
 API int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report, xheap_error *error)
 {
-	struct making making = {.trace = trace, .given = options};
+	struct report_making making = {.trace = trace, .given = options};
 	int status = api_run_locked(trace, error, make_work, &making);
 	if (status != XHEAP_OK) {
 		xheap_report_free(making.report);

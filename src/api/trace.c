@@ -354,11 +354,11 @@ API int xheap_trace_open_session(const char *name, const xheap_open_options *opt
 	return status == XHEAP_OK ? trace_open_as(&opening, trace, error) : status;
 }
 
-struct merging { const char *path; const char *const *paths; size_t count; };
+struct trace_merging { const char *path; const char *const *paths; size_t count; };
 
 static int merge_work(void *context, struct diag *diag)
 {
-	const struct merging *merging = context;
+	const struct trace_merging *merging = context;
 	if (!merging->path || !merging->paths || merging->count > UINT16_MAX)
 		return diag_fail(diag, EINVAL, "xheap_trace_merge: a path is missing, or there are too many");
 	for (size_t i = 0; i < merging->count; i++)
@@ -369,7 +369,7 @@ static int merge_work(void *context, struct diag *diag)
 
 API int xheap_trace_merge(const char *path, const char *const *paths, size_t count, xheap_error *error)
 {
-	return api_run(NULL, error, merge_work, &(struct merging){path, paths, count});
+	return api_run(NULL, error, merge_work, &(struct trace_merging){path, paths, count});
 }
 
 API void xheap_trace_close(xheap_trace *trace)

@@ -95,9 +95,9 @@ static void json_cost(struct json *json, const struct trace_statistics *statisti
 }
 
 /* A process in which inactive code of the recording was mapped when it ended. False: the option names none. */
-struct inactive { int pid; uint64_t bytes; uint32_t threads; const char *command; };
+struct inactive_process { int pid; uint64_t bytes; uint32_t threads; const char *command; };
 
-static bool inactive_read(struct inactive *inactive, const struct trace_option *option)
+static bool inactive_read(struct inactive_process *inactive, const struct trace_option *option)
 {
 	int command = 0;
 	if (strcmp(option->name, TRACE_OPTION_INACTIVE) != 0 ||
@@ -109,7 +109,7 @@ static bool inactive_read(struct inactive *inactive, const struct trace_option *
 
 static void json_inactive(struct json *json, const struct trace_dictionary *dictionary)
 {
-	struct inactive inactive;
+	struct inactive_process inactive;
 	bool has_any = false;
 	for (uint32_t i = 0; i < dictionary->option_count; i++) {
 		if (!inactive_read(&inactive, &dictionary->options[i]))
@@ -304,7 +304,7 @@ static void text_processes(const struct info *info, FILE *out)
 
 static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
 {
-	struct inactive inactive;
+	struct inactive_process inactive;
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (inactive_read(&inactive, &dictionary->options[i]))
 			fprintf(out, "  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32 " threads in it\n", inactive.pid,

@@ -250,7 +250,7 @@ static void frames_print(const struct view *view, uint32_t node)
 }
 
 /* A table of the report: the rows of an action that have most of a number; those without it are not shown. */
-struct part {
+struct text_part {
 	const char *title;
 	const struct action *action;
 	const char *key;              /* of the number; NULL: `own` is it */
@@ -304,7 +304,7 @@ static void outstanding_print(const struct view *view, const struct action_row *
 		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(view, row->numbers.outstanding_count).data);
 }
 
-static const struct part parts[] = {
+static const struct text_part parts[] = {
 	{"Live at the peak", &action_stacks, "sp", {.number = NULL}, true, peak_print},
 	{"Most allocated", &action_stacks, "st", {.number = NULL}, false, total_print},
 	{"Temporary", &action_stacks, "stt", {.number = NULL}, true, temporary_print},
@@ -313,7 +313,7 @@ static const struct part parts[] = {
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
-static void part_print(struct view *view, const struct part *part)
+static void part_print(struct view *view, const struct text_part *part)
 {
 	const struct action_sort *sort = part->key ? action_sort_find(part->key) : &part->own;
 	struct action_rows rows;

@@ -19,21 +19,21 @@
 enum { WINDOW_MIN = 1 << 10, LARGE_CHUNK = 8 << 10, CALM_TRIES = 8, CALM_CYCLE = 16, TRIES_AT_ONE = 12, RETURNS_MAX = 3 };
 
 /* A chunk of which is not known yet whether it is in use: the next one says so. */
-struct found { uint64_t chunk, word, key; };
+struct found_chunk { uint64_t chunk, word, key; };
 
 /* Where a window begins, and what lies before it. */
-struct place { uint64_t at; struct found before; };
+struct chunk_place { uint64_t at; struct found_chunk before; };
 
 /* A place that was reached, and how many blocks were found up to there. */
-struct step { struct place place; size_t block_count; };
+struct step { struct chunk_place place; size_t block_count; };
 
 struct way { struct step *steps; size_t count, capacity; };
 
 /* What ends a chain, as the process has it at one moment. heap: not of the main arena. */
-struct bounds { struct glibc_arena arena; struct glibc_heap heap; };
+struct window_bounds { struct glibc_arena arena; struct glibc_heap heap; };
 
 /* What bounds a window. */
-struct window {
+struct chunk_window {
 	uint64_t size, limit;         /* limit: nothing of the chain lies from here on */
 	bool has_top;                 /* the chain ends with the arena's top chunk, which is the last before the limit; else with a fence */
 };
@@ -42,7 +42,7 @@ enum outcome { GOES_ON, AT_END, BROKEN };
 
 /* ---- what bounds it ---- */
 
-static size_t bounds_pieces(const struct chunk_chain *chain, struct bounds *bounds, struct glibc_piece *pieces)
+static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bounds *bounds, struct glibc_piece *pieces)
 {
 	pieces[0] = (struct glibc_piece){chain->arena, &bounds->arena, sizeof(bounds->arena)};
 	pieces[1] = (struct glibc_piece){chain->base, &bounds->heap, sizeof(bounds->heap)};
@@ -50,7 +50,7 @@ static size_t bounds_pieces(const struct chunk_chain *chain, struct bounds *boun
 }
 
 /* False: it is no heap of the arena now. */
-static bool window_bound(const struct reading *reading, const struct chunk_chain *chain, const struct bounds *bounds, struct window *window)
+static bool window_bound(const struct heap_reading *reading, const struct chunk_chain *chain, const struct window_bounds *bounds, struct chunk_window *window)
 {
 	uint64_t top = glibc_top(&reading->glibc, &bounds->arena), mask = GLIBC_ARENA_ALIGNMENT - 1;
 	if (chain->base && (bounds->heap.arena != chain->arena || bounds->heap.size > mask + 1))
@@ -61,21 +61,21 @@ static bool window_bound(const struct reading *reading, const struct chunk_chain
 }
 
 /* Whether a window of the one is one of the other: each holds all of it, or both end it alike. */
-static bool are_alike(const struct window *before, const struct window *after, uint64_t at)
+static bool are_alike(const struct chunk_window *before, const struct chunk_window *after, uint64_t at)
 {
 	bool is_within = before->limit - at > before->size && after->limit > at && after->limit - at > before->size;
 	return is_within || (before->limit == after->limit && before->has_top == after->has_top);
 }
 
 /* A single thread takes no lock: it says itself whether it is in a call. */
-static bool is_calm(const struct reading *reading, const struct bounds *bounds)
+static bool is_calm(const struct heap_reading *reading, const struct window_bounds *bounds)
 {
 	return bounds->arena.mutex == 0 && !(reading->is_alone && reading_has_call(reading->region, UINT64_MAX));
 }
 
 /* ---- a window ---- */
 
-static bool found_add(struct reading *reading, const struct chunk_chain *chain, const struct found *found)
+static bool found_add(struct heap_reading *reading, const struct chunk_chain *chain, const struct found_chunk *found)
 {
 	uint32_t doubtful = reading_has_key(reading, found->key) ? HEAPWALK_UNCONFIRMED : 0;
 	if (map_find(&reading->listed, found->chunk))
@@ -91,19 +91,19 @@ static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint6
 }
 
 /* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no arena's mark. */
-static bool is_fence(const struct window *window, uint64_t at, const struct glibc_chunk *chunk)
+static bool is_fence(const struct chunk_window *window, uint64_t at, const struct glibc_chunk *chunk)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
 	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) && at + bytes == window->limit - GLIBC_FENCE);
 }
 
-static bool is_chain_end(const struct chunk_chain *chain, const struct window *window, uint64_t at, const struct glibc_chunk *chunk)
+static bool is_chain_end(const struct chunk_chain *chain, const struct chunk_window *window, uint64_t at, const struct glibc_chunk *chunk)
 {
 	return at >= chain->end || (window->has_top ? at == window->limit - GLIBC_FENCE : is_fence(window, at, chunk));
 }
 
 /* Follow the chain through the window, noting where chunks are. *next: where it leads. */
-static enum outcome window_follow(struct reading *reading, const struct chunk_chain *chain, const struct place *place, const struct window *window,
+static enum outcome window_follow(struct heap_reading *reading, const struct chunk_chain *chain, const struct chunk_place *place, const struct chunk_window *window,
 				  uint32_t *count, uint64_t *next)
 {
 	uint64_t at = place->at, before = place->before.word & ~(uint64_t)GLIBC_BITS, limit = window->limit;
@@ -135,7 +135,7 @@ static enum outcome window_follow(struct reading *reading, const struct chunk_ch
 }
 
 /* Whether the chunks of the window had the same sizes both times. */
-static bool window_holds(const struct reading *reading, uint32_t count)
+static bool window_holds(const struct heap_reading *reading, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (memcmp(reading->first + reading->offsets[i] + 8, reading->second + reading->offsets[i] + 8, 8) != 0)
@@ -144,24 +144,24 @@ static bool window_holds(const struct reading *reading, uint32_t count)
 }
 
 /* Take the chunks that are in use. False: no memory. */
-static bool window_take(struct reading *reading, const struct chunk_chain *chain, struct place *place, uint64_t size, uint32_t count, uint64_t next)
+static bool window_take(struct heap_reading *reading, const struct chunk_chain *chain, struct chunk_place *place, uint64_t size, uint32_t count, uint64_t next)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct glibc_chunk chunk = chunk_at(reading->second, reading->offsets[i], size);
 		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) && !found_add(reading, chain, &place->before))
 			return false;
-		place->before = (struct found){place->at + reading->offsets[i], chunk.word, chunk.user[1]};
+		place->before = (struct found_chunk){place->at + reading->offsets[i], chunk.word, chunk.user[1]};
 	}
 	place->at = next;
 	return true;
 }
 
 /* One window of at most size bytes: read twice, with what bounds it before and after; at best while nobody is at work on that. */
-static enum outcome window_walk(struct reading *reading, const struct chunk_chain *chain, struct place *place, uint64_t size, bool has_to_be_calm)
+static enum outcome window_walk(struct heap_reading *reading, const struct chunk_chain *chain, struct chunk_place *place, uint64_t size, bool has_to_be_calm)
 {
-	struct bounds bounds[2];
+	struct window_bounds bounds[2];
 	struct glibc_piece pieces[4];
-	struct window window, after;
+	struct chunk_window window, after;
 	pid_t pid = reading->walk->pid;
 	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) || (has_to_be_calm && !is_calm(reading, &bounds[0])) ||
 	    !window_bound(reading, chain, &bounds[0], &window) || place->at > window.limit - GLIBC_FENCE)
@@ -184,7 +184,7 @@ static enum outcome window_walk(struct reading *reading, const struct chunk_chai
 /* ---- a chain ---- */
 
 /* Without memory the way has fewer steps, and going back leads further. */
-static void way_add(struct way *way, const struct place *place, size_t block_count)
+static void way_add(struct way *way, const struct chunk_place *place, size_t block_count)
 {
 	if (!grow_by_one(way->steps, way->count, way->capacity))
 		return;
@@ -192,7 +192,7 @@ static void way_add(struct way *way, const struct place *place, size_t block_cou
 }
 
 /* Back by so many steps. True: to the start. */
-static bool way_back(struct way *way, size_t steps, struct place *place, size_t *block_count)
+static bool way_back(struct way *way, size_t steps, struct chunk_place *place, size_t *block_count)
 {
 	way->count -= steps < way->count ? steps : way->count - 1;
 	*place = way->steps[way->count - 1].place;
@@ -200,10 +200,10 @@ static bool way_back(struct way *way, size_t steps, struct place *place, size_t 
 	return way->count == 1;
 }
 
-bool chunk_chain_walk(struct reading *reading, const struct chunk_chain *chain)
+bool chunk_chain_walk(struct heap_reading *reading, const struct chunk_chain *chain)
 {
 	struct way way = {NULL, 0, 0};
-	struct place place = {.at = chain->start};
+	struct chunk_place place = {.at = chain->start};
 	enum outcome outcome = GOES_ON;
 	size_t back = 1, block_count = reading->walk->count;
 	uint64_t furthest = chain->start;

@@ -13,6 +13,6 @@ struct chunk_chain {
 };
 
 /** Add the blocks of a chain. Return false if it could not be followed to its end; then the added blocks must be dropped. */
-bool chunk_chain_walk(struct reading *reading, const struct chunk_chain *chain);
+bool chunk_chain_walk(struct heap_reading *reading, const struct chunk_chain *chain);
 
 #endif

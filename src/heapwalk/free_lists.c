@@ -36,7 +36,7 @@ static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 }
 
 /* The head of a chunk, which is likely to lie in the page of the one before: that is kept in the first window. */
-static bool list_read(const struct reading *reading, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
+static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
 {
 	uint64_t offset = chunk % READING_PAGE;
 	if (offset + sizeof(*head) > READING_PAGE)
@@ -56,14 +56,14 @@ struct kind {
 	bool has_key;                 /* of the caches */
 };
 
-static bool is_of_kind(const struct reading *reading, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
+static bool is_of_kind(const struct heap_reading *reading, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
 {
 	return !(chunk & 15) && (!kind->bytes || (head->word & ~(uint64_t)GLIBC_BITS) == kind->bytes) &&
 	       (!kind->has_key || reading_has_key(reading, head->user[1]));
 }
 
 /* Follow a list to its end. False: it does not lead there now. */
-static bool list_follow(const struct reading *reading, struct list *list, uint64_t link, const struct kind *kind)
+static bool list_follow(const struct heap_reading *reading, struct list *list, uint64_t link, const struct kind *kind)
 {
 	uint64_t page = 0;
 	while (link) {
@@ -78,7 +78,7 @@ static bool list_follow(const struct reading *reading, struct list *list, uint64
 }
 
 /* Whether all links are still as they were read. */
-static bool list_holds(const struct reading *reading, const struct list *list)
+static bool list_holds(const struct heap_reading *reading, const struct list *list)
 {
 	enum { SOME = 512 };
 	struct glibc_piece pieces[SOME];
@@ -94,7 +94,7 @@ static bool list_holds(const struct reading *reading, const struct list *list)
 }
 
 /* One reading of the arena's fast bins to their ends. *holds: nothing of them has changed meanwhile. */
-static bool lists_read_once(const struct reading *reading, uint64_t address, struct list *list, bool *holds)
+static bool lists_read_once(const struct heap_reading *reading, uint64_t address, struct list *list, bool *holds)
 {
 	struct glibc_arena before, after;
 	list->count = 0;
@@ -123,7 +123,7 @@ static void list_fini(struct list *list)
 }
 
 /* One reading is enough if nothing changed; else several, which are not all led astray. */
-bool fast_bins_list(struct reading *reading, uint64_t arena)
+bool fast_bins_list(struct heap_reading *reading, uint64_t arena)
 {
 	struct list list = {0};
 	int readings = 0;
@@ -141,7 +141,7 @@ bool fast_bins_list(struct reading *reading, uint64_t arena)
 }
 
 /* One reading of a bin of a cache to its end. *holds: it has not changed meanwhile. */
-static bool bin_read_once(const struct reading *reading, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
+static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
 {
 	const uint64_t at = glibc_cache_list(&reading->glibc, cache, bin);
 	uint64_t first, after;
@@ -154,7 +154,7 @@ static bool bin_read_once(const struct reading *reading, uint64_t cache, uint32_
 }
 
 /* As of a fast bin: it is a stack, too, or sorted, and what lies in it for long is led to all the same. */
-static bool bin_read(const struct reading *reading, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
+static bool bin_read(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
 {
 	int readings = 0;
 	for (int i = 0; i < BIN_TRIES && readings < LIST_READINGS && !reading_is_late(reading); i++) {
@@ -167,7 +167,7 @@ static bool bin_read(const struct reading *reading, uint64_t cache, uint32_t bin
 	return readings >= LIST_READINGS;
 }
 
-bool cache_list(struct reading *reading, uint64_t cache, const struct cache_bins *bins, struct map *cached)
+bool cache_list(struct heap_reading *reading, uint64_t cache, const struct cache_bins *bins, struct map *cached)
 {
 	struct list list = {0};
 	bool is_read = true;

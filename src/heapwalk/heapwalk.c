@@ -53,26 +53,26 @@ static void calls_await(const struct region *region)
 /* ---- arenas, as they are when the reading begins ---- */
 
 /* A part of an arena that lies in one piece. */
-struct part { uint64_t base, start, end; };
+struct arena_part { uint64_t base, start, end; };
 
 /* Blocks that were found at once, sorted. */
 struct found_blocks { struct heapwalk_block *items; size_t count; };
 
 /* address 0: no arena, but the blocks that are mapped alone. */
-struct arena {
+struct walked_arena {
 	uint64_t address;
 	uint32_t heap;                /* in the walk's heaps; UINT32_MAX: no memory */
-	struct part *parts;           /* NULL: they could not be read, or it has none yet */
+	struct arena_part *parts;           /* NULL: they could not be read, or it has none yet */
 	uint32_t part_count;
 	struct found_blocks found[WALKS];
 	unsigned walk_count;
 };
 
-struct arenas { struct arena *items; uint32_t count; };
+struct arenas { struct walked_arena *items; uint32_t count; };
 
-static struct arena *arena_add(struct arenas *arenas, const struct arena *arena)
+static struct walked_arena *arena_add(struct arenas *arenas, const struct walked_arena *arena)
 {
-	struct arena *larger = realloc(arenas->items, (arenas->count + 1) * sizeof(*larger));
+	struct walked_arena *larger = realloc(arenas->items, (arenas->count + 1) * sizeof(*larger));
 	if (!larger)
 		return NULL;
 	arenas->items = larger;
@@ -80,9 +80,9 @@ static struct arena *arena_add(struct arenas *arenas, const struct arena *arena)
 	return &larger[arenas->count++];
 }
 
-static bool part_add(struct arena *arena, const struct part *part)
+static bool part_add(struct walked_arena *arena, const struct arena_part *part)
 {
-	struct part *larger = realloc(arena->parts, (arena->part_count + 1) * sizeof(*larger));
+	struct arena_part *larger = realloc(arena->parts, (arena->part_count + 1) * sizeof(*larger));
 	if (!larger)
 		return false;
 	arena->parts = larger;
@@ -101,21 +101,21 @@ static void arenas_fini(struct arenas *arenas)
 }
 
 /* Where the first chunk of a heap of an arena is. */
-static uint64_t heap_start(const struct reading *reading, uint64_t arena, uint64_t base)
+static uint64_t heap_start(const struct heap_reading *reading, uint64_t arena, uint64_t base)
 {
 	bool is_first = base == (arena & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1));
 	return is_first ? (arena + glibc_arena_bytes(&reading->glibc) + 15) / 16 * 16 : base + reading->glibc.layout->heap_bytes;
 }
 
 /* A heap of an arena. False: it is none. */
-static bool heap_read(const struct reading *reading, uint64_t arena, uint64_t base, struct glibc_heap *heap)
+static bool heap_read(const struct heap_reading *reading, uint64_t arena, uint64_t base, struct glibc_heap *heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
 	return glibc_read(reading->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena && !(heap->before & mask) && heap->size <= mask + 1;
 }
 
 /* Note what there is of an arena, from the heap with the top back to the first one. */
-static bool parts_read_once(const struct reading *reading, struct arena *arena)
+static bool parts_read_once(const struct heap_reading *reading, struct walked_arena *arena)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
 	struct glibc_arena now;
@@ -125,20 +125,20 @@ static bool parts_read_once(const struct reading *reading, struct arena *arena)
 		return false;
 	uint64_t top = glibc_top(&reading->glibc, &now);
 	if (arena->address == reading->glibc.main_arena)
-		return !reading->glibc.main_start || part_add(arena, &(struct part){0, reading->glibc.main_start, top});
+		return !reading->glibc.main_start || part_add(arena, &(struct arena_part){0, reading->glibc.main_start, top});
 	if ((arena->address & mask) != reading->glibc.layout->heap_bytes)
 		return false;
 	for (uint64_t base = top & ~mask; base; base = heap.before) {
 		if (arena->part_count == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
-		const struct part part = {base, heap_start(reading, arena->address, base), arena->part_count ? base + heap.size : top};
+		const struct arena_part part = {base, heap_start(reading, arena->address, base), arena->part_count ? base + heap.size : top};
 		if (!part_add(arena, &part))
 			return false;
 	}
 	return true;
 }
 
-static bool parts_read(const struct reading *reading, struct arena *arena)
+static bool parts_read(const struct heap_reading *reading, struct walked_arena *arena)
 {
 	for (int i = 0; i < READING_TRIES; i++) {
 		if (parts_read_once(reading, arena))
@@ -151,27 +151,27 @@ static bool parts_read(const struct reading *reading, struct arena *arena)
 }
 
 /* All arenas that there are now. False: not all of them could be noted. */
-static bool arenas_find(struct reading *reading, struct arenas *arenas)
+static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 {
 	uint64_t address = reading->glibc.main_arena;
 	do {
 		bool is_main = address == reading->glibc.main_arena;
-		const struct arena arena = {.address = address, .heap = found_heap_add(reading->walk, is_main ? reading->walk->base : address,
+		const struct walked_arena arena = {.address = address, .heap = found_heap_add(reading->walk, is_main ? reading->walk->base : address,
 											 is_main ? HEAP_GLIBC_MAIN : HEAP_GLIBC_ARENA)};
-		struct arena *added = arena_add(arenas, &arena);
+		struct walked_arena *added = arena_add(arenas, &arena);
 		if (!added)
 			return false;
 		if (!parts_read(reading, added))
 			added->heap = UINT32_MAX;
 		address = glibc_next_arena(&reading->glibc, reading->walk->pid, address);
 	} while (arenas->count < ARENA_MAX && address && address != reading->glibc.main_arena);
-	const struct arena mapped = {.heap = found_heap_add(reading->walk, reading->walk->base, HEAP_GLIBC_MMAP)};
+	const struct walked_arena mapped = {.heap = found_heap_add(reading->walk, reading->walk->base, HEAP_GLIBC_MMAP)};
 	return arena_add(arenas, &mapped) && address == reading->glibc.main_arena;
 }
 
 /* ---- walking them ---- */
 
-static const struct part *part_of(const struct arena *arena, uint64_t base)
+static const struct arena_part *part_of(const struct walked_arena *arena, uint64_t base)
 {
 	for (uint32_t i = 0; i < arena->part_count; i++)
 		if (arena->parts[i].base == base)
@@ -180,7 +180,7 @@ static const struct part *part_of(const struct arena *arena, uint64_t base)
 }
 
 /* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since has none either. */
-static bool heaps_walk(struct reading *reading, const struct arena *arena)
+static bool heaps_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
 	struct glibc_arena now;
 	struct glibc_heap heap;
@@ -188,7 +188,7 @@ static bool heaps_walk(struct reading *reading, const struct arena *arena)
 	if (!glibc_read(reading->walk->pid, arena->address, &now, sizeof(now)))
 		return false;
 	for (uint64_t base = glibc_top(&reading->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base; base = heap.before) {
-		const struct part *part = part_of(arena, base);
+		const struct arena_part *part = part_of(arena, base);
 		if (count++ == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
 		if (part && !chunk_chain_walk(reading, &(struct chunk_chain){arena->address, base, part->start, part->end, arena->heap}))
@@ -198,7 +198,7 @@ static bool heaps_walk(struct reading *reading, const struct arena *arena)
 }
 
 /* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before its top. */
-static bool main_walk(struct reading *reading, const struct arena *arena)
+static bool main_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
 	return !arena->part_count || chunk_chain_walk(reading, &(struct chunk_chain){arena->address, 0, arena->parts[0].start, arena->parts[0].end, arena->heap});
 }
@@ -210,7 +210,7 @@ static int block_compare(const void *a, const void *b)
 }
 
 /* Walk an arena; what is found is its own then. */
-static bool arena_walk(struct reading *reading, struct arena *arena)
+static bool arena_walk(struct heap_reading *reading, struct walked_arena *arena)
 {
 	struct heapwalk *walk = reading->walk;
 	walk->count = walk->bytes = 0;
@@ -228,13 +228,13 @@ static bool arena_walk(struct reading *reading, struct arena *arena)
 	return true;
 }
 
-static bool can_be_walked(const struct arena *arena, unsigned walks)
+static bool can_be_walked(const struct walked_arena *arena, unsigned walks)
 {
 	return arena->heap != UINT32_MAX && arena->walk_count < walks;
 }
 
 /* Walk each arena so many times, with the calls of one time over before the next. Whether all were. */
-static bool arenas_walk(struct reading *reading, struct arenas *arenas, unsigned walks)
+static bool arenas_walk(struct heap_reading *reading, struct arenas *arenas, unsigned walks)
 {
 	uint32_t left;
 	reading_has_advanced(reading);
@@ -254,7 +254,7 @@ static bool arenas_walk(struct reading *reading, struct arenas *arenas, unsigned
 }
 
 /* Add to the blocks of a walk those that were found in an arena each time. False: no memory. */
-static bool found_give(const struct arena *arena, unsigned walks, struct heapwalk *walk)
+static bool found_give(const struct walked_arena *arena, unsigned walks, struct heapwalk *walk)
 {
 	const struct found_blocks *first = &arena->found[0], *last = &arena->found[walks - 1];
 	for (size_t i = 0, at = 0; i < last->count; i++) {
@@ -275,7 +275,7 @@ static void arenas_give(const struct arenas *arenas, unsigned walks, struct heap
 	bool has_mapped = false, has_memory = true;
 	walk->count = walk->bytes = 0;
 	for (uint32_t i = 0; i < arenas->count; i++) {
-		const struct arena *arena = &arenas->items[i];
+		const struct walked_arena *arena = &arenas->items[i];
 		bool is_whole = arena->walk_count == walks;
 		has_memory &= !is_whole || found_give(arena, walks, walk);
 		missing += arena->address && !is_whole;
@@ -293,7 +293,7 @@ static void arenas_give(const struct arenas *arenas, unsigned walks, struct heap
 
 /* ---- all of it ---- */
 
-static void state_fini(struct reading *reading)
+static void state_fini(struct heap_reading *reading)
 {
 	map_fini(&reading->listed);
 	map_fini(&reading->keys);
@@ -304,7 +304,7 @@ static void state_fini(struct reading *reading)
 }
 
 /* What is found once more of those that seem to be cached but are not. */
-static void doubts_settle(struct reading *reading, struct arenas *arenas)
+static void doubts_settle(struct heap_reading *reading, struct arenas *arenas)
 {
 	struct heapwalk *walk = reading->walk, other = *walk;
 	struct unconfirmed unconfirmed;
@@ -313,7 +313,7 @@ static void doubts_settle(struct reading *reading, struct arenas *arenas)
 	if (unconfirmed.count) {
 		for (uint32_t i = 0; i < arenas->count; i++) {
 			/* Those that were walked, once more. */
-			struct arena *arena = &arenas->items[i];
+			struct walked_arena *arena = &arenas->items[i];
 			arena->heap = arena->walk_count == WALKS ? arena->heap : UINT32_MAX;
 			arena->walk_count = 0;
 			free(arena->found[0].items);
@@ -335,7 +335,7 @@ static void doubts_settle(struct reading *reading, struct arenas *arenas)
 	unconfirmed_return(&unconfirmed, walk);
 }
 
-static void walk_twice(struct reading *reading)
+static void walk_twice(struct heap_reading *reading)
 {
 	struct heapwalk *walk = reading->walk;
 	struct arenas arenas = {NULL, 0};
@@ -352,7 +352,7 @@ static void walk_twice(struct reading *reading)
 }
 
 /* Why the heaps cannot be walked; NULL: they can. */
-static const char *cannot_walk(struct reading *reading, struct diag *diag)
+static const char *cannot_walk(struct heap_reading *reading, struct diag *diag)
 {
 	const struct heapwalk *walk = reading->walk;
 	const struct glibc *glibc = &reading->glibc;
@@ -371,7 +371,7 @@ static const char *cannot_walk(struct reading *reading, struct diag *diag)
 
 static void glibc_walk(struct heapwalk *walk, const struct region *region)
 {
-	struct reading reading = {.walk = walk, .region = region, .first = malloc(READING_WINDOW_BYTES), .second = malloc(READING_WINDOW_BYTES),
+	struct heap_reading reading = {.walk = walk, .region = region, .first = malloc(READING_WINDOW_BYTES), .second = malloc(READING_WINDOW_BYTES),
 			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
 			      .until_ns = walk->began_ns + WALK_LIMIT_NS};
 	reading_has_advanced(&reading);

@@ -15,7 +15,7 @@ enum { PAGES = 512 };
 /* How many there are, and their bytes, as malloc itself counts them. */
 struct mapped { uint64_t count, bytes; };
 
-static bool mapped_read(const struct reading *reading, struct mapped *mapped)
+static bool mapped_read(const struct heap_reading *reading, struct mapped *mapped)
 {
 	int32_t count;
 	bool is_read = glibc_read(reading->walk->pid, reading->glibc.mapped, &mapped->bytes, sizeof(mapped->bytes)) &&
@@ -25,13 +25,13 @@ static bool mapped_read(const struct reading *reading, struct mapped *mapped)
 }
 
 /* Bytes of the mapping of a chunk that begins `skip` bytes behind the mapping's beginning. */
-static uint64_t mapping_bytes(const struct reading *reading, const struct glibc_chunk *chunk, uint64_t skip)
+static uint64_t mapping_bytes(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip)
 {
 	return skip + (chunk->word & ~(uint64_t)GLIBC_BITS) + reading->glibc.layout->mapped_tail_bytes;
 }
 
 /* Whether a chunk that was mapped alone begins there. */
-static bool is_mapped_chunk(const struct reading *reading, const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
+static bool is_mapped_chunk(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
 	return (chunk->word & GLIBC_BITS) == GLIBC_MAPPED && chunk->size_before == skip && bytes >= GLIBC_CHUNK_MIN && bytes <= left - skip &&
@@ -40,7 +40,7 @@ static bool is_mapped_chunk(const struct reading *reading, const struct glibc_ch
 
 /* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before a multiple of a power
  * of two. *skip: where it begins. False: there is none. */
-static bool mapped_find(const struct reading *reading, uint64_t at, uint64_t left, uint64_t *skip, struct glibc_chunk *chunk)
+static bool mapped_find(const struct heap_reading *reading, uint64_t at, uint64_t left, uint64_t *skip, struct glibc_chunk *chunk)
 {
 	struct glibc_chunk first, other;
 	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) || first.size_before || (first.word & GLIBC_BITS) != GLIBC_MAPPED)
@@ -61,7 +61,7 @@ static bool mapped_find(const struct reading *reading, uint64_t at, uint64_t lef
 }
 
 /* Whether an arena lies there, also one that has come since the reading began. */
-static bool is_arena(const struct reading *reading, uint64_t address)
+static bool is_arena(const struct heap_reading *reading, uint64_t address)
 {
 	enum { RING_MAX = 1 << 16 };
 	for (uint32_t i = 0; i < reading->walk->heap_count; i++)
@@ -77,7 +77,7 @@ static bool is_arena(const struct reading *reading, uint64_t address)
 }
 
 /* Whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an arena. */
-static bool is_mapped_alone(const struct reading *reading, const struct proc_map *map)
+static bool is_mapped_alone(const struct heap_reading *reading, const struct proc_map *map)
 {
 	struct glibc_heap info;
 	bool has_name = map->path[0] && strncmp(map->path, "[anon:", 6) != 0;
@@ -89,7 +89,7 @@ static bool is_mapped_alone(const struct reading *reading, const struct proc_map
 }
 
 /* Take the chunk whose mapping begins here; the mapping's bytes, 0: there is none. */
-static uint64_t mapped_take(struct reading *reading, uint64_t at, uint64_t high, uint32_t heap, struct mapped *found)
+static uint64_t mapped_take(struct heap_reading *reading, uint64_t at, uint64_t high, uint32_t heap, struct mapped *found)
 {
 	struct glibc_chunk chunk;
 	uint64_t skip;
@@ -106,24 +106,24 @@ static uint64_t mapped_take(struct reading *reading, uint64_t at, uint64_t high,
 }
 
 /* Whether malloc's count of bytes is not exact: since 2.43 it forgets each time what is behind a chunk when that gets another size. */
-static bool is_vague(const struct reading *reading)
+static bool is_vague(const struct heap_reading *reading)
 {
 	return reading->glibc.layout->mapped_tail_bytes != 0;
 }
 
 /* Whether to look further: for more than there are, too, where only their number says that they are the right ones. */
-static bool is_wanting(const struct reading *reading, const struct mapped *found, const struct mapped *wanted)
+static bool is_wanting(const struct heap_reading *reading, const struct mapped *found, const struct mapped *wanted)
 {
 	return found->count < wanted->count || (is_vague(reading) && found->count == wanted->count);
 }
 
-static bool is_all(const struct reading *reading, const struct mapped *found, const struct mapped *wanted)
+static bool is_all(const struct heap_reading *reading, const struct mapped *found, const struct mapped *wanted)
 {
 	return found->count == wanted->count && (is_vague(reading) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
 }
 
 /* Pages that were never touched are passed over: reading them would change that. */
-static void mapped_scan(struct reading *reading, int pages, const struct proc_map *map, uint32_t heap, const struct mapped *wanted,
+static void mapped_scan(struct heap_reading *reading, int pages, const struct proc_map *map, uint32_t heap, const struct mapped *wanted,
 			struct mapped *found)
 {
 	const uint64_t present = UINT64_C(3) << 62;
@@ -140,7 +140,7 @@ static void mapped_scan(struct reading *reading, int pages, const struct proc_ma
 	}
 }
 
-bool mapped_chunks_walk(struct reading *reading, uint32_t heap)
+bool mapped_chunks_walk(struct heap_reading *reading, uint32_t heap)
 {
 	struct proc_map *maps = NULL;
 	struct mapped before, after, found = {0, 0};

@@ -6,6 +6,6 @@
 #include "heapwalk/reading.h"
 
 /** Add these blocks. No list of them exists, but malloc counts them: return false unless all are found. */
-bool mapped_chunks_walk(struct reading *reading, uint32_t heap);
+bool mapped_chunks_walk(struct heap_reading *reading, uint32_t heap);
 
 #endif

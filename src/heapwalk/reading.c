@@ -49,19 +49,19 @@ void reading_begin(struct heapwalk *walk)
 	walk->began_cpu_ns = walk->advanced_cpu_ns = cpu_ns();
 }
 
-bool reading_is_late(const struct reading *reading)
+bool reading_is_late(const struct heap_reading *reading)
 {
 	uint64_t now_ns = moment_now_ns();
 	return now_ns >= reading->until_ns || now_ns - reading->walk->advanced_ns >= STUCK_LIMIT_NS || reading_is_over(reading->walk);
 }
 
-void reading_has_advanced(struct reading *reading)
+void reading_has_advanced(struct heap_reading *reading)
 {
 	reading->walk->advanced_ns = moment_now_ns();
 	reading->walk->advanced_cpu_ns = cpu_ns();
 }
 
-bool reading_goes_on(const struct reading *reading)
+bool reading_goes_on(const struct heap_reading *reading)
 {
 	moment_pause(PAUSE_NS);
 	return !reading_is_late(reading) && !reading_is_gone(reading->walk->pid);
@@ -114,7 +114,7 @@ bool reading_has_call(const struct region *region, uint64_t before_ticks)
 	return false;
 }
 
-bool reading_has_key(const struct reading *reading, uint64_t key)
+bool reading_has_key(const struct heap_reading *reading, uint64_t key)
 {
 	return map_find(reading->glibc.layout->has_random_key ? &reading->keys : &reading->caches, key);
 }

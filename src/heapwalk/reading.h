@@ -13,7 +13,7 @@ enum { READING_PAGE = 4096, READING_WINDOW_BYTES = 64 << 10, READING_TRIES = 500
 enum { HEAPWALK_UNCONFIRMED = INT32_MIN };
 
 /** A reading under way. */
-struct reading {
+struct heap_reading {
 	struct heapwalk *walk;        /**< where the results go */
 	const struct region *region;
 	struct glibc glibc;
@@ -40,19 +40,19 @@ bool reading_is_gone(pid_t pid);
 bool reading_is_over(const struct heapwalk *walk);
 
 /** Whether the reading must end: its deadline has passed, it makes no progress, or the recording ends. */
-bool reading_is_late(const struct reading *reading);
+bool reading_is_late(const struct heap_reading *reading);
 
 /** Note that the reading makes progress. */
-void reading_has_advanced(struct reading *reading);
+void reading_has_advanced(struct heap_reading *reading);
 
 /** Pause for a moment and return whether to try again: false if the reading is late or the process has ended. */
-bool reading_goes_on(const struct reading *reading);
+bool reading_goes_on(const struct heap_reading *reading);
 
 /** Whether a thread of the region is in a heap call that it began before these ticks. */
 bool reading_has_call(const struct region *region, uint64_t before_ticks);
 
 /** Whether a block with this second word lies in a thread's cache. */
-bool reading_has_key(const struct reading *reading, uint64_t key);
+bool reading_has_key(const struct heap_reading *reading, uint64_t key);
 
 /** Add the reason why some blocks are not known. */
 void found_missing_add(struct heapwalk *walk, const char *text);

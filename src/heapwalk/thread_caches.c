@@ -117,14 +117,14 @@ enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
 /* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask for the size of its chunk, which has
  * then a chunk's head more. */
-static bool is_cache_size(const struct reading *reading, uint64_t bytes)
+static bool is_cache_size(const struct heap_reading *reading, uint64_t bytes)
 {
 	uint64_t least = (glibc_cache_bytes(&reading->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
 	uint64_t most = least + 16 + (reading->glibc.layout->has_no_null_cache ? GLIBC_CHUNK_HEAD : 0);
 	return bytes >= least && bytes <= most;
 }
 
-static bool is_cache_chunk(const struct reading *reading, uint64_t cache)
+static bool is_cache_chunk(const struct heap_reading *reading, uint64_t cache)
 {
 	uint64_t word;
 	return !(cache & 15) && glibc_read(reading->walk->pid, cache - sizeof(word), &word, sizeof(word)) && !(word & GLIBC_MAPPED) &&
@@ -132,7 +132,7 @@ static bool is_cache_chunk(const struct reading *reading, uint64_t cache)
 }
 
 /* Whether it has the bins of a cache, at one reading. */
-static bool has_bins(const struct reading *reading, uint64_t address)
+static bool has_bins(const struct heap_reading *reading, uint64_t address)
 {
 	const struct glibc *glibc = &reading->glibc;
 	struct glibc_cache cache;
@@ -148,7 +148,7 @@ static bool has_bins(const struct reading *reading, uint64_t address)
 }
 
 /* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each is tried by itself. */
-static bool is_cache(const struct reading *reading, uint64_t address)
+static bool is_cache(const struct heap_reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
 	for (int i = 0; i < TRIES && is_cache_chunk(reading, address); i++)
@@ -158,7 +158,7 @@ static bool is_cache(const struct reading *reading, uint64_t address)
 }
 
 /* Whether this is one of nothing, which the library has among its constants for who has none. */
-static bool is_no_cache(const struct reading *reading, uint64_t address)
+static bool is_no_cache(const struct heap_reading *reading, uint64_t address)
 {
 	const struct heapwalk *walk = reading->walk;
 	struct glibc_cache cache;
@@ -172,13 +172,13 @@ static bool is_no_cache(const struct reading *reading, uint64_t address)
 	return true;
 }
 
-static enum naming naming_of(const struct reading *reading, uint64_t address)
+static enum naming naming_of(const struct heap_reading *reading, uint64_t address)
 {
 	return !address ? NAMES_NOTHING : is_no_cache(reading, address) ? NAMES_NO_CACHE : is_cache(reading, address) ? NAMES_CACHE : NAMES_OTHER;
 }
 
 /* What it names in any of the threads that still are. */
-static enum naming variable_look(const struct reading *reading, int64_t offset)
+static enum naming variable_look(const struct heap_reading *reading, int64_t offset)
 {
 	const struct heapwalk *walk = reading->walk;
 	enum naming most = NAMES_NOTHING;
@@ -194,7 +194,7 @@ static enum naming variable_look(const struct reading *reading, int64_t offset)
 }
 
 /* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else 0. */
-static enum naming variables_look(const struct reading *reading, const struct variables *variables, int64_t *offset)
+static enum naming variables_look(const struct heap_reading *reading, const struct variables *variables, int64_t *offset)
 {
 	enum naming most = NAMES_NOTHING;
 	*offset = 0;
@@ -209,7 +209,7 @@ static enum naming variables_look(const struct reading *reading, const struct va
 }
 
 /* Find where a thread names its cache. False: that cannot be told. Where no variable names one, none is there, as far as can be seen. */
-static bool cache_offset_find(struct reading *reading)
+static bool cache_offset_find(struct heap_reading *reading)
 {
 	struct headers headers;
 	struct variables variables = {.count = 0};
@@ -232,7 +232,7 @@ static bool cache_offset_find(struct reading *reading)
 /* ---- all of them ---- */
 
 /* The cache of a thread that still is. False: what is there is none. */
-static bool cache_read(const struct reading *reading, uint64_t thread_pointer, struct map *caches)
+static bool cache_read(const struct heap_reading *reading, uint64_t thread_pointer, struct map *caches)
 {
 	uint64_t cache;
 	bool added;
@@ -244,7 +244,7 @@ static bool cache_read(const struct reading *reading, uint64_t thread_pointer, s
 	return true;
 }
 
-static bool caches_read(const struct reading *reading, struct map *caches)
+static bool caches_read(const struct heap_reading *reading, struct map *caches)
 {
 	const struct heapwalk *walk = reading->walk;
 	for (uint32_t i = 0; i < walk->thread_count; i++)
@@ -254,7 +254,7 @@ static bool caches_read(const struct reading *reading, struct map *caches)
 }
 
 /* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is none. */
-static void caches_read_again(const struct reading *reading, struct map *caches)
+static void caches_read_again(const struct heap_reading *reading, struct map *caches)
 {
 	const struct region *region = reading->region;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
@@ -264,13 +264,13 @@ static void caches_read_again(const struct reading *reading, struct map *caches)
 			cache_read(reading, region_slot(region, i)->fs_base, caches);
 }
 
-void caches_renew(struct reading *reading)
+void caches_renew(struct heap_reading *reading)
 {
 	if (reading->cache_offset)
 		caches_read_again(reading, &reading->caches);
 }
 
-bool caches_list(struct reading *reading, const struct cache_bins *bins, struct map *cached)
+bool caches_list(struct heap_reading *reading, const struct cache_bins *bins, struct map *cached)
 {
 	struct map caches = {0}, later = {0};
 	bool are_read = true;
@@ -289,7 +289,7 @@ bool caches_list(struct reading *reading, const struct cache_bins *bins, struct 
 	return are_read;
 }
 
-void caches_drop(struct reading *reading)
+void caches_drop(struct heap_reading *reading)
 {
 	struct heapwalk *walk = reading->walk;
 	size_t kept = 0, alike = 0;
@@ -310,7 +310,7 @@ void caches_drop(struct reading *reading)
 }
 
 /* The key that most of the cached blocks have; 0: none is cached, or they disagree since they are being taken out. */
-static uint64_t key_read(const struct reading *reading, bool *is_certain)
+static uint64_t key_read(const struct heap_reading *reading, bool *is_certain)
 {
 	const struct map *caches = &reading->caches;
 	uint64_t samples[SAMPLES_MAX], best = 0;
@@ -336,7 +336,7 @@ static uint64_t key_read(const struct reading *reading, bool *is_certain)
 	return best;
 }
 
-bool caches_find(struct reading *reading)
+bool caches_find(struct heap_reading *reading)
 {
 	const struct glibc *glibc = &reading->glibc;
 	bool is_certain = false, added;

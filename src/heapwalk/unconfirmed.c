@@ -18,7 +18,7 @@
 
 enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
 
-void unconfirmed_take(struct reading *reading, struct unconfirmed *unconfirmed)
+void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	struct heapwalk *walk = reading->walk;
 	size_t count = 0, kept = 0;
@@ -39,7 +39,7 @@ void unconfirmed_take(struct reading *reading, struct unconfirmed *unconfirmed)
 }
 
 /* Read the words of some, without whether the chunk before is in use. */
-static bool words_read(const struct reading *reading, const struct unconfirmed_block *items, size_t count, uint64_t (*words)[3])
+static bool words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count, uint64_t (*words)[3])
 {
 	struct glibc_piece pieces[SOME];
 	for (size_t i = 0; i < count; i++)
@@ -52,7 +52,7 @@ static bool words_read(const struct reading *reading, const struct unconfirmed_b
 }
 
 /* Drop those whose words are others than before; what cannot be read, too. */
-static void words_look(const struct reading *reading, struct unconfirmed *unconfirmed, bool is_first)
+static void words_look(const struct heap_reading *reading, struct unconfirmed *unconfirmed, bool is_first)
 {
 	uint64_t words[SOME][3];
 	size_t kept = 0;
@@ -71,7 +71,7 @@ static void words_look(const struct reading *reading, struct unconfirmed *unconf
 	unconfirmed->count = kept;
 }
 
-void unconfirmed_drop_changed(const struct reading *reading, struct unconfirmed *unconfirmed)
+void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	words_look(reading, unconfirmed, false);
 }
@@ -91,7 +91,7 @@ static void bins_want(const struct unconfirmed *unconfirmed, struct cache_bins *
 }
 
 /* Drop those in a list of free chunks. False: not all of the lists could be read. */
-static bool lists_look(struct reading *reading, struct unconfirmed *unconfirmed)
+static bool lists_look(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	struct map cached = {0};
 	struct cache_bins bins;
@@ -113,7 +113,7 @@ static bool lists_look(struct reading *reading, struct unconfirmed *unconfirmed)
 	return are_read && arena;
 }
 
-void unconfirmed_watch(struct reading *reading, struct unconfirmed *unconfirmed)
+void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	/* As a rule all of them are in a list at the first look. */
 	lists_look(reading, unconfirmed);

@@ -13,13 +13,13 @@ struct unconfirmed_block { struct heapwalk_block block; uint64_t words[3]; };
 struct unconfirmed { struct unconfirmed_block *items; size_t count; };
 
 /** Move the blocks that seem to be cached out of the results. */
-void unconfirmed_take(struct reading *reading, struct unconfirmed *unconfirmed);
+void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
 /** Watch them for a while, and drop those that lie in a list of free chunks, or change. */
-void unconfirmed_watch(struct reading *reading, struct unconfirmed *unconfirmed);
+void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
 /** Drop those that have changed. */
-void unconfirmed_drop_changed(const struct reading *reading, struct unconfirmed *unconfirmed);
+void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
 /** Drop those that another walk has not found. */
 void unconfirmed_confirm(struct unconfirmed *unconfirmed, const struct heapwalk *other);

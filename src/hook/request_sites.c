@@ -74,14 +74,14 @@ static bool is_taken(const struct elf *elf, uint64_t site)
 }
 
 /* What is found, and how often it was looked at where the bytes are: a file may have them everywhere. */
-struct search {
+struct request_search {
 	uint64_t *sites;
 	uint32_t count, room, looks;
 	bool is_cut;
 };
 
 /* In one executable part of the file, of which `bytes` are there. */
-static void search_in(struct search *search, const struct elf *elf, uint64_t address, const uint8_t *code, uint64_t bytes)
+static void search_in(struct request_search *search, const struct elf *elf, uint64_t address, const uint8_t *code, uint64_t bytes)
 {
 	const uint8_t *end = code + bytes;
 	for (const uint8_t *at = code; (at = memmem(at, (size_t)(end - at), preamble, sizeof(preamble))) != NULL; at += sizeof(preamble)) {
@@ -96,7 +96,7 @@ static void search_in(struct search *search, const struct elf *elf, uint64_t add
 
 uint32_t requests_find(const struct elf *elf, uint64_t *sites, uint32_t room, bool *is_cut)
 {
-	struct search search = {.sites = sites, .room = room};
+	struct request_search search = {.sites = sites, .room = room};
 	for (uint32_t i = 0; i < elf->load_count && !search.is_cut; i++) {
 		const Elf64_Phdr *part = &elf->load[i];
 		uint64_t bytes = part->p_flags & PF_X ? elf_code_bytes(elf, part->p_vaddr) : 0;

@@ -158,9 +158,9 @@ struct frame {
 };
 
 /* Words of a stack, many at once. */
-struct window { uint64_t low, high, words[WINDOW_WORDS]; };
+struct stack_window { uint64_t low, high, words[WINDOW_WORDS]; };
 
-static bool window_read(const struct stacks *stacks, struct window *window, uint64_t at, uint64_t *word)
+static bool window_read(const struct stacks *stacks, struct stack_window *window, uint64_t at, uint64_t *word)
 {
 	if (at % WORD)
 		return false;
@@ -175,7 +175,7 @@ static bool window_read(const struct stacks *stacks, struct window *window, uint
 	return true;
 }
 
-static bool step_over_signal(const struct stacks *stacks, struct window *window, struct frame *frame)
+static bool step_over_signal(const struct stacks *stacks, struct stack_window *window, struct frame *frame)
 {
 	uint64_t context = frame->sp, pc, sp, bp;
 	if (!window_read(stacks, window, context + CONTEXT_BP, &bp) || !window_read(stacks, window, context + CONTEXT_SP, &sp) ||
@@ -186,7 +186,7 @@ static bool step_over_signal(const struct stacks *stacks, struct window *window,
 }
 
 /* From a frame to its caller by the row. */
-static bool step_by_row(const struct stacks *stacks, struct window *window, struct frame *frame, row_bits row)
+static bool step_by_row(const struct stacks *stacks, struct stack_window *window, struct frame *frame, row_bits row)
 {
 	uint64_t cfa = (row_kind(row) == ROW_SP ? frame->sp : frame->bp) + (uint64_t)row_cfa_offset(row), bp = frame->bp, pc;
 	if (row_kind(row) == ROW_DEREF_BP && !window_read(stacks, window, cfa, &cfa))
@@ -203,7 +203,7 @@ static bool step_by_row(const struct stacks *stacks, struct window *window, stru
 /* Unwind from the frame as far as the tables lead; it is the last one then. */
 static enum unwound unwind(struct stacks *stacks, struct frame *frame)
 {
-	struct window window = {.low = 0};
+	struct stack_window window = {.low = 0};
 	for (int count = 0; count < FRAMES_MAX; count++) {
 		row_bits row;
 		if (count && is_in_places(&stacks->places, frame->pc))

@@ -103,7 +103,7 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
  * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more of it only when its
  * count goes up.
  */
-static void points_pair(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count)
+static void points_pair(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
 	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of, *ended = within->ended;
 	uint64_t *fresh = within->fresh, *cells = within->cells;
@@ -142,7 +142,7 @@ static void points_pair(struct within *within, const struct trace_block *block, 
 /* ---- what they say ---- */
 
 /* The row came from a realloc: it took what its thread's last point before ended; that another row began between means a signal's handler. */
-static void taken_add(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t row)
+static void taken_add(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
 {
 	for (uint32_t i = within->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
@@ -154,7 +154,7 @@ static void taken_add(struct within *within, const struct trace_block *block, co
 }
 
 /* Likewise for what a realloc behind the last row took. */
-static void last_taken_find(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count)
+static void last_taken_find(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
 	within->last_taken = HEAP_NONE;
 	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
@@ -162,11 +162,11 @@ static void last_taken_find(struct within *within, const struct trace_block *blo
 			within->last_taken = within->ended[i];
 }
 
-static void row_end(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t row)
+static void row_end(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
 {
 	struct heap_allocation *allocation = &within->rows[row];
 	uint32_t place = within->end_of[row];
-	const struct heap_place *at = &places[place];
+	const struct point_place *at = &places[place];
 	bool is_next = place == within->begin_of[row] + 1;
 	within->is_plain &= !born_is_measured(block, at->row);
 	allocation->end = born_end(block, at->row);
@@ -182,10 +182,10 @@ static void row_end(struct within *within, const struct trace_block *block, cons
 	within->changes[place] = 0 - size_bytes;
 }
 
-static void rows_make(struct within *within, const struct trace_block *block, const struct heap_place *places)
+static void rows_make(struct within *within, const struct trace_block *block, const struct point_place *places)
 {
 	for (uint32_t row = 0; row < within->count; row++) {
-		const struct heap_place *at = &places[within->begin_of[row]];
+		const struct point_place *at = &places[within->begin_of[row]];
 		struct heap_allocation *allocation = &within->rows[row];
 		born_allocation(allocation, block, at);
 		allocation->site = site_add(within, born_site(block, at->row));
@@ -211,11 +211,11 @@ static void rows_make(struct within *within, const struct trace_block *block, co
 	}
 }
 
-static void ends_make(struct within *within, const struct trace_block *block, const struct heap_place *places)
+static void ends_make(struct within *within, const struct trace_block *block, const struct point_place *places)
 {
 	for (uint32_t i = 0; i < within->end_count; i++) {
 		struct within_end *end = &within->ends[i];
-		const struct heap_place *at = &places[end->place];
+		const struct point_place *at = &places[end->place];
 		within->is_plain &= !born_is_measured(block, at->row);
 		end->time_ns = at->time_ns;
 		end->site = site_add(within, born_site(block, at->row));
@@ -234,7 +234,7 @@ static void changes_sum(struct within *within, uint32_t count)
 	within->most_bytes = (uint64_t)most_bytes;
 }
 
-void within_make(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count)
+void within_make(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
 	within_reserve(within, count);
 	points_pair(within, block, places, count);
@@ -245,7 +245,7 @@ void within_make(struct within *within, const struct trace_block *block, const s
 	ends_make(within, block, places);
 	changes_sum(within, count);
 	last_taken_find(within, block, places, count);
-	const struct heap_place *last = count ? &places[count - 1] : NULL;
+	const struct point_place *last = count ? &places[count - 1] : NULL;
 	within->last_made = last && last->kind == HEAP_POINT_BEGIN ? within->count - 1 : HEAP_NONE;
 }
 

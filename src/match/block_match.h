@@ -75,7 +75,7 @@ struct within {
 };
 
 /** From points in order of time. */
-void within_make(struct within *within, const struct trace_block *block, const struct heap_place *places, uint32_t count);
+void within_make(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count);
 void within_fini(struct within *within);
 
 #endif

@@ -37,7 +37,7 @@ static inline uint64_t born_size(const struct trace_block *block, uint32_t row)
 }
 
 /** Make it open, without a site. Field by field: a copy of the whole would wait for its parts. */
-static inline void born_allocation(struct heap_allocation *allocation, const struct trace_block *block, const struct heap_place *at)
+static inline void born_allocation(struct heap_allocation *allocation, const struct trace_block *block, const struct point_place *at)
 {
 	uint32_t row = at->row;
 	uint8_t kind = block->kind[row], flags = 0;

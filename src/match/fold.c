@@ -39,7 +39,7 @@ struct sum_key {
 };
 
 /* A sum that is being made. */
-struct making {
+struct fold_making {
 	struct sum_key key;
 	struct trace_sum sum;
 	struct trace_lifetime *lifetimes; /* in order of their classes */
@@ -47,7 +47,7 @@ struct making {
 };
 
 /* What is written of a thread. */
-struct lane {
+struct fold_lane {
 	struct writer_events events;
 	uint32_t last[2];            /* the thread's last event up to until_ns, if it is carried and allocates; then the same of annotated heaps' events */
 };
@@ -60,11 +60,11 @@ struct folding {
 	struct trace_fold fold;
 	bool is_new_peak;
 	struct map ids;              /* of sums, by the hash of their keys */
-	struct making *makings;
+	struct fold_making *makings;
 	uint32_t making_count, making_limit; /* beyond making_limit they are made fewer */
 	size_t making_capacity;
 	struct map carried;          /* blocks that live on, by block_key() */
-	struct lane *lanes;          /* by thread */
+	struct fold_lane *lanes;          /* by thread */
 	struct writer *writer;
 };
 
@@ -75,7 +75,7 @@ static int64_t interval_of(const struct folding *folding, int64_t time_ns)
 	return time_ns < 0 ? 0 : time_ns / folding->fold.interval_ns;
 }
 
-static struct making *making_of(struct folding *folding, const struct sum_key *key)
+static struct fold_making *making_of(struct folding *folding, const struct sum_key *key)
 {
 	uint64_t hash = XXH3_64bits(key, sizeof(*key));
 	for (;; hash++) {
@@ -87,8 +87,8 @@ static struct making *making_of(struct folding *folding, const struct sum_key *k
 			continue;
 		*id = folding->making_count;
 		memory_grow(folding->makings, folding->making_count, folding->making_capacity);
-		struct making *making = &folding->makings[folding->making_count++];
-		*making = (struct making){.key = *key};
+		struct fold_making *making = &folding->makings[folding->making_count++];
+		*making = (struct fold_making){.key = *key};
 		making->sum = (struct trace_sum){.thread = key->thread, .heap = key->heap, .stack = key->stack, .entry = key->entry, .flags = (uint8_t)key->flags,
 						 .birth_first_ns = INT64_MAX, .birth_last_ns = INT64_MIN, .end_first_ns = INT64_MAX,
 						 .end_last_ns = INT64_MIN, .lifetime_min_ns = UINT64_MAX, .size_min = UINT64_MAX};
@@ -96,7 +96,7 @@ static struct making *making_of(struct folding *folding, const struct sum_key *k
 	}
 }
 
-static void lifetime_add(struct making *making, uint32_t class, uint64_t count)
+static void lifetime_add(struct fold_making *making, uint32_t class, uint64_t count)
 {
 	uint32_t at = making->sum.spread;
 	while (at && making->lifetimes[at - 1].class >= class)
@@ -118,7 +118,7 @@ static void greatest_unsigned(uint64_t *to, uint64_t value) { *to = value > *to 
 static void sum_add(struct folding *folding, const struct trace_sum *from, const struct trace_lifetime *lifetimes)
 {
 	struct sum_key key = {from->thread, from->heap, from->stack, from->entry, interval_of(folding, from->birth_first_ns), from->flags};
-	struct making *making = making_of(folding, &key);
+	struct fold_making *making = making_of(folding, &key);
 	struct trace_sum *to = &making->sum;
 	least(&to->birth_first_ns, from->birth_first_ns);
 	greatest(&to->birth_last_ns, from->birth_last_ns);
@@ -179,7 +179,7 @@ static void row_fold(struct folding *folding, const struct heap_allocation *row)
 /* Put all of them in again, as their keys are now. */
 static void sums_join(struct folding *folding)
 {
-	struct making *makings = folding->makings;
+	struct fold_making *makings = folding->makings;
 	uint32_t count = folding->making_count;
 	map_fini(&folding->ids);
 	folding->ids = (struct map){0};
@@ -360,7 +360,7 @@ static bool is_carried(const struct folding *folding, const struct trace_block *
 /* An event up to until_ns. */
 static void event_fold(struct folding *folding, const struct trace_block *block, uint32_t i)
 {
-	struct lane *lane = &folding->lanes[block->thread];
+	struct fold_lane *lane = &folding->lanes[block->thread];
 	uint8_t flags = block->flags[i], kind = block->kind[i];
 	uint32_t *last = &lane->last[folding->dictionary->entries[block->entry[i]].function >= FUNCTION_FIRST_ANNOTATION];
 	bool is_carried_on = is_carried(folding, block, i), is_aside = kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
@@ -397,7 +397,7 @@ static int events_take(struct folding *folding, struct diag *diag)
 }
 
 /* In blocks, which have a limit. */
-static int lane_write(struct folding *folding, struct lane *lane, struct diag *diag)
+static int lane_write(struct folding *folding, struct fold_lane *lane, struct diag *diag)
 {
 	struct writer_events *all = &lane->events;
 	int error = 0;

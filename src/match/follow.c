@@ -65,24 +65,24 @@ static bool is_worth_a_look(const struct heap_follow *follow, const struct trace
 	return count - before >= follow->look_events && count - before >= count / LOOK_PART;
 }
 
-struct ending { int64_t last_ns; uint32_t count; };
+struct block_ending { int64_t last_ns; uint32_t count; };
 
 static int ending_compare(const void *a, const void *b)
 {
-	const struct ending *left = a, *right = b;
+	const struct block_ending *left = a, *right = b;
 	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
 }
 
 /* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at most. */
 static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t until_ns, uint64_t events)
 {
-	struct ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));
+	struct block_ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));
 	uint32_t count = 0, i;
 	for (i = 0; i < trace_block_count(trace); i++) {
 		struct trace_block head;
 		trace_block_head(trace, i, &head);
 		if (head.last_ns > passed_ns)
-			endings[count++] = (struct ending){head.last_ns, head.count};
+			endings[count++] = (struct block_ending){head.last_ns, head.count};
 	}
 	qsort(endings, count, sizeof(*endings), ending_compare);
 	for (i = 0; i < count && endings[i].count < events; i++)

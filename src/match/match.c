@@ -82,7 +82,7 @@ static void matching_extend(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
 	const struct trace_dictionary *dictionary = table->dictionary;
-	struct known known = matching->known, now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1, dictionary->heap_count};
+	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1, dictionary->heap_count};
 	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes && now.heaps >= known.heaps);
 #define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
 	EXTEND(table->processes, processes, 0);

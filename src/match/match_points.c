@@ -44,7 +44,7 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 {
 	struct heap_allocation row;
 	struct heap_details details;
-	born_allocation(&row, point->block, &(struct heap_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
+	born_allocation(&row, point->block, &(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = matching_site_of(matching, point->block, point->row);
 	born_details(&details, point->block, point->row);
@@ -250,7 +250,7 @@ static struct live *live_of(const struct matching *matching, const struct point 
 	return &matching->annotated[heap < known ? heap : known + point->process];
 }
 
-static void matching_point(struct matching *matching, const struct trace_block *block, const struct heap_place *at)
+static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
 {
 	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
 	if (at->time_ns >= matching->next_moment_ns)
@@ -446,14 +446,14 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 }
 
 /* The survivor that a point ends, if its cell is there: -1 when not. */
-static int64_t survivor_at(const struct matching *matching, const struct live *live, const struct heap_place *at)
+static int64_t survivor_at(const struct matching *matching, const struct live *live, const struct point_place *at)
 {
 	const struct live_cell *cell = at->kind == HEAP_POINT_END ? live_find(live, at->address) : NULL;
 	return cell && cell->current < matching->written ? (int64_t)cell->current : -1;
 }
 
 /* Each step to a block that was allocated long ago is a wait for memory: they are taken early, one after the other. */
-static void points_expect(const struct matching *matching, const struct live *live, const struct heap_place *places, uint32_t known)
+static void points_expect(const struct matching *matching, const struct live *live, const struct point_place *places, uint32_t known)
 {
 	int64_t id;
 	if (3 * AHEAD < known)

@@ -77,12 +77,12 @@ struct history {
 };
 
 /* Rows of the trace that there is room for. */
-struct known { uint32_t processes, threads, nodes, heaps; };
+struct known_rows { uint32_t processes, threads, nodes, heaps; };
 
 struct matching {
 	struct heap_table *table;
 	struct heap_build how;
-	struct known known;
+	struct known_rows known;
 	struct heap_passed passed;    /* what was matched */
 	size_t most;                  /* rows that can come */
 	struct heap_allocation *ring;

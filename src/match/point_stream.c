@@ -43,7 +43,7 @@ enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, 
 struct reader {
 	struct trace_cursor *cursor;
 	struct trace_block block;
-	struct heap_place *places, *scratch;
+	struct point_place *places, *scratch;
 	size_t capacity;
 	uint32_t place_count;
 	struct reader *next_free;
@@ -315,14 +315,14 @@ static void reader_free(struct reader *reader)
 	free(reader);
 }
 
-static uint32_t event_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
+static uint32_t event_places(const struct trace_block *block, uint32_t row, struct point_place *to)
 {
-	*to = (struct heap_place){block->time_ns[row], block->address[row], row, HEAP_POINT_NONE};
+	*to = (struct point_place){block->time_ns[row], block->address[row], row, HEAP_POINT_NONE};
 	return 1;
 }
 
 /* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain one. */
-static uint32_t point_places(const struct trace_block *block, uint32_t row, struct heap_place *to)
+static uint32_t point_places(const struct trace_block *block, uint32_t row, struct point_place *to)
 {
 	int64_t time_ns = block->time_ns[row];
 	uint64_t address = block->address[row], previous = block->previous[row];
@@ -333,23 +333,23 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 	switch (block->kind[row]) {
 	case EVENT_FREE:
 		if (address)
-			to[count++] = (struct heap_place){time_ns, address, row, HEAP_POINT_END};
+			to[count++] = (struct point_place){time_ns, address, row, HEAP_POINT_END};
 		break;
 	case EVENT_REALLOC:
 		if (previous && !(block->flags[row] & EVENT_FOLDED_BEFORE))
-			to[count++] = (struct heap_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
+			to[count++] = (struct point_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
 		/* fall through */
 	case EVENT_ALLOC:
 	case EVENT_EARLIER:
 		if (has_begun)
-			to[count++] = (struct heap_place){time_ns, address, row, HEAP_POINT_BEGIN};
+			to[count++] = (struct point_place){time_ns, address, row, HEAP_POINT_BEGIN};
 		break;
 	}
 	return count ? count : event_places(block, row, to);
 }
 
 /* As a rule an event has one point; which of the two cannot be guessed. */
-static uint32_t block_places(const struct trace_block *block, struct heap_place *to)
+static uint32_t block_places(const struct trace_block *block, struct point_place *to)
 {
 	static const uint8_t kinds[EVENT_KIND_COUNT] = {[EVENT_ALLOC] = HEAP_POINT_BEGIN, [EVENT_FREE] = HEAP_POINT_END};
 	uint32_t count = 0;
@@ -357,14 +357,14 @@ static uint32_t block_places(const struct trace_block *block, struct heap_place 
 		uint32_t kind = kinds[block->kind[row]];
 		uint64_t address = block->address[row];
 		if ((kind != HEAP_POINT_NONE) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
-			to[count++] = (struct heap_place){block->time_ns[row], address, row, kind};
+			to[count++] = (struct point_place){block->time_ns[row], address, row, kind};
 		else
 			count += point_places(block, row, &to[count]);
 	}
 	return count;
 }
 
-static uint32_t block_events(const struct trace_block *block, struct heap_place *to)
+static uint32_t block_events(const struct trace_block *block, struct point_place *to)
 {
 	for (uint32_t row = 0; row < block->count; row++)
 		event_places(block, row, &to[row]);
@@ -372,7 +372,7 @@ static uint32_t block_events(const struct trace_block *block, struct heap_place 
 }
 
 /* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
-static struct heap_place *places_sort(struct heap_place *places, struct heap_place *scratch, size_t count)
+static struct point_place *places_sort(struct point_place *places, struct point_place *scratch, size_t count)
 {
 	for (size_t width = 1; width < count; width *= 2) {
 		for (size_t start = 0; start < count; start += 2 * width) {
@@ -383,7 +383,7 @@ static struct heap_place *places_sort(struct heap_place *places, struct heap_pla
 				scratch[to] = places[is_left ? left++ : right++];
 			}
 		}
-		struct heap_place *swapped = places;
+		struct point_place *swapped = places;
 		places = scratch;
 		scratch = swapped;
 	}
@@ -406,7 +406,7 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 		is_sorted &= reader->places[i].time_ns >= reader->places[i - 1].time_ns;
 	if (is_sorted)
 		return;
-	struct heap_place *sorted = places_sort(reader->places, reader->scratch, filled);
+	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
 	if (sorted != reader->places) {
 		reader->scratch = reader->places;
 		reader->places = sorted;
@@ -579,7 +579,7 @@ int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struc
 			return status;
 		}
 	}
-	const struct heap_place *place = &stream->run.places[stream->run_next++];
+	const struct point_place *place = &stream->run.places[stream->run_next++];
 	*point = (struct heap_point){place->time_ns, (enum heap_point_kind)place->kind, stream->run.block, place->row};
 	return 1;
 }

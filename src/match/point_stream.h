@@ -29,7 +29,7 @@ struct heap_point {
 };
 
 /** A place in a decoded block. */
-struct heap_place {
+struct point_place {
 	int64_t time_ns;
 	uint64_t address;                    /**< that the point is about */
 	uint32_t row;
@@ -51,7 +51,7 @@ struct heap_passed {
 /** Points of one thread that come one after the other. */
 struct heap_run {
 	const struct trace_block *block;     /**< valid until the next call */
-	const struct heap_place *places;
+	const struct point_place *places;
 	uint32_t count;                      /**< 1 at least */
 	uint32_t known;                      /**< with those that come later, behind points of other threads */
 	struct heap_position at;             /**< where it begins */

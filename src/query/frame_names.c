@@ -19,7 +19,7 @@ struct resolved {
 };
 
 /* Those of one code address: a part of `resolved`; count 0 while not looked up. */
-struct span {
+struct name_span {
 	uint32_t first, count;
 };
 
@@ -38,7 +38,7 @@ struct heap_names {
 	struct resolved *resolved;
 	uint32_t resolved_count;
 	size_t resolved_capacity;
-	struct span *spans;           /* per frame of the trace */
+	struct name_span *spans;           /* per frame of the trace */
 	uint32_t *nodes;              /* per stack node of the trace: node, or HEAP_NONE */
 	uint32_t *pending;            /* nodes of a stack that are still to be named */
 	uint32_t *entry_names;        /* per entry of the trace, or HEAP_NONE */
@@ -195,9 +195,9 @@ static void add_stored(struct heap_names *names, const struct trace_frame *addre
 	}
 }
 
-static struct span frame_resolve(struct heap_names *names, uint32_t frame)
+static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 {
-	struct span *span = &names->spans[frame];
+	struct name_span *span = &names->spans[frame];
 	if (span->count)
 		return *span;
 	const struct trace_frame *address = &names->dictionary->frames[frame];
@@ -254,7 +254,7 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint32_t trace_frame)
 {
 	const struct trace_frame *address = &names->dictionary->frames[trace_frame];
-	struct span span = frame_resolve(names, trace_frame);
+	struct name_span span = frame_resolve(names, trace_frame);
 	bool has_image = address->image < names->dictionary->image_count;
 	for (uint32_t i = span.count; i-- > 0;) {
 		const struct resolved *resolved = &names->resolved[span.first + i];

@@ -22,7 +22,7 @@ struct slice {
 };
 
 /* A beginning, or an end. */
-struct change {
+struct level_change {
 	int64_t time_ns;
 	uint64_t bytes;              /* of an end: less than none */
 };
@@ -45,7 +45,7 @@ struct pass {
 	uint32_t first, last;
 	const uint64_t *starts;      /* by slice - first: of the next candidate's when it is none */
 	uint64_t *filled;            /* shared by all threads */
-	struct change *changes;
+	struct level_change *changes;
 };
 
 /* The slice of a time within the range: the same for all, and never falling. */
@@ -102,7 +102,7 @@ static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes
 		return;
 	uint64_t place = start + __atomic_fetch_add(&pass->filled[slice - pass->first], 1, __ATOMIC_RELAXED);
 	if (place < end) /* a damaged index may say otherwise the second time */
-		pass->changes[place] = (struct change){time_ns, bytes};
+		pass->changes[place] = (struct level_change){time_ns, bytes};
 }
 
 static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row, uint64_t bytes)
@@ -185,11 +185,11 @@ static bool is_candidate(const struct search *search, uint32_t slice)
 
 static int change_compare(const void *a, const void *b)
 {
-	const struct change *left = a, *right = b;
+	const struct level_change *left = a, *right = b;
 	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
 }
 
-static void slice_search(struct search *search, uint32_t slice, struct change *changes, size_t count)
+static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
 {
 	uint64_t live_bytes = search->live_bytes[slice];
 	struct heap_peak *peak = &search->peaks[slice / search->per_part];
@@ -257,7 +257,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 {
 	unsigned width = heap_scan_width(like->table);
 	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
-	struct change *changes = memory_zeroed(events, sizeof(*changes));
+	struct level_change *changes = memory_zeroed(events, sizeof(*changes));
 	uint64_t *filled = memory_zeroed(last - first, sizeof(*filled));
 	uint32_t shared;
 	struct pass pass = batch_pass(search, like, first, last, starts, &shared);

@@ -123,7 +123,7 @@ unsigned heap_scan_width(const struct heap_table *table)
 	return useful < most ? useful : most;
 }
 
-struct job {
+struct scan_job {
 	pthread_t thread;
 	void (*work)(void *context);
 	void *context;
@@ -132,7 +132,7 @@ struct job {
 
 static void *job_run(void *argument)
 {
-	struct job *job = argument;
+	struct scan_job *job = argument;
 	job->is_done = memory_try(job->work, job->context);
 	return NULL;
 }
@@ -140,10 +140,10 @@ static void *job_run(void *argument)
 /* Where no thread can be had, the work is done here. All have ended when one is given up: the contexts are the caller's. */
 void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count)
 {
-	struct job jobs[THREADS_MAX];
+	struct scan_job jobs[THREADS_MAX];
 	bool is_done = true;
 	for (unsigned i = 0; i < count && i < THREADS_MAX; i++) {
-		jobs[i] = (struct job){.work = work, .context = (char *)contexts + i * size};
+		jobs[i] = (struct scan_job){.work = work, .context = (char *)contexts + i * size};
 		jobs[i].has_started = i && thread_begin(&jobs[i].thread, job_run, &jobs[i]);
 	}
 	for (unsigned i = 0; i < count && i < THREADS_MAX; i++)

@@ -134,7 +134,7 @@ static inline void uncertain_count(struct heap_window *window, const struct heap
 }
 
 /* One thread's part of the window. */
-struct part {
+struct window_part {
 	struct heap_window window;
 	struct cells cells;
 	const struct heap_table *table;
@@ -148,7 +148,7 @@ struct part {
 	struct map seen;             /* cell and thread */
 };
 
-static void use_find(struct part *part, uint32_t cell, uint32_t thread)
+static void use_find(struct window_part *part, uint32_t cell, uint32_t thread)
 {
 	struct heap_window *window = &part->window;
 	bool added;
@@ -166,7 +166,7 @@ static void use_find(struct part *part, uint32_t cell, uint32_t thread)
 	window->uses[window->use_count++] = (struct heap_use){cell, thread};
 }
 
-static inline void use_add(struct part *part, uint32_t cell, uint32_t thread)
+static inline void use_add(struct window_part *part, uint32_t cell, uint32_t thread)
 {
 	if (cell >= part->last_capacity || part->last_thread[cell] != thread)
 		use_find(part, cell, thread);
@@ -186,7 +186,7 @@ static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks,
 }
 
 /* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others in it adds nothing. */
-static void remainder_count(struct part *part, struct heap_allocation allocation)
+static void remainder_count(struct window_part *part, struct heap_allocation allocation)
 {
 	struct heap_window *window = &part->window;
 	bool is_around = allocation.flags & HEAP_AROUND, is_nested = allocation.flags & HEAP_NESTED;
@@ -201,7 +201,7 @@ static void remainder_count(struct part *part, struct heap_allocation allocation
 }
 
 /* The totals are those of all cells, in the end. */
-static inline __attribute__((always_inline)) void part_count(struct part *part, const struct heap_allocation *allocation, bool is_simple)
+static inline __attribute__((always_inline)) void part_count(struct window_part *part, const struct heap_allocation *allocation, bool is_simple)
 {
 	struct heap_window *window = &part->window;
 	if (!is_simple && window->overhead_site != HEAP_NONE)
@@ -229,7 +229,7 @@ static inline __attribute__((always_inline)) void part_count(struct part *part, 
 		uncertain_count(window, part->table, allocation, weight);
 }
 
-static void part_count_any(struct part *part, const struct heap_rows *rows)
+static void part_count_any(struct window_part *part, const struct heap_rows *rows)
 {
 	for heap_rows_each (rows, i) {
 		const struct heap_allocation row = heap_rows_get(rows, i);
@@ -238,7 +238,7 @@ static void part_count_any(struct part *part, const struct heap_rows *rows)
 }
 
 /* Of a simple window, and no sample. */
-static void part_count_simple(struct part *part, const struct heap_rows *rows)
+static void part_count_simple(struct window_part *part, const struct heap_rows *rows)
 {
 	for heap_rows_each (rows, i) {
 		const struct heap_allocation row = heap_rows_get(rows, i);
@@ -246,7 +246,7 @@ static void part_count_simple(struct part *part, const struct heap_rows *rows)
 	}
 }
 
-static struct heap_scan_plan part_plan(const struct part *part)
+static struct heap_scan_plan part_plan(const struct window_part *part)
 {
 	struct heap_scan_plan plan = heap_window_plan(&part->window, part->filter);
 	if (part->with_rows)
@@ -260,7 +260,7 @@ static struct heap_scan_plan part_plan(const struct part *part)
 
 static void part_scan(void *context)
 {
-	struct part *part = context;
+	struct window_part *part = context;
 	const struct heap_scan_plan plan = part_plan(part);
 	struct heap_scan scan;
 	const struct heap_rows *rows;
@@ -276,7 +276,7 @@ static void part_scan(void *context)
 }
 
 /* Add what another thread found. */
-static void part_merge(struct part *to, struct part *from)
+static void part_merge(struct window_part *to, struct window_part *from)
 {
 	struct heap_window *window = &to->window;
 	uint32_t *cell_ids = memory_resize(NULL, from->window.cell_count, sizeof(*cell_ids));
@@ -293,7 +293,7 @@ static void part_merge(struct part *to, struct part *from)
 	free(cell_ids);
 }
 
-static void part_fini(struct part *part)
+static void part_fini(struct window_part *part)
 {
 	map_fini(&part->cells.ids);
 	map_fini(&part->seen);
@@ -389,7 +389,7 @@ static void sum_count_peak(struct heap_numbers *numbers, const struct trace_sum 
 	heap_variance_add(&numbers->peak_variance, &(struct heap_variance){sum->peak_count_variance, sum->peak_bytes_variance});
 }
 
-static void part_add_sum(struct part *part, uint32_t number)
+static void part_add_sum(struct window_part *part, uint32_t number)
 {
 	struct heap_window *window = &part->window;
 	const struct trace_sum *sum = &part->table->dictionary->sums[number];
@@ -416,7 +416,7 @@ static void part_add_sum(struct part *part, uint32_t number)
 		sum_count(&window->totals, sum, how.is_outstanding);
 }
 
-static void part_add_folded(struct part *part)
+static void part_add_folded(struct window_part *part)
 {
 	struct heap_window *window = &part->window;
 	uint32_t count = part->table->dictionary->sum_count;
@@ -431,20 +431,20 @@ static void part_add_folded(struct part *part)
 }
 
 /* How a window is made, beside what it begins with. */
-struct making {
+struct window_making {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
 	bool is_summed;              /* most of it is in the sums of the table */
 	struct heap_peak_search *search; /* for the moment of the peak, which is not known yet; NULL: it is */
-	struct part *parts;
+	struct window_part *parts;
 	unsigned width;
 };
 
-static void parts_scan(struct making *making, bool with_rows, bool with_peak, struct heap_peak_search *search)
+static void parts_scan(struct window_making *making, bool with_rows, bool with_peak, struct heap_peak_search *search)
 {
 	uint32_t shared = 0;
 	for (unsigned i = 0; i < making->width; i++) {
-		struct part *part = &making->parts[i];
+		struct window_part *part = &making->parts[i];
 		part->shared = &shared;
 		part->with_rows = with_rows;
 		part->with_peak = with_peak;
@@ -454,7 +454,7 @@ static void parts_scan(struct making *making, bool with_rows, bool with_peak, st
 }
 
 /* What is searched for needs all that the rows need: one pass does both, and another one sees what was live at the moment that was found. */
-static void parts_search(struct making *making)
+static void parts_search(struct window_making *making)
 {
 	struct heap_peak peak;
 	parts_scan(making, !making->is_summed, false, making->search);
@@ -464,12 +464,12 @@ static void parts_search(struct making *making)
 	parts_scan(making, false, true, NULL);
 }
 
-static void window_sum(struct heap_window *window, const struct heap_window *empty, struct making *making)
+static void window_sum(struct heap_window *window, const struct heap_window *empty, struct window_making *making)
 {
 	making->width = heap_scan_width(making->table);
-	struct part *parts = making->parts = memory_zeroed(making->width, sizeof(*parts));
+	struct window_part *parts = making->parts = memory_zeroed(making->width, sizeof(*parts));
 	for (unsigned i = 0; i < making->width; i++) {
-		parts[i] = (struct part){.window = *empty, .table = making->table, .filter = making->filter, .number = i};
+		parts[i] = (struct window_part){.window = *empty, .table = making->table, .filter = making->filter, .number = i};
 		cells_begin(&parts[i].window, making->table);
 	}
 	if (making->search)
@@ -500,7 +500,7 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 	int64_t peak_from_ns;
 	bool is_peak_folded, is_all_time = !range.from_ns && range.to_ns == table->duration_ns;
 	bool is_known = heap_folded_peak(&peak, table, filter, range, &peak_from_ns, &is_peak_folded);
-	struct making making = {
+	struct window_making making = {
 		.table = table, .filter = filter,
 		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers,
 		.search = is_known ? NULL : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns}, 1)};
@@ -513,7 +513,7 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 
 void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
 {
-	struct making making = {.table = table, .filter = filter};
+	struct window_making making = {.table = table, .filter = filter};
 	const struct heap_window empty = {
 		.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns, .overhead_site = HEAP_NONE,
 		.peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded};

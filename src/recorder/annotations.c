@@ -20,7 +20,7 @@ void annotate_in(struct call call, const struct hook_context *context, const str
 		bytes = event_write(call, context, event, none);
 	}
 	if (LIKELY(bytes)) {
-		struct stream *stream = stream_of(&call);
+		struct event_stream *stream = stream_of(&call);
 		stream->write += bytes;
 		stream_commit(stream);
 		if (UNLIKELY(!stream->plain_limit))

@@ -22,7 +22,7 @@ struct call {
 	uint32_t options;
 	uint32_t is_signal;
 	int is_plain;                 /* the next two are as of any outermost call; a constant in the compiler's eyes */
-	struct stream *stream;
+	struct event_stream *stream;
 	uint64_t frame;               /* of the hook; the caller's pc, sp and bp lie around it */
 	struct side *side;
 };
@@ -70,7 +70,7 @@ uint64_t frame_of(const struct call *call)
 }
 
 static inline __attribute__((always_inline))
-struct stream *stream_of(const struct call *call)
+struct event_stream *stream_of(const struct call *call)
 {
 	return call->is_plain ? &call->thread->stream : call->stream;
 }

@@ -19,7 +19,7 @@ __attribute__((noinline))
 uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change)
 {
 	struct thread *thread = call->thread;
-	struct stream *stream = call->stream;
+	struct event_stream *stream = call->stream;
 	enum region_lost lost = (enum region_lost)event->lost;
 	uint32_t total = change.kept + change.pushed;
 	if ((event->size | event->usable) >> 32) {

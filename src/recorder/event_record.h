@@ -88,7 +88,7 @@ static inline int wants_stack(const struct call *call, uint32_t stack_option)
 static inline __attribute__((always_inline))
 uint32_t event_write(struct call call, const struct hook_context *context, struct event event, struct change change)
 {
-	struct stream *stream = stream_of(&call);
+	struct event_stream *stream = stream_of(&call);
 	uint64_t delta = event.ticks - stream->ticks, flags = event.flags;
 	uint32_t kept = 0, pop = 0, push = 0;
 	if (LIKELY(change.has_stack)) {
@@ -135,7 +135,7 @@ void leave_with_change(struct call call, const struct hook_context *context, str
 		bytes = event_write(call, context, event, change);
 	}
 	if (LIKELY(bytes)) {
-		struct stream *stream = stream_of(&call);
+		struct event_stream *stream = stream_of(&call);
 		stream->write += bytes;
 		stream_commit(stream);
 	}

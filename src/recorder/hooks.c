@@ -286,7 +286,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	uint64_t result = call_original(&call, context->original, request.a, request.b, request.c);
 	if (UNLIKELY(!call_is_ours(&call)))
 		return result;
-	struct stream *stream = stream_of(&call);
+	struct event_stream *stream = stream_of(&call);
 	if (LIKELY(bytes)) {
 		if (LIKELY(call.options & OPTION_DURATION)) {
 			uint64_t now = is_special ? clock_of(context->recorder, call.options) : clock_ticks();

@@ -246,9 +246,9 @@ static int slot_inherit(struct thread *thread)
 	return 0;
 }
 
-static struct stream side_stream(const struct thread *thread)
+static struct event_stream side_stream(const struct thread *thread)
 {
-	return (struct stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+	return (struct event_stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
 }
 
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
@@ -263,7 +263,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		thread->slot = slot;
 		slot->buffer = slot->side_buffer = REGION_NONE;
 		/* More threads than buffers: those in the higher slots keep none. */
-		thread->stream = (struct stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
+		thread->stream = (struct event_stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
 		if (thread->side)
 			thread->side->stream = side_stream(thread);
 	}

@@ -157,7 +157,7 @@ static void settle_resize(const struct writer_events *events, uint32_t i)
 }
 
 /* An event as it lies in a buffer. */
-struct record {
+struct decoded_record {
 	struct record_shape shape;
 	struct record_head head;
 	struct record_extras extras;
@@ -166,7 +166,7 @@ struct record {
 };
 
 /* How long it is, and what it is about; NULL, or what is wrong with it. */
-static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head, uint64_t room, struct record *record)
+static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head, uint64_t room, struct decoded_record *record)
 {
 	uint32_t entry = record_entry(head);
 	record->known = &decode->translate->entry[entry];
@@ -182,7 +182,7 @@ static inline __attribute__((always_inline)) const char *record_measure(struct d
 }
 
 /* Its numbers; NULL, or what is wrong with it. */
-static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, struct record *record)
+static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, struct decoded_record *record)
 {
 	record->head = record_get_head(decode->at);
 	record->ticks = decode->ticks + record->head.delta;
@@ -196,7 +196,7 @@ static inline __attribute__((always_inline)) const char *record_read(const struc
 }
 
 /* The event as row i. */
-static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct record *record, const struct writer_events *out, uint32_t i)
+static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct decoded_record *record, const struct writer_events *out, uint32_t i)
 {
 	const struct record_head *head = &record->head;
 	const struct record_extras *extras = &record->extras;
@@ -241,7 +241,7 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 /* The event at decode->at as row i, its frames on the stack; false when it is damaged. */
 static inline __attribute__((always_inline)) bool take_event(struct decode *decode, uint64_t head, const struct writer_events *out, uint32_t i)
 {
-	struct record record;
+	struct decoded_record record;
 	const char *what = record_measure(decode, head, (uint64_t)(decode->end - decode->at), &record);
 	if (LIKELY(!what))
 		what = record_read(decode, &record);

@@ -20,7 +20,7 @@ uint64_t writer_room_left(const struct writer *writer)
 
 static uint64_t *calls_of(struct writer *writer, uint32_t process)
 {
-	struct ending *ending = &writer->ending;
+	struct segment_ending *ending = &writer->ending;
 	if (process >= writer->dictionary.process_count)
 		return &ending->other_calls;
 	if (process >= ending->call_capacity) {

@@ -36,7 +36,7 @@ struct numbers {
 struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
 
 /* What is known of the time after writing has failed. */
-struct ending {
+struct segment_ending {
 	uint64_t *calls;               /* by process: made, and not written */
 	uint32_t call_capacity;
 	uint64_t other_calls;          /* of no known process */
@@ -69,7 +69,7 @@ struct writer {
 	struct sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
 	uint64_t event_count, unwritten_blocks, unwritten_events;
-	struct ending ending;
+	struct segment_ending ending;
 };
 
 /** What of a region's slot is in the file. first > last: no whole buffer. */

@@ -9,12 +9,12 @@ enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_SDATA4 = 0x0b, PE_UDATA2 = 0x02, P
 enum { REG_BP = 6, REG_SP = 7, REG_RA = 16 };
 
 /* A cursor over table bytes that never passes its end: what is missing reads as zero and sets is_bad. */
-struct reader {
+struct row_reader {
 	const uint8_t *at, *end;
 	bool is_bad;
 };
 
-static uint64_t read_fixed(struct reader *reader, unsigned size)
+static uint64_t read_fixed(struct row_reader *reader, unsigned size)
 {
 	if ((uint64_t)(reader->end - reader->at) < size) {
 		reader->is_bad = true;
@@ -28,7 +28,7 @@ static uint64_t read_fixed(struct reader *reader, unsigned size)
 	return value;
 }
 
-static uint64_t read_uleb(struct reader *reader)
+static uint64_t read_uleb(struct row_reader *reader)
 {
 	uint64_t value = 0;
 	for (unsigned shift = 0;; shift += 7) {
@@ -40,7 +40,7 @@ static uint64_t read_uleb(struct reader *reader)
 	}
 }
 
-static int64_t read_sleb(struct reader *reader)
+static int64_t read_sleb(struct row_reader *reader)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -56,7 +56,7 @@ static int64_t read_sleb(struct reader *reader)
 	return (int64_t)value;
 }
 
-static uint64_t read_encoded(struct reader *reader, uint8_t encoding)
+static uint64_t read_encoded(struct row_reader *reader, uint8_t encoding)
 {
 	uint64_t place = (uint64_t)reader->at;
 	uint64_t value;
@@ -75,7 +75,7 @@ static uint64_t read_encoded(struct reader *reader, uint8_t encoding)
 
 /* What a function's common entry says. */
 struct common {
-	struct reader instructions;
+	struct row_reader instructions;
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t pointer_encoding;
@@ -104,7 +104,7 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 {
 	if (place < tables->base || place > tables->end || tables->end - place < 4)
 		return false;
-	struct reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
+	struct row_reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
 	uint64_t length = read_fixed(&reader, 4);
 	if (length == 0 || length == 0xffffffff || length > (uint64_t)(reader.end - reader.at))
 		return false;
@@ -127,7 +127,7 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 		uint64_t size = read_uleb(&reader);
 		if (reader.is_bad || size > (uint64_t)(reader.end - reader.at))
 			return false;
-		struct reader data = {reader.at, reader.at + size, false};
+		struct row_reader data = {reader.at, reader.at + size, false};
 		reader.at += size;
 		for (const uint8_t *letter = augmentation + 1; *letter; letter++) {
 			switch (*letter) {
@@ -148,7 +148,7 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 
 /* CFA expressions that compilers and linkers emit: a realigned frame (breg6 N; deref) and PLT entries
  * (breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus). */
-static void cfa_expression(struct rules *rules, struct reader *reader)
+static void cfa_expression(struct rules *rules, struct row_reader *reader)
 {
 	enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
 	static const uint8_t plt[] = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
@@ -157,7 +157,7 @@ static void cfa_expression(struct rules *rules, struct reader *reader)
 		reader->is_bad = true;
 		return;
 	}
-	struct reader body = {reader->at, reader->at + size, false};
+	struct row_reader body = {reader->at, reader->at + size, false};
 	reader->at += size;
 	rules->cfa_kind = CFA_BAD;
 	if (size == sizeof(plt)) {
@@ -180,14 +180,14 @@ static void cfa_expression(struct rules *rules, struct reader *reader)
 	}
 }
 
-static struct rule expression_rule(struct reader *reader)
+static struct rule expression_rule(struct row_reader *reader)
 {
 	uint64_t size = read_uleb(reader);
 	if (size > (uint64_t)(reader->end - reader->at)) {
 		reader->is_bad = true;
 		return (struct rule){0, RULE_BAD};
 	}
-	struct reader body = {reader->at, reader->at + size, false};
+	struct row_reader body = {reader->at, reader->at + size, false};
 	reader->at += size;
 	if (size >= 2 && read_fixed(&body, 1) == 0x70 + REG_BP) {
 		int64_t offset = read_sleb(&body);
@@ -220,7 +220,7 @@ static int64_t scaled(uint64_t value, const struct common *common)
 }
 
 /* Run call frame instructions until `location` passes pc. False when they make no sense. */
-static bool run(struct rules *rules, const struct rules *initial, struct reader *reader, const struct common *common,
+static bool run(struct rules *rules, const struct rules *initial, struct row_reader *reader, const struct common *common,
 		uint64_t location, uint64_t pc)
 {
 	struct rules remembered[REMEMBER_MAX];
@@ -371,7 +371,7 @@ static bool table_find(struct search_table *table, const struct unwind_tables *t
 		return false;
 	if (header[3] != (PE_DATAREL | PE_SDATA4) && header[3] != (PE_DATAREL | PE_SDATA8))
 		return false;
-	struct reader reader = {header + 4, header + tables->header_bytes, false};
+	struct row_reader reader = {header + 4, header + tables->header_bytes, false};
 	read_encoded(&reader, header[1]);
 	table->is_wide = header[3] == (PE_DATAREL | PE_SDATA8);
 	table->count = read_fixed(&reader, 4);
@@ -403,7 +403,7 @@ row_bits unwind_row(const struct unwind_tables *tables, uint64_t pc)
 	uint64_t place = tables->header ? find_description(tables, pc) : 0;
 	if (!place || place < tables->base || place > tables->end || tables->end - place < 8)
 		return none;
-	struct reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
+	struct row_reader reader = {(const uint8_t *)place, (const uint8_t *)tables->end, false};
 	uint64_t length = read_fixed(&reader, 4);
 	if (length < 4 || length == 0xffffffff || length > (uint64_t)(reader.end - reader.at))
 		return none;
