@@ -13,9 +13,9 @@
 enum { PAUSE_NS = 50000, BLOCK_MAX = 1 << 26 };
 /* The reading ends after STUCK_LIMIT_NS without progress. */
 #define STUCK_LIMIT_NS (5 * NS_PER_S)
-/* When the recording ends, the reading still gets one second of processor time. On a busy machine it waits for that second for ten seconds at most. */
+/* When the recording ends, the reading still gets one second of processor time. On a busy machine it waits for that second for 30 seconds at most. */
 #define READING_LEAST_NS NS_PER_S
-#define READING_LEAST_MOST_NS (10 * NS_PER_S)
+#define READING_LEAST_MOST_NS (30 * NS_PER_S)
 /* Processor time without progress after which the reading ends with the recording. */
 #define STUCK_CPU_NS (200 * NS_PER_MS)
 
