@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/registers.h"
 #include "inject/mapping.h"
 #include "inject/recorder_blob.h"
 #include "inject/tables.h"
@@ -303,7 +304,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 	if (error)
 		return error;
 	inject->region = region;
-	error = inject_map(inject, &remote, pid, remote.registers.rsp, region_path, NULL, diag);
+	error = inject_map(inject, &remote, pid, registers_sp(&remote.registers), region_path, NULL, diag);
 	if (!error) {
 		inject_fill(inject);
 		error = check_patches(inject, diag);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "arch/registers.h"
 #include "inject/images.h"
 #include "inject/patches.h"
 #include "inject/recorder_blob.h"
@@ -138,7 +139,7 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 /* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
 static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
-	uint64_t place = (remote->registers.rsp - 2048) & ~15ull;
+	uint64_t place = (registers_sp(&remote->registers) - 2048) & ~15ull;
 	char saved[REMOTE_PLACE_BYTES];
 	if (strlen(path) >= sizeof(saved) || !remote_read(remote->memory, place, saved, sizeof(saved)) ||
 	    !remote_write(remote->memory, place, path, strlen(path) + 1))

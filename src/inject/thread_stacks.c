@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/cpu.h"
+#include "arch/registers.h"
 #include "inject/remote.h"
 
 enum { SCAN_BYTES_MAX = 8 << 20, STRANGE_BYTES_MAX = 64 << 20, SCAN_CHUNK = 1 << 14, FRAMES_MAX = 1 << 16, WINDOW_WORDS = 512, WORD = sizeof(uint64_t) };
@@ -93,14 +95,11 @@ static bool is_signal_return(int memory, uint64_t address)
 	       (memcmp(code, wide, sizeof(wide)) == 0 || memcmp(code, narrow, sizeof(narrow)) == 0);
 }
 
-/* A signal frame from its ucontext on: general registers from byte 40; rbp, rsp, rip are numbers 10, 15, 16. The word before is its return address. */
-enum { CONTEXT_BP = 40 + 8 * 10, CONTEXT_SP = 40 + 8 * 15, CONTEXT_PC = 40 + 8 * 16 };
-
-/* Whether the word at this address of a stack is the program counter that a signal frame has saved. */
+/* Whether the word at this address of a stack is the program counter that a signal frame has saved. The word before the frame is its return address. */
 static bool is_saved_by_signal(int memory, uint64_t at)
 {
 	uint64_t handler_returns_to;
-	return remote_read(memory, at - CONTEXT_PC - WORD, &handler_returns_to, WORD) && is_signal_return(memory, handler_returns_to);
+	return remote_read(memory, at - CPU_CONTEXT_PC - WORD, &handler_returns_to, WORD) && is_signal_return(memory, handler_returns_to);
 }
 
 /* ---- stacks ---- */
@@ -118,7 +117,7 @@ static const struct proc_map *map_at(const struct stacks *stacks, uint64_t addre
  * stacks that lie side by side are one to the kernel. 0: it is no such stack; with is_lenient: as far as its mapping goes. */
 static uint64_t stack_end(const struct stacks *stacks, const struct stand *stand, uint64_t sp)
 {
-	uint64_t block = stand->registers.fs_base, end = 0;
+	uint64_t block = registers_thread_pointer(&stand->registers), end = 0;
 	const struct proc_map *map = map_at(stacks, sp);
 	if (map)
 		end = strcmp(map->path, "[stack]") == 0 ? map->high : block > sp && block < map->high ? block : 0;
@@ -178,8 +177,8 @@ static bool window_read(const struct stacks *stacks, struct stack_window *window
 static bool step_over_signal(const struct stacks *stacks, struct stack_window *window, struct frame *frame)
 {
 	uint64_t context = frame->sp, pc, sp, bp;
-	if (!window_read(stacks, window, context + CONTEXT_BP, &bp) || !window_read(stacks, window, context + CONTEXT_SP, &sp) ||
-	    !window_read(stacks, window, context + CONTEXT_PC, &pc))
+	if (!window_read(stacks, window, context + CPU_CONTEXT_BP, &bp) || !window_read(stacks, window, context + CPU_CONTEXT_SP, &sp) ||
+	    !window_read(stacks, window, context + CPU_CONTEXT_PC, &pc))
 		return false;
 	*frame = (struct frame){pc, sp, bp, true};
 	return true;
@@ -252,7 +251,7 @@ static bool strange_stack_leads(const struct stacks *stacks, const struct stand 
 {
 	/* An empty one begins where its mapping ends. */
 	const struct proc_map *strange = map_at(stacks, sp - 1), *own = NULL;
-	uint64_t block = stand->registers.fs_base;
+	uint64_t block = registers_thread_pointer(&stand->registers);
 	for (int i = 0; i < stacks->map_count && stand->tid == stacks->pid && !own; i++)
 		own = strcmp(stacks->maps[i].path, "[stack]") == 0 ? &stacks->maps[i] : NULL;
 	if (stand->tid != stacks->pid)
@@ -267,10 +266,10 @@ static bool strange_stack_leads(const struct stacks *stacks, const struct stand 
 bool stacks_lead_back(struct stacks *stacks, const struct stand *stand)
 {
 	const struct user_regs_struct *registers = &stand->registers;
-	uint64_t end = stack_end(stacks, stand, registers->rsp);
-	if (end && !words_lead(stacks, registers->rsp, end))
+	uint64_t end = stack_end(stacks, stand, registers_sp(registers));
+	if (end && !words_lead(stacks, registers_sp(registers), end))
 		return false;
-	struct frame frame = {registers->rip, registers->rsp, registers->rbp, true};
+	struct frame frame = {registers_pc(registers), registers_sp(registers), registers_bp(registers), true};
 	enum unwound unwound = unwind(stacks, &frame);
 	if (unwound != UNWOUND_STUCK)
 		return unwound == UNWOUND_LEADS;
@@ -281,5 +280,5 @@ bool stacks_lead_back(struct stacks *stacks, const struct stand *stand)
 
 bool stacks_lead(struct stacks *stacks, const struct stand *stand)
 {
-	return is_in_places(&stacks->places, stand->registers.rip) || stacks_lead_back(stacks, stand);
+	return is_in_places(&stacks->places, registers_pc(&stand->registers)) || stacks_lead_back(stacks, stand);
 }

@@ -2,8 +2,8 @@
 #include "os/clock.h"
 
 #include <time.h>
-#include <x86intrin.h>
 
+#include "arch/cpu.h"
 #include "os/moment.h"
 
 static bool is_kernel_used;
@@ -17,7 +17,7 @@ uint64_t clock_ticks_of(bool is_kernel)
 {
 	struct timespec time;
 	if (!is_kernel)
-		return __rdtsc();
+		return cpu_ticks();
 	clock_gettime(CLOCK_MONOTONIC_RAW, &time);
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }

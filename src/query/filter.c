@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "base/registers.h"
+#include "base/wide_registers.h"
 #include "base/text.h"
 
 static const char *const class_names[] = {"AIFI", "AIFO", "AOFI", "AOFO"};

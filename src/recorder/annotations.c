@@ -252,7 +252,7 @@ HOOK sampled_heap_create(PARAMETERS)
 
 HOOK sampled_heap_alloc(PARAMETERS)
 {
-	struct thread *thread = thread_at_hand(context->recorder, thread_pointer());
+	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(c);
 	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left))
 		return hook_heap_alloc(a, b, c, d, context);
@@ -262,7 +262,7 @@ HOOK sampled_heap_alloc(PARAMETERS)
 
 HOOK sampled_heap_realloc(PARAMETERS)
 {
-	struct thread *thread = thread_at_hand(context->recorder, thread_pointer());
+	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(d);
 	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) || UNLIKELY(annotation_may_hold(context->recorder, a, b)))
 		return hook_heap_realloc(a, b, c, d, context);

@@ -58,7 +58,7 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 	thread->guard = frame;
 	/* The guard must stand before anything that a signal handler's call must not find half done. */
 	__asm__ volatile("" ::: "memory");
-	call->begin = clock_ticks();
+	call->begin = cpu_ticks();
 	return CALL_IS_PLAIN;
 }
 
@@ -86,35 +86,12 @@ struct call whole_call(const struct call *call)
 	return whole;
 }
 
-/*
- * Debuggers have no tables for a hook's frame. Of code that they know nothing of, gdb takes the word above the callee's frame for the return address: it
- * leads to the bytes of a return from a signal handler, behind which gdb expects the registers of what was interrupted, at these distances. So a
- * backtrace from inside the callee goes on with the hook's caller. frame: of the hook.
- */
-static inline __attribute__((always_inline))
-uint64_t call_shown(uint64_t frame, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
-{
-	uint64_t result = function;
-	register uint64_t d __asm__("rcx") = 0;
-	__asm__ volatile("sub $192, %%rsp\n\t"
-			 "lea 1f(%%rip), %%r11\n\tmov %%r11, (%%rsp)\n\t"
-			 "mov (%[frame]), %%r11\n\tmov %%r11, 128(%%rsp)\n\t"
-			 "lea 16(%[frame]), %%r11\n\tmov %%r11, 168(%%rsp)\n\t"
-			 "mov 8(%[frame]), %%r11\n\tmov %%r11, 176(%%rsp)\n\t"
-			 "call *%[function]\n\tadd $192, %%rsp\n\t"
-			 ".pushsection .text.marks, \"ax\"\n\tint3\n1:\tmov $15, %%rax\n\tsyscall\n\tint3\n\t.popsection"
-			 : [function] "+a"(result), "+D"(a), "+S"(b), "+d"(c), "+r"(d)
-			 : [frame] "r"(frame)
-			 : "r8", "r9", "r10", "r11", "memory", "cc");
-	return result;
-}
-
 /* Where no stacks are wanted, every instruction counts. */
 static inline __attribute__((always_inline))
 uint64_t call_original(const struct call *call, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
 {
 	if (LIKELY(call->options & OPTION_STACKS))
-		return call_shown(frame_of(call), function, a, b, c);
+		return cpu_call_shown(frame_of(call), function, a, b, c);
 	return ((heap_call *)function)(a, b, c, 0);
 }
 

@@ -349,13 +349,12 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 		return 1;
 	}
 	case ROW_SIGNAL: {
-		/* struct ucontext: general registers from byte 40; rbp, rsp, rip are numbers 10, 15, 16. */
-		uint64_t registers = at->sp + 40;
-		if (!bounds_allow(&walk->bounds, registers) || !bounds_allow(&walk->bounds, registers + 8 * 16))
+		uint64_t context = at->sp;
+		if (!bounds_allow(&walk->bounds, context + CPU_CONTEXT_BP) || !bounds_allow(&walk->bounds, context + CPU_CONTEXT_PC))
 			return 0;
-		uint64_t sp = load(registers + 8 * 15);
+		uint64_t sp = load(context + CPU_CONTEXT_SP);
 		/* An interrupted instruction, not a return address: one more, so that looking up pc - 1 finds it. */
-		*at = (struct frame_state){load(registers + 8 * 16) + 1, sp, load(registers + 8 * 10)};
+		*at = (struct frame_state){load(context + CPU_CONTEXT_PC) + 1, sp, load(context + CPU_CONTEXT_BP)};
 		walk->bp_slot = 0;
 		walk->crossed_signal = 1;
 		walk->has_moved = 1;

@@ -147,7 +147,7 @@ static inline __attribute__((always_inline))
 void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
 {
 	struct change none = {0, 0, 0, 0};
-	event.ticks = is_special ? clock_of(context->recorder, call.options) : clock_ticks();
+	event.ticks = is_special ? clock_of(context->recorder, call.options) : cpu_ticks();
 	/* Twice the code, each of which has few values to keep. */
 	if (is_special || !wants_stack(&call, stack_option))
 		leave_with_change(call, context, event, none, stack_option, is_special);

@@ -289,7 +289,7 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	struct event_stream *stream = stream_of(&call);
 	if (LIKELY(bytes)) {
 		if (LIKELY(call.options & OPTION_DURATION)) {
-			uint64_t now = is_special ? clock_of(context->recorder, call.options) : clock_ticks();
+			uint64_t now = is_special ? clock_of(context->recorder, call.options) : cpu_ticks();
 			record_set_duration(stream->write, region_duration_encode(now - call.begin));
 		}
 		stream->write += bytes;

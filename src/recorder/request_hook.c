@@ -68,7 +68,7 @@ static int request_event(struct annotation *annotation, uint8_t function)
 /* What a session that samples need not look at further, as nearly all blocks. */
 static int request_passes(const struct hook_context *context, const struct annotation *annotation, uint8_t function)
 {
-	struct thread *thread = thread_at_hand(context->recorder, thread_pointer());
+	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(annotation->event.size);
 	if (function == FUNCTION_HEAP_FREE)
 		return !annotation_may_hold(context->recorder, annotation->heap, annotation->event.address);

@@ -10,7 +10,7 @@
 	HOOK sampled_##name(PARAMETERS) \
 	{ \
 		struct recorder *recorder = context->recorder; \
-		struct thread *thread = thread_at_hand(recorder, thread_pointer()); \
+		struct thread *thread = thread_at_hand(recorder, cpu_thread_pointer()); \
 		uint64_t length = sample_length(size); \
 		if (UNLIKELY(!thread) || UNLIKELY(thread->guard) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
 			return hook_##name(a, b, c, d, context); \

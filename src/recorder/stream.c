@@ -34,7 +34,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 uint64_t pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->no_syscalls) {
-		__asm__ volatile("pause");
+		cpu_pause();
 		return PAUSE_NS;
 	}
 	uint32_t doublings = (round - SPIN_COUNT) / SLEEPS_ALIKE;

@@ -18,7 +18,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
 	if (recorder->no_syscalls)
 		return 0;
-	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	long result = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 	if (result <= 0)
 		return 0;
 	/* Core files stay as without us. */

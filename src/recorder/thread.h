@@ -33,7 +33,7 @@ struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 /** The calling thread's state; made at its first call. */
 static inline struct thread *thread_current(struct recorder *recorder)
 {
-	uint64_t fs_base = thread_pointer();
+	uint64_t fs_base = cpu_thread_pointer();
 	struct thread *thread = thread_at_hand(recorder, fs_base);
 	return LIKELY(thread) ? thread : thread_create(recorder, fs_base);
 }

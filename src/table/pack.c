@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/registers.h"
+#include "base/wide_registers.h"
 
 enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
 

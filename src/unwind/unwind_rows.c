@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/unwind_rows.h"
 
+#include "arch/cpu.h"
+
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
 enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_SDATA4 = 0x0b, PE_UDATA2 = 0x02, PE_SDATA2 = 0x0a, PE_UDATA8 = 0x04,
        PE_SDATA8 = 0x0c, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff };
-
-/* DWARF register numbers of x86-64. */
-enum { REG_BP = 6, REG_SP = 7, REG_RA = 16 };
 
 /* A cursor over table bytes that never passes its end: what is missing reads as zero and sets is_bad. */
 struct row_reader {
@@ -143,7 +142,7 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 		return false;
 	}
 	common->instructions = reader;
-	return !reader.is_bad && return_register == REG_RA;
+	return !reader.is_bad && return_register == CPU_DWARF_RETURN;
 }
 
 /* CFA expressions that compilers and linkers emit: a realigned frame (breg6 N; deref) and PLT entries
@@ -171,7 +170,7 @@ static void cfa_expression(struct rules *rules, struct row_reader *reader)
 			return;
 		}
 	}
-	if (size >= 3 && read_fixed(&body, 1) == OP_BREG0 + REG_BP) {
+	if (size >= 3 && read_fixed(&body, 1) == OP_BREG0 + CPU_DWARF_BP) {
 		int64_t offset = read_sleb(&body);
 		if (read_fixed(&body, 1) == OP_DEREF && body.at == body.end && !body.is_bad) {
 			rules->cfa_kind = CFA_DEREF_BP;
@@ -189,7 +188,7 @@ static struct rule expression_rule(struct row_reader *reader)
 	}
 	struct row_reader body = {reader->at, reader->at + size, false};
 	reader->at += size;
-	if (size >= 2 && read_fixed(&body, 1) == 0x70 + REG_BP) {
+	if (size >= 2 && read_fixed(&body, 1) == 0x70 + CPU_DWARF_BP) {
 		int64_t offset = read_sleb(&body);
 		if (body.at == body.end && !body.is_bad)
 			return (struct rule){(int32_t)offset, RULE_FROM_BP};
@@ -199,17 +198,17 @@ static struct rule expression_rule(struct row_reader *reader)
 
 static void rule_set(struct rules *rules, uint64_t reg, struct rule rule)
 {
-	if (reg == REG_BP)
+	if (reg == CPU_DWARF_BP)
 		rules->bp = rule;
-	else if (reg == REG_RA)
+	else if (reg == CPU_DWARF_RETURN)
 		rules->ra = rule;
 }
 
 static void rule_restore(struct rules *rules, uint64_t reg, const struct rules *initial)
 {
-	if (reg == REG_BP)
+	if (reg == CPU_DWARF_BP)
 		rules->bp = initial->bp;
-	else if (reg == REG_RA)
+	else if (reg == CPU_DWARF_RETURN)
 		rules->ra = initial->ra;
 }
 
@@ -329,7 +328,7 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 	int64_t offset = rules->cfa_offset;
 	enum row_kind kind = ROW_BAD;
 	if (rules->cfa_kind == CFA_REGISTER)
-		kind = rules->cfa_register == REG_SP ? ROW_SP : rules->cfa_register == REG_BP ? ROW_BP : ROW_BAD;
+		kind = rules->cfa_register == CPU_DWARF_SP ? ROW_SP : rules->cfa_register == CPU_DWARF_BP ? ROW_BP : ROW_BAD;
 	else if (rules->cfa_kind == CFA_DEREF_BP)
 		kind = ROW_DEREF_BP;
 	else if (rules->cfa_kind == CFA_PLT) {
