@@ -67,7 +67,8 @@ bench: all
 	@$(if $(findstring --only,$(BENCH)),,bench/sessions $(filter --quick,$(BENCH)))
 
 # Everything plain, with sanitizers and as release, and the installed tree.
-distcheck: setup-check
+distcheck:
+	@scripts/setup distcheck
 	@scripts/distcheck
 
 clean:

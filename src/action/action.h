@@ -8,9 +8,9 @@
 
 #include "base/intern.h"
 #include "base/json.h"
-#include "heap/cull.h"
-#include "heap/names.h"
-#include "heap/window.h"
+#include "query/cull.h"
+#include "query/frame_names.h"
+#include "query/window.h"
 
 struct action_callers;
 

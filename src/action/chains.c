@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/memory.h"
-#include "heap/live.h"
+#include "table/live.h"
 
 enum { THOUSAND = 1000 };
 

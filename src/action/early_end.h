@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "heap/table.h"
+#include "table/table.h"
 
 /** The word for how a block ended that was alive at that moment. */
 #define EARLY_END_ALIVE "alive when recording ended"

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/memory.h"
-#include "heap/extents.h"
+#include "query/extents.h"
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 

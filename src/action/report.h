@@ -3,7 +3,7 @@
 #ifndef XHEAP_ACTION_REPORT_H
 #define XHEAP_ACTION_REPORT_H
 
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/text.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
@@ -36,7 +36,7 @@ struct report {
 	struct heap_filter of_heaps; /**< its filter */
 };
 
-/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (heap/folded.h). A part's sort may be NULL. */
+/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A part's sort may be NULL. */
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
 		 enum heap_by by, struct diag *diag);
 
@@ -56,59 +56,5 @@ void report_text_doubts(const struct report *report, FILE *out);
 
 /** Threads, without rows that are none. */
 uint32_t report_thread_count(const struct trace_dictionary *dictionary);
-
-/** Which blocks from before an attach are not known, and why: as an array of the open object with this name, unless all are known. */
-void report_json_missing(struct json *json, const char *name, const struct trace_dictionary *dictionary);
-
-/** Events and stacks that are missing from a trace. */
-struct report_losses {
-	uint64_t events, stacks;
-};
-
-/** Sum up what the gaps of the trace lost, and what did not fit the file. */
-struct report_losses report_losses_sum(const struct trace_dictionary *dictionary);
-
-/** Heap calls of recorded processes that are known to be missing from the trace: lost ones, those of threads and processes that found no room, and those
- *  that give back blocks of a sample and were not watched for. */
-uint64_t report_missing_calls(const struct trace_dictionary *dictionary);
-
-/** Whether the trace has every heap call of the processes that it records, and every block from before an attach: the file is whole, no call is missing,
- *  every function could be hooked. A sample has no blocks from before. */
-bool report_is_complete(const struct trace_dictionary *dictionary);
-
-/** "12 calls are missing", or why it is not known how many; "" if nothing is missing. */
-struct text report_missing_text(const struct trace_dictionary *dictionary);
-
-/** Write the numbers of missing calls by reason: keys of an open object, and lines. */
-void report_json_missing_calls(struct json *json, const struct trace_dictionary *dictionary);
-void report_text_missing_calls(FILE *out, const struct trace_dictionary *dictionary);
-
-/** The gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
-void report_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
-
-/** What was dropped of the past, as an object under "dropped" of the open one; nothing when nothing was. */
-void report_json_dropped(struct json *json, const struct trace_dictionary *dictionary);
-
-/** Say what is in sums. */
-void report_json_folded(struct json *json, const struct trace_dictionary *dictionary);
-void report_text_folded(FILE *out, const struct trace_dictionary *dictionary);
-
-/** Write how stacks end: how many are whole (if that is known), truncated, or end for want of unwind data, and the images of the code without it. */
-void report_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);
-
-/** Write the line about stacks that end for want of unwind data, if there are any. */
-void report_text_unwindless(FILE *out, const struct trace_dictionary *dictionary);
-
-/** Likewise as a line of text. */
-void report_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
-
-/** Write, in brackets, why calls of gaps were lost, as the recording's options have it; nothing without gaps. */
-void report_text_loss_reason(FILE *out, const struct trace_dictionary *dictionary);
-
-/** The gaps, and what did not fit the file, as lines of text. */
-void report_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
-
-/** A line, which begins with lead, for each process of which not all blocks from before an attach are known, with the reason. */
-void report_text_missing(FILE *out, const struct trace_dictionary *dictionary, const char *lead);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/sample.h"
-#include "heap/scan.h"
+#include "query/scan.h"
+#include "table/weight.h"
 
 _Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT && XHEAP_END_OPEN == (int)HEAP_END_OPEN, "as they are");
 _Static_assert(XHEAP_ALLOCATION_REALLOC == (int)HEAP_REALLOC && XHEAP_ALLOCATION_MOVED == (int)HEAP_MOVED &&
 	       XHEAP_ALLOCATION_TEMPORARY == (int)HEAP_TEMPORARY && XHEAP_ALLOCATION_EARLIER == (int)HEAP_EARLIER, "flags, too");
 
-struct columns {
+struct allocation_columns {
 	uint32_t number[PACK_ROWS], stack[PACK_ROWS], function[PACK_ROWS], end_stack[PACK_ROWS], end_function[PACK_ROWS], thread[PACK_ROWS],
 		end_thread[PACK_ROWS], heap[PACK_ROWS], previous[PACK_ROWS];
 	uint8_t end[PACK_ROWS], flags[PACK_ROWS];
@@ -25,7 +25,7 @@ struct xheap_allocations {
 	struct api_filter filter;
 	struct heap_scan scan;
 	bool has_scan;
-	struct columns columns;
+	struct allocation_columns columns;
 	uint32_t count, next;        /* rows in the columns; those given out */
 	xheap_allocation_batch batch;
 	xheap_allocation allocation;
@@ -40,7 +40,7 @@ static void row_add(struct xheap_allocations *allocations, uint32_t number, cons
 	const struct heap_site *sites = allocations->trace->table->sites, *site = &sites[row->site];
 	const struct heap_site *end_site = row->end_site == HEAP_NONE ? &nowhere : &sites[row->end_site];
 	struct heap_weight weight = heap_weigh(allocations->trace->table, row);
-	struct columns *to = &allocations->columns;
+	struct allocation_columns *to = &allocations->columns;
 	uint32_t i = allocations->count++;
 	to->number[i] = number;
 	to->end[i] = row->end;
@@ -92,7 +92,7 @@ static int next_work(void *context, struct diag *diag)
 
 /* ---- the calls ---- */
 
-struct opening {
+struct allocations_opening {
 	struct xheap_trace *trace;
 	const xheap_filter *given;
 	struct xheap_allocations *allocations;
@@ -100,7 +100,7 @@ struct opening {
 
 static int open_work(void *context, struct diag *diag)
 {
-	struct opening *opening = context;
+	struct allocations_opening *opening = context;
 	struct xheap_allocations *allocations = memory_zeroed(1, sizeof(*allocations));
 	opening->allocations = allocations;
 	allocations->trace = opening->trace;
@@ -120,7 +120,7 @@ static int open_work(void *context, struct diag *diag)
 
 API int xheap_allocations_open(xheap_trace *trace, const xheap_filter *filter, xheap_allocations **allocations, xheap_error *error)
 {
-	struct opening opening = {.trace = trace, .given = filter};
+	struct allocations_opening opening = {.trace = trace, .given = filter};
 	int status = api_run_locked(trace, error, open_work, &opening);
 	if (status != XHEAP_OK) {
 		xheap_allocations_close(opening.allocations);
@@ -138,7 +138,7 @@ static int fetch(struct xheap_allocations *allocations, xheap_error *error)
 API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch, xheap_error *error)
 {
 	int status = allocations->next && allocations->next < allocations->count ? XHEAP_OK : fetch(allocations, error);
-	const struct columns *from = &allocations->columns;
+	const struct allocation_columns *from = &allocations->columns;
 	uint32_t at = allocations->next;
 	*batch = NULL;
 	if (status != XHEAP_OK)
@@ -158,7 +158,7 @@ API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap
 API int xheap_allocations_next(xheap_allocations *allocations, const xheap_allocation **allocation, xheap_error *error)
 {
 	int status = allocations->next < allocations->count ? XHEAP_OK : fetch(allocations, error);
-	const struct columns *from = &allocations->columns;
+	const struct allocation_columns *from = &allocations->columns;
 	*allocation = NULL;
 	if (status != XHEAP_OK)
 		return status;

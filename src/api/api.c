@@ -41,7 +41,7 @@ void api_give_up(const char *file, unsigned line, const char *claim)
 	memory_exhausted(0);
 }
 
-struct call {
+struct api_call {
 	int (*work)(void *context, struct diag *diag);
 	void *context;
 	struct diag diag;
@@ -50,7 +50,7 @@ struct call {
 
 static void call_run(void *context)
 {
-	struct call *call = context;
+	struct api_call *call = context;
 	call->result = call->work(call->context, &call->diag);
 }
 
@@ -66,7 +66,7 @@ static void tell(const xheap_callbacks *callbacks, xheap_error *error, int resul
 
 int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context)
 {
-	struct call call = {.work = work, .context = context};
+	struct api_call call = {.work = work, .context = context};
 	fault[0] = 0;
 	if (!memory_try(call_run, &call)) {
 		call.diag.text[0] = 0;

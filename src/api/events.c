@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/stream.h"
+#include "match/point_stream.h"
 
 _Static_assert(XHEAP_EVENT_FAILED == (int)EVENT_FAILED && XHEAP_EVENT_IN_FLIGHT == (int)EVENT_IN_FLIGHT &&
 	       XHEAP_EVENT_IN_SIGNAL == (int)EVENT_IN_SIGNAL && XHEAP_EVENT_NO_STACK == (int)EVENT_NO_STACK &&
@@ -23,7 +23,7 @@ struct xheap_events {
 	struct trace_block block;    /* of the cursor */
 	/* Rows at hand: next to count, of places or, without them, of the block. */
 	const struct trace_block *rows;
-	const struct heap_place *places;
+	const struct point_place *places;
 	uint32_t next, count;
 	uint64_t number;             /* of row `next` */
 	/* Those of them that were given out. */
@@ -119,7 +119,7 @@ static int next_work(void *context, struct diag *diag)
 
 /* ---- the calls ---- */
 
-struct opening {
+struct events_opening {
 	struct xheap_trace *trace;
 	const xheap_events_options *given;
 	struct xheap_events *events;
@@ -127,7 +127,7 @@ struct opening {
 
 static int open_work(void *context, struct diag *diag)
 {
-	struct opening *opening = context;
+	struct events_opening *opening = context;
 	struct xheap_events *events = memory_zeroed(1, sizeof(*events));
 	opening->events = events;
 	xheap_events_options_init(&events->options, sizeof(events->options));
@@ -149,7 +149,7 @@ static int open_work(void *context, struct diag *diag)
 
 API int xheap_events_open(xheap_trace *trace, const xheap_events_options *options, xheap_events **events, xheap_error *error)
 {
-	struct opening opening = {.trace = trace, .given = options};
+	struct events_opening opening = {.trace = trace, .given = options};
 	int status = api_run(&trace->callbacks, error, open_work, &opening);
 	if (status != XHEAP_OK) {
 		xheap_events_close(opening.events);

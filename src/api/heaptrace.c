@@ -105,11 +105,11 @@ static ULONG shown(int status, const xheap_error *error)
 
 /* ---- sessions ---- */
 
-struct found { TRACEHANDLE handle; char name[NAME_BYTES]; };
+struct found_session { TRACEHANDLE handle; char name[NAME_BYTES]; };
 
 static int look_at(void *user, const char *name, int is_alive)
 {
-	struct found *found = user;
+	struct found_session *found = user;
 	xheap_session *session;
 	xheap_session_state *state = NULL;
 	if (!is_alive || xheap_session_open(name, NULL, &session, NULL) != XHEAP_OK)
@@ -125,7 +125,7 @@ static int look_at(void *user, const char *name, int is_alive)
 /* Open the session: as given, else that of the handle. */
 static ULONG open_session(TRACEHANDLE handle, LPCWSTR given, xheap_session **session)
 {
-	struct found found = {.handle = handle};
+	struct found_session found = {.handle = handle};
 	if (!given && !handle)
 		return ERROR_INVALID_PARAMETER;
 	if (given && !narrow(found.name, NAME_BYTES, given, NAME_BYTES))

@@ -140,13 +140,13 @@ API void xheap_session_close(xheap_session *session)
 
 enum { WORDS_MAX = 64 };
 
-struct words {
+struct api_words {
 	struct arena arena;
 	const char *items[WORDS_MAX + 1];
 	unsigned count;
 };
 
-static int add_word(struct words *words, const char *word, struct diag *diag)
+static int add_word(struct api_words *words, const char *word, struct diag *diag)
 {
 	if (words->count == WORDS_MAX)
 		return diag_fail(diag, E2BIG, "more than %d words for xheap start", WORDS_MAX);
@@ -154,7 +154,7 @@ static int add_word(struct words *words, const char *word, struct diag *diag)
 	return 0;
 }
 
-static void add_number(struct words *words, const char *option, uint64_t number, const char *unit)
+static void add_number(struct api_words *words, const char *option, uint64_t number, const char *unit)
 {
 	struct diag diag = {""};
 	if (!number)
@@ -206,7 +206,7 @@ static int check_path(const char *path, struct diag *diag)
 	return access(folder, W_OK | X_OK) == 0 ? 0 : diag_errno(diag, "cannot write %s", path);
 }
 
-static void add_pids(struct words *words, const int32_t *pids, size_t count)
+static void add_pids(struct api_words *words, const int32_t *pids, size_t count)
 {
 	const char *list = "";
 	for (size_t i = 0; i < count; i++)
@@ -215,7 +215,7 @@ static void add_pids(struct words *words, const int32_t *pids, size_t count)
 	add_word(words, count ? list : "0", &(struct diag){""});
 }
 
-static void add_stacks(struct words *words, uint32_t stacks)
+static void add_stacks(struct api_words *words, uint32_t stacks)
 {
 	add_word(words, "--stackwalk", &(struct diag){""});
 	add_word(words, arena_format(&words->arena, "none%s%s%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
@@ -224,7 +224,7 @@ static void add_stacks(struct words *words, uint32_t stacks)
 		 &(struct diag){""});
 }
 
-static int add_options(struct words *words, const xheap_session_options *options, struct diag *diag)
+static int add_options(struct api_words *words, const xheap_session_options *options, struct diag *diag)
 {
 	int error = 0;
 	if (options->path && (!add_word(words, "--output", diag)))
@@ -273,7 +273,7 @@ static int start_work(void *context, struct diag *diag)
 {
 	struct making *making = context;
 	xheap_session_options options;
-	struct words words = {.items = {"xheap", "start", making->name, "--quiet", "--quiet"}, .count = 5};
+	struct api_words words = {.items = {"xheap", "start", making->name, "--quiet", "--quiet"}, .count = 5};
 	xheap_session_options_init(&options, sizeof(options));
 	int error = api_take(&options, sizeof(options), making->options, "xheap_session_options", diag);
 	if (error)
@@ -533,7 +533,7 @@ API int xheap_session_stop(xheap_session *session, xheap_summary *summary, xheap
 
 /* ---- launching ---- */
 
-struct launch {
+struct api_launch {
 	const char *file;
 	char *const *arguments, *const *environment;
 	int32_t pid;
@@ -541,7 +541,7 @@ struct launch {
 
 static int say_launch(struct talk *talk, struct diag *diag)
 {
-	struct launch *launch = talk->answer;
+	struct api_launch *launch = talk->answer;
 	pid_t pid;
 	if (!launch->file || !launch->arguments)
 		return diag_fail(diag, EINVAL, "xheap_session_launch: no file or no arguments are given");
@@ -560,7 +560,7 @@ static int say_launch(struct talk *talk, struct diag *diag)
 API int xheap_session_launch(xheap_session *session, const char *file, char *const arguments[], char *const environment[], int32_t *pid,
 			     xheap_error *error)
 {
-	struct launch launch = {.file = file, .arguments = arguments, .environment = environment};
+	struct api_launch launch = {.file = file, .arguments = arguments, .environment = environment};
 	int status = talk(session, error, say_launch, NULL, &launch);
 	if (pid)
 		*pid = launch.pid;

@@ -6,13 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "action/losses.h"
 #include "action/report.h"
 #include "api/api.h"
 #include "base/memory.h"
-#include "heap/index.h"
-#include "heap/sample.h"
+#include "match/match.h"
 #include "session/controller.h"
 #include "session/directory.h"
+#include "table/index_file.h"
+#include "table/weight.h"
 #include "trace/merge.h"
 
 _Static_assert(XHEAP_NONE == TRACE_NONE && XHEAP_NONE == HEAP_NONE, "one word for no id");
@@ -204,13 +206,13 @@ static void list_options(struct xheap_trace *trace, const struct trace_dictionar
 
 static void info_make(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
 {
-	struct report_losses losses = report_losses_sum(dictionary);
+	struct losses losses = losses_sum(dictionary);
 	trace->info = (xheap_trace_info){
 		.path = trace->path, .host = dictionary->host, .clock = dictionary->clock, .cut_reason = dictionary->cut_reason,
 		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .failed_calls = dictionary->failed_count,
 		.lost_events = losses.events, .lost_stacks = losses.stacks, .truncated_stacks = dictionary->ends.truncated,
 		.unwindless_stacks = dictionary->ends.unwindless, .whole_stacks = dictionary->is_whole_known ? dictionary->ends.whole : UINT64_MAX,
-		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = report_is_complete(dictionary),
+		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = losses_is_complete(dictionary),
 		.sample_bytes = heap_sample_bytes(dictionary),
 		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
 		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,
@@ -352,11 +354,11 @@ API int xheap_trace_open_session(const char *name, const xheap_open_options *opt
 	return status == XHEAP_OK ? trace_open_as(&opening, trace, error) : status;
 }
 
-struct merging { const char *path; const char *const *paths; size_t count; };
+struct trace_merging { const char *path; const char *const *paths; size_t count; };
 
 static int merge_work(void *context, struct diag *diag)
 {
-	const struct merging *merging = context;
+	const struct trace_merging *merging = context;
 	if (!merging->path || !merging->paths || merging->count > UINT16_MAX)
 		return diag_fail(diag, EINVAL, "xheap_trace_merge: a path is missing, or there are too many");
 	for (size_t i = 0; i < merging->count; i++)
@@ -367,7 +369,7 @@ static int merge_work(void *context, struct diag *diag)
 
 API int xheap_trace_merge(const char *path, const char *const *paths, size_t count, xheap_error *error)
 {
-	return api_run(NULL, error, merge_work, &(struct merging){path, paths, count});
+	return api_run(NULL, error, merge_work, &(struct trace_merging){path, paths, count});
 }
 
 API void xheap_trace_close(xheap_trace *trace)

@@ -3,40 +3,44 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { MAP_FIRST_BITS = 6 };
 
-static uint32_t map_place(uint64_t key, uint32_t bits)
-{
-	key ^= key >> 32;
-	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
-}
-
 static struct map_cell *map_probe(const struct map *map, uint64_t key)
 {
-	uint32_t mask = (1u << map->bits) - 1;
-	uint32_t place = map_place(key, map->bits);
+	uint64_t mask = (UINT64_C(1) << map->bits) - 1;
+	uint64_t place = hash_pair(key, 0) & mask;
 	while (map->cells[place].used && map->cells[place].key != key)
 		place = (place + 1) & mask;
 	return &map->cells[place];
 }
 
-static void map_rehash(struct map *map)
+static uint32_t next_bits(const struct map *map)
+{
+	return map->cells ? map->bits + 1 : MAP_FIRST_BITS;
+}
+
+static bool is_full(const struct map *map)
+{
+	return !map->cells || map->count >= (UINT64_C(1) << map->bits) / 2;
+}
+
+/* Move all to `cells`, which are zeroed and twice as many. */
+static void map_rehash(struct map *map, struct map_cell *cells)
 {
 	struct map old = *map;
-	map->bits = old.cells ? old.bits + 1 : MAP_FIRST_BITS;
-	map->cells = memory_table((size_t)1 << map->bits, sizeof(*map->cells));
+	map->bits = next_bits(map);
+	map->cells = cells;
 	for (size_t i = 0; old.cells && i < (size_t)1 << old.bits; i++)
 		if (old.cells[i].used)
 			*map_probe(map, old.cells[i].key) = old.cells[i];
 	free(old.cells);
 }
 
-uint32_t *map_add(struct map *map, uint64_t key, bool *added)
+static uint32_t *map_place(struct map *map, uint64_t key, bool *added)
 {
-	if (!map->cells || map->count >= (1u << map->bits) / 2)
-		map_rehash(map);
 	struct map_cell *cell = map_probe(map, key);
 	*added = !cell->used;
 	if (*added) {
@@ -44,6 +48,24 @@ uint32_t *map_add(struct map *map, uint64_t key, bool *added)
 		map->count++;
 	}
 	return &cell->value;
+}
+
+uint32_t *map_add(struct map *map, uint64_t key, bool *added)
+{
+	if (is_full(map))
+		map_rehash(map, memory_table((size_t)1 << next_bits(map), sizeof(*map->cells)));
+	return map_place(map, key, added);
+}
+
+uint32_t *map_try_add(struct map *map, uint64_t key, bool *added)
+{
+	if (is_full(map)) {
+		struct map_cell *cells = calloc((size_t)1 << next_bits(map), sizeof(*cells));
+		if (!cells)
+			return NULL;
+		map_rehash(map, cells);
+	}
+	return map_place(map, key, added);
 }
 
 uint32_t *map_find(const struct map *map, uint64_t key)

@@ -13,8 +13,9 @@
 #include "base/text.h"
 #include "cli/cache.h"
 #include "cli/cli.h"
-#include "heap/index.h"
+#include "match/match.h"
 #include "os/moment.h"
+#include "table/index_file.h"
 
 enum { INDEX_EVENTS_DEFAULT = 1000000, PROGRESS_NS = 200000000, PERCENT = 100 };
 

@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "action/early_end.h"
+#include "action/losses.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/filter.h"
-#include "heap/scan.h"
-#include "heap/stream.h"
+#include "cli/filter_options.h"
+#include "match/point_stream.h"
+#include "query/scan.h"
 
 enum { VALUE_BYTES = 512 };
 
@@ -714,7 +715,7 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
 	early_end_text(stderr, dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
-		report_text_missing(stderr, dump.row.dictionary, "xheap: ");
+		losses_text_earlier(stderr, dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
 		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when", path,
 			text_count(dump.row.dictionary->folded_count).data);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "heap/fold.h"
+#include "match/fold.h"
 #include "session/store.h"
 #include "session/worker.h"
 #include "trace/merge.h"

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/analysis.h"
-#include "cli/filter.h"
+#include "cli/filter_options.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */

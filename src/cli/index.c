@@ -7,13 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/threads.h"
 #include "cli/analysis.h"
 #include "cli/cli.h"
-#include "heap/follow.h"
-#include "heap/index.h"
+#include "match/follow.h"
+#include "match/match.h"
 #include "session/indexing.h"
 #include "session/worker.h"
+#include "table/index_file.h"
 
 enum { LOOK_EVENTS = 500000 };
 

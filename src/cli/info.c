@@ -6,11 +6,13 @@
 #include <time.h>
 
 #include "action/early_end.h"
+#include "action/losses.h"
 #include "action/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
+#include "match/match.h"
 
 /* What can be said of a trace, counted from its blocks' headers. */
 struct info {
@@ -93,9 +95,9 @@ static void json_cost(struct json *json, const struct trace_statistics *statisti
 }
 
 /* A process in which inactive code of the recording was mapped when it ended. False: the option names none. */
-struct inactive { int pid; uint64_t bytes; uint32_t threads; const char *command; };
+struct inactive_process { int pid; uint64_t bytes; uint32_t threads; const char *command; };
 
-static bool inactive_read(struct inactive *inactive, const struct trace_option *option)
+static bool inactive_read(struct inactive_process *inactive, const struct trace_option *option)
 {
 	int command = 0;
 	if (strcmp(option->name, TRACE_OPTION_INACTIVE) != 0 ||
@@ -107,7 +109,7 @@ static bool inactive_read(struct inactive *inactive, const struct trace_option *
 
 static void json_inactive(struct json *json, const struct trace_dictionary *dictionary)
 {
-	struct inactive inactive;
+	struct inactive_process inactive;
 	bool has_any = false;
 	for (uint32_t i = 0; i < dictionary->option_count; i++) {
 		if (!inactive_read(&inactive, &dictionary->options[i]))
@@ -140,7 +142,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
 	json_text(&json, "trace", info->path);
-	json_bool(&json, "complete", report_is_complete(dictionary));
+	json_bool(&json, "complete", losses_is_complete(dictionary));
 	if (!dictionary->is_complete) {
 		json_count(&json, "cut_offset", dictionary->cut_offset);
 		json_text(&json, "cut_reason", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
@@ -158,12 +160,12 @@ static void info_json(const struct info *info, FILE *out)
 	json_end_object(&json);
 	json_count(&json, "failed", dictionary->failed_count);
 	json_count(&json, "in_flight", dictionary->in_flight_count);
-	report_json_missing_calls(&json, dictionary);
+	losses_json_calls(&json, dictionary);
 	early_end_json(&json, dictionary);
-	report_json_gaps(&json, dictionary);
-	report_json_dropped(&json, dictionary);
-	report_json_folded(&json, dictionary);
-	report_json_stack_ends(&json, dictionary);
+	losses_json_gaps(&json, dictionary);
+	losses_json_dropped(&json, dictionary);
+	losses_json_folded(&json, dictionary);
+	losses_json_stack_ends(&json, dictionary);
 	if (dictionary->statistics.heapless)
 		json_count(&json, "events_without_heap", dictionary->statistics.heapless);
 	json_count(&json, "stacks", dictionary->node_count ? dictionary->node_count - 1 : 0);
@@ -171,7 +173,7 @@ static void info_json(const struct info *info, FILE *out)
 	json_count(&json, "images", dictionary->image_count);
 	json_count(&json, "heaps", dictionary->heap_count);
 	json_count(&json, "threads", report_thread_count(dictionary));
-	report_json_missing(&json, "earlier_missing", dictionary);
+	losses_json_earlier(&json, "earlier_missing", dictionary);
 	json_begin_object(&json, "options");
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (!is_shown_elsewhere(dictionary->options[i].name))
@@ -302,7 +304,7 @@ static void text_processes(const struct info *info, FILE *out)
 
 static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
 {
-	struct inactive inactive;
+	struct inactive_process inactive;
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (inactive_read(&inactive, &dictionary->options[i]))
 			fprintf(out, "  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32 " threads in it\n", inactive.pid,
@@ -312,22 +314,22 @@ static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
 static void info_text(const struct info *info, FILE *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
-	struct report_losses losses = report_losses_sum(dictionary);
-	struct text missing = report_missing_text(dictionary);
-	fprintf(out, "%s: %s%s%s\n", text_shown(info->path), report_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
+	struct losses losses = losses_sum(dictionary);
+	struct text missing = losses_missing_text(dictionary);
+	fprintf(out, "%s: %s%s%s\n", text_shown(info->path), losses_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
 		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
-	report_text_missing(out, dictionary, "  ");
+	losses_text_earlier(out, dictionary, "  ");
 	fprintf(out, "  %s events lost, %s stacks lost", text_count(losses.events).data, text_count(losses.stacks).data);
-	report_text_loss_reason(out, dictionary);
+	losses_text_reason(out, dictionary);
 	putc('\n', out);
-	report_text_gaps(out, dictionary);
-	report_text_missing_calls(out, dictionary);
-	report_text_unwindless(out, dictionary);
-	report_text_dropped(out, dictionary);
-	report_text_folded(out, dictionary);
+	losses_text_gaps(out, dictionary);
+	losses_text_calls(out, dictionary);
+	losses_text_unwindless(out, dictionary);
+	losses_text_dropped(out, dictionary);
+	losses_text_folded(out, dictionary);
 	if (dictionary->fold_count)
 		fputs("  events of processes are those that are not folded\n", out);
 	text_inactive(out, dictionary);

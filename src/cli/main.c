@@ -2,18 +2,23 @@
 /*
  * xheap: the command. Where things are:
  *
- *     cli/main.c       the table of commands
- *     cli/NAME.c       the command NAME
- *     cli/options.c    options as tables
- *     cli/filter.c     which allocations count, as options
- *     cli/output.c     messages, the pager, the trace to read
- *     action/          reports over allocations: stacks, frames, image, totals
- *     heap/            the model: from points to allocations, sums over them, names of frames
- *     trace/           the file
- *     session/         the logger behind record: regions to trace
- *     inject/ hook/    into a process; what to patch there
- *     recorder/        what runs in targets
- *     symbols/         names of code
+ *     cli/main.c            the table of commands
+ *     cli/NAME.c            the command NAME
+ *     cli/option_parser.c   options as tables
+ *     cli/filter_options.c  which allocations count, as options
+ *     cli/output.c          messages, the pager, the trace to read
+ *     api/                  the library: the same for programs
+ *     action/               one file per report: stacks, frames, image, totals
+ *     query/                filters, names of frames, sums over allocations
+ *     match/ table/         from events to allocations; the packed table of them
+ *     trace/                the file
+ *     symbols/              names of code
+ *     session/              the logger: from shared memory to the trace
+ *     inject/ hook/         into a process; what to patch there
+ *     heapwalk/             the blocks that a process had before
+ *     recorder/ unwind/     what runs in targets
+ *     region/               the shared memory
+ *     os/ base/             the kernel; containers and texts
  */
 #include "base/memory.h"
 #include "cli/cli.h"

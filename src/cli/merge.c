@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "trace/merge.h"
 
 struct merge_options {

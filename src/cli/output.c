@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/cli.h"
 #include "base/text.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <glob.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the two ways of recording share: a command that is started (record.c), processes that run (attach.c). */
+/** What the two ways of recording share: a command that is started (record.c), processes that run (record_attach.c). */
 #ifndef XHEAP_CLI_RECORD_H
 #define XHEAP_CLI_RECORD_H
 

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "session/recover.h"
 #include "session/store.h"
 

@@ -11,15 +11,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "action/losses.h"
 #include "action/report.h"
 #include "base/memory.h"
 #include "base/style.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/options.h"
-#include "heap/extents.h"
-#include "heap/folded.h"
-#include "heap/peak.h"
+#include "cli/option_parser.h"
+#include "query/extents.h"
+#include "query/folded.h"
+#include "query/peak.h"
 
 enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
        PERCENT = 100, THOUSAND = 1000 };
@@ -249,7 +250,7 @@ static void frames_print(const struct view *view, uint32_t node)
 }
 
 /* A table of the report: the rows of an action that have most of a number; those without it are not shown. */
-struct part {
+struct text_part {
 	const char *title;
 	const struct action *action;
 	const char *key;              /* of the number; NULL: `own` is it */
@@ -303,7 +304,7 @@ static void outstanding_print(const struct view *view, const struct action_row *
 		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(view, row->numbers.outstanding_count).data);
 }
 
-static const struct part parts[] = {
+static const struct text_part parts[] = {
 	{"Live at the peak", &action_stacks, "sp", {.number = NULL}, true, peak_print},
 	{"Most allocated", &action_stacks, "st", {.number = NULL}, false, total_print},
 	{"Temporary", &action_stacks, "stt", {.number = NULL}, true, temporary_print},
@@ -312,7 +313,7 @@ static const struct part parts[] = {
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
-static void part_print(struct view *view, const struct part *part)
+static void part_print(struct view *view, const struct text_part *part)
 {
 	const struct action_sort *sort = part->key ? action_sort_find(part->key) : &part->own;
 	struct action_rows rows;
@@ -351,7 +352,7 @@ static void title_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
-	struct text missing = report_missing_text(dictionary);
+	struct text missing = losses_missing_text(dictionary);
 	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), text_shown(view->source.path),
 		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);

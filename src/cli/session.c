@@ -560,11 +560,11 @@ static int query_run(int count, char **arguments)
 }
 
 struct listed { char *name; struct controller_state state; bool had_no_memory; };
-struct listing { struct listed *items; size_t count, capacity; };
+struct session_listing { struct listed *items; size_t count, capacity; };
 
 static void listing_add(void *cookie, const char *name)
 {
-	struct listing *listing = cookie;
+	struct session_listing *listing = cookie;
 	memory_grow(listing->items, listing->count, listing->capacity);
 	struct listed *listed = &listing->items[listing->count++];
 	*listed = (struct listed){.name = strdup(name)};
@@ -578,7 +578,7 @@ static void listing_add(void *cookie, const char *name)
 
 static int sessions_run(int count, char **arguments)
 {
-	struct listing listing = {NULL, 0, 0};
+	struct session_listing listing = {NULL, 0, 0};
 	bool is_json;
 	int status = take_format(count, arguments, 1, "sessions", &is_json, NULL);
 	if (status != CLI_OK)

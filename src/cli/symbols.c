@@ -18,9 +18,9 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "base/thread.h"
+#include "base/threads.h"
 #include "base/whole_file.h"
-#include "cli/options.h"
+#include "cli/option_parser.h"
 #include "cli/symbol_cache.h"
 #include "os/moment.h"
 #include "symbols/symbols.h"
@@ -29,17 +29,17 @@
 enum { THREADS_MAX = 64, PROGRESS_NS = 100000000, COPY_CHUNK = 1 << 24, JOB_FRAMES = 2048 };
 
 /* Frames of one image. */
-struct job {
+struct symbol_job {
 	uint32_t image;
 	bool is_first;                /* of the image's jobs */
 	uint32_t *frames;
 	uint32_t count;
-	struct found *found;          /* one for each frame */
+	struct found_file *found;          /* one for each frame */
 	bool has_symbols;
 	struct symbol_cache cache;    /* what is found in it lives in it */
 };
 
-struct found {
+struct found_file {
 	const struct trace_function *functions;
 	size_t count;
 	bool is_cached;
@@ -47,7 +47,7 @@ struct found {
 
 struct work {
 	const struct trace_dictionary *dictionary;
-	struct job *jobs;
+	struct symbol_job *jobs;
 	uint32_t job_count, next;     /* next: the first that nobody has taken */
 	uint32_t done;                /* addresses */
 	bool with_cache;
@@ -63,7 +63,7 @@ struct symbols_options {
 
 static int job_compare(const void *a, const void *b)
 {
-	const struct job *left = a, *right = b;
+	const struct symbol_job *left = a, *right = b;
 	return (left->count < right->count) - (left->count > right->count);
 }
 
@@ -73,8 +73,8 @@ static void job_begin(struct work *work, size_t *capacity, uint32_t image, bool 
 		*capacity = memory_capacity(*capacity, (size_t)work->job_count + 1);
 		work->jobs = memory_resize(work->jobs, *capacity, sizeof(*work->jobs));
 	}
-	work->jobs[work->job_count++] = (struct job){.image = image, .is_first = is_first, .frames = memory_zeroed(JOB_FRAMES, sizeof(uint32_t)),
-						     .found = memory_zeroed(JOB_FRAMES, sizeof(struct found))};
+	work->jobs[work->job_count++] = (struct symbol_job){.image = image, .is_first = is_first, .frames = memory_zeroed(JOB_FRAMES, sizeof(uint32_t)),
+						     .found = memory_zeroed(JOB_FRAMES, sizeof(struct found_file))};
 }
 
 /* Jobs for the frames that have no symbols yet, of one image each. */
@@ -95,7 +95,7 @@ static void work_make(struct work *work, const struct trace_dictionary *dictiona
 			job_begin(work, &capacity, image, job_of[image] == UINT32_MAX);
 			job_of[image] = work->job_count - 1;
 		}
-		struct job *job = &work->jobs[job_of[image]];
+		struct symbol_job *job = &work->jobs[job_of[image]];
 		job->frames[job->count++] = i;
 	}
 	if (work->job_count)
@@ -114,7 +114,7 @@ static void work_fini(struct work *work)
 	free(work->jobs);
 }
 
-struct worker {
+struct symbol_worker {
 	struct work *work;
 	struct symbols *symbols;      /* texts of what was found live in it */
 	struct arena functions;       /* and what was found */
@@ -127,7 +127,7 @@ static const char *text_or_empty(const char *text)
 }
 
 /* What the image's files say. */
-static struct found look_up(struct worker *worker, const struct trace_image *image, uint64_t offset)
+static struct found_file look_up(struct symbol_worker *worker, const struct trace_image *image, uint64_t offset)
 {
 	const struct symbol_frame *frames;
 	size_t count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size, offset, true, &frames);
@@ -138,23 +138,23 @@ static struct found look_up(struct worker *worker, const struct trace_image *ima
 		functions[i] = (struct trace_function){.function = text_or_empty(from->function), .mangled = is_mangled ? from->mangled : "",
 						       .file = text_or_empty(from->file), .line = from->line, .is_inlined = from->inlined};
 	}
-	return (struct found){functions, count, false};
+	return (struct found_file){functions, count, false};
 }
 
 static void *worker_run(void *argument)
 {
-	struct worker *worker = argument;
+	struct symbol_worker *worker = argument;
 	struct work *work = worker->work;
 	uint32_t at;
 	while ((at = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED)) < work->job_count) {
-		struct job *job = &work->jobs[at];
+		struct symbol_job *job = &work->jobs[at];
 		const struct trace_image *image = &work->dictionary->images[job->image];
 		if (work->with_cache)
 			symbol_cache_open(&job->cache, image);
 		uint32_t cached = 0;
 		for (uint32_t i = 0; i < job->count; i++) {
 			uint64_t offset = work->dictionary->frames[job->frames[i]].offset;
-			struct found *found = &job->found[i];
+			struct found_file *found = &job->found[i];
 			found->functions = symbol_cache_find(&job->cache, offset, &found->count);
 			found->is_cached = found->functions != NULL;
 			cached += found->is_cached;
@@ -189,11 +189,11 @@ static uint32_t work_count(const struct work *work)
 	return all;
 }
 
-static int work_do(struct work *work, struct worker *workers, unsigned count)
+static int work_do(struct work *work, struct symbol_worker *workers, unsigned count)
 {
 	unsigned started = 0;
 	for (unsigned i = 0; i < count; i++)
-		workers[i] = (struct worker){.work = work, .symbols = symbols_new()};
+		workers[i] = (struct symbol_worker){.work = work, .symbols = symbols_new()};
 	while (started < count && !pthread_create(&workers[started].thread, NULL, worker_run, &workers[started]))
 		started++;
 	if (!started)
@@ -241,7 +241,7 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 	if (error)
 		return error;
 	for (uint32_t i = 0; i < work->job_count; i++) {
-		const struct job *job = &work->jobs[i];
+		const struct symbol_job *job = &work->jobs[i];
 		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols});
 		for (uint32_t k = 0; k < job->count; k++)
 			writer_add_symbol(writer, job->frames[k], job->found[k].functions, (uint32_t)job->found[k].count);
@@ -255,7 +255,7 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 static void cache_write(const struct work *work)
 {
 	for (uint32_t i = 0; i < work->job_count; i++) {
-		const struct job *job = &work->jobs[i];
+		const struct symbol_job *job = &work->jobs[i];
 		struct symbol_cache_row *rows = memory_zeroed(job->count, sizeof(*rows));
 		size_t count = 0;
 		for (uint32_t k = 0; k < job->count && job->has_symbols; k++)
@@ -332,7 +332,7 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 {
 	uint64_t all = 0, named = 0, with_line = 0, missing = 0;
 	for (uint32_t i = 0; i < work->job_count; i++) {
-		const struct job *job = &work->jobs[i];
+		const struct symbol_job *job = &work->jobs[i];
 		for (uint32_t k = 0; k < job->count; k++, all++) {
 			named += job->found[k].count && *job->found[k].functions[0].function;
 			with_line += job->found[k].count && job->found[k].functions[0].line;
@@ -382,7 +382,7 @@ static int set_path(void *context, char *word)
 static int symbols_add(const struct symbols_options *options, const char *path, const struct trace_dictionary *dictionary)
 {
 	struct work work;
-	struct worker workers[THREADS_MAX];
+	struct symbol_worker workers[THREADS_MAX];
 	int64_t began_ns = (int64_t)moment_now_ns();
 	if (!dictionary->is_complete)
 		return cli_fail("%s is not complete: %s; see xheap recover", path, dictionary->cut_reason);

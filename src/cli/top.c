@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "action/report.h"
-#include "action/rows.h"
+#include "action/report_rows.h"
 #include "base/text.h"
 #include "cli/analysis.h"
-#include "cli/options.h"
-#include "heap/folded.h"
-#include "heap/peak.h"
+#include "cli/option_parser.h"
+#include "query/folded.h"
+#include "query/peak.h"
 
 enum { WIDTH_DEFAULT = 100, HEIGHT_DEFAULT = 24, WIDTH_MIN = 40, HEADER_LINES = 7, CHART_COLUMNS = 60, EIGHTHS = 8, INTERVAL_MS = 2000, FRAMES_MAX = 12,
        LINE_BYTES = 1024 };

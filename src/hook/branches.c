@@ -18,7 +18,7 @@
 
 enum { FILTER_BITS = 8192, GRANULE = 4, NEAR = 128, WINDOW = 192, FUNCTION_MAX = 1 << 14, CONFIRM_MAX = 1 << 20, CONFIRM_TOTAL = 1 << 26 };
 
-struct search {
+struct branch_search {
 	struct branches *branches;
 	const struct elf *elf;
 	struct hook_target *targets;
@@ -32,7 +32,7 @@ static uint64_t filter_bit(uint64_t address)
 	return (address >> GRANULE) % FILTER_BITS;
 }
 
-static void search_init(struct search *search)
+static void search_init(struct branch_search *search)
 {
 	memset(search->filter, 0, sizeof(search->filter));
 	for (uint32_t i = 0; i < search->count; i++)
@@ -43,7 +43,7 @@ static void search_init(struct search *search)
 }
 
 /* The target that begins at or before address. */
-static uint32_t target_before(const struct search *search, uint64_t address)
+static uint32_t target_before(const struct branch_search *search, uint64_t address)
 {
 	uint32_t low = 0, high = search->count;
 	while (low < high) {
@@ -57,7 +57,7 @@ static uint32_t target_before(const struct search *search, uint64_t address)
 }
 
 /* Whether decoding from the beginning of its function meets an instruction at site. */
-static bool is_instruction(struct search *search, uint64_t site)
+static bool is_instruction(struct branch_search *search, uint64_t site)
 {
 	uint64_t start = elf_unwind_start(search->elf, site);
 	if (start == 0 || site - start > CONFIRM_MAX || site - start > search->confirm_bytes)
@@ -82,7 +82,7 @@ static void refuse(struct hook_target *target)
 	target->reason = "something branches into its first bytes";
 }
 
-static void note(struct search *search, const struct branch *branch)
+static void note(struct branch_search *search, const struct branch *branch)
 {
 	struct branches *branches = search->branches;
 	if (branches->count < BRANCH_MAX)
@@ -92,7 +92,7 @@ static void note(struct search *search, const struct branch *branch)
 }
 
 /* A branch found by its bytes: five of them, or six with the opcode's first. */
-static void consider(struct search *search, uint64_t opcode_at, uint64_t destination, bool is_call, bool is_condition)
+static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t destination, bool is_call, bool is_condition)
 {
 	uint32_t index = target_before(search, destination);
 	if (index == UINT32_MAX)
@@ -106,7 +106,7 @@ static void consider(struct search *search, uint64_t opcode_at, uint64_t destina
 }
 
 /* One opcode byte that fits, at bytes[0]; its displacement follows. */
-static inline void look(struct search *search, const uint8_t *bytes, uint64_t address)
+static inline void look(struct branch_search *search, const uint8_t *bytes, uint64_t address)
 {
 	int32_t relative;
 	memcpy(&relative, bytes + 1, sizeof(relative));
@@ -130,7 +130,7 @@ static bool is_opcode(const uint8_t *bytes, uint64_t at)
 	return (bytes[at] | 1) == 0xe9 || ((bytes[at] & 0xf0) == 0x80 && at > 0 && bytes[at - 1] == 0x0f);
 }
 
-static void look_for_long(struct search *search, const uint8_t *bytes, uint64_t size, uint64_t address)
+static void look_for_long(struct branch_search *search, const uint8_t *bytes, uint64_t size, uint64_t address)
 {
 	uint64_t at = 0;
 	if (size < 5)
@@ -153,7 +153,7 @@ static void look_for_long(struct search *search, const uint8_t *bytes, uint64_t 
  * far before it that no short branch reaches over, or at the first known one where what lies before may be no code. Where
  * no function is known nearby, so far before that decoding has fallen into step.
  */
-static uint64_t window_start(const struct search *search, uint64_t address)
+static uint64_t window_start(const struct branch_search *search, uint64_t address)
 {
 	uint64_t first = elf_code_start(search->elf, address), wanted = address - first > WINDOW ? address - WINDOW : first;
 	uint64_t known = elf_unwind_start(search->elf, address);
@@ -169,7 +169,7 @@ static uint64_t window_start(const struct search *search, uint64_t address)
 }
 
 /* Short branches into a target, from the code around it. */
-static void look_for_short(struct search *search, struct hook_target *target)
+static void look_for_short(struct branch_search *search, struct hook_target *target)
 {
 	uint64_t at = window_start(search, target->address), end = target->address + target->displaced + NEAR;
 	uint64_t available = elf_code_bytes(search->elf, at);
@@ -193,7 +193,7 @@ static void look_for_short(struct search *search, struct hook_target *target)
 
 void branches_find(struct branches *branches, const struct elf *elf, struct hook_target *targets, uint32_t count)
 {
-	struct search search = {.branches = branches, .elf = elf, .targets = targets, .count = count, .confirm_bytes = CONFIRM_TOTAL};
+	struct branch_search search = {.branches = branches, .elf = elf, .targets = targets, .count = count, .confirm_bytes = CONFIRM_TOTAL};
 	branches->count = 0;
 	branches->is_cut = false;
 	if (count == 0)

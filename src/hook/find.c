@@ -23,8 +23,8 @@
 #include "hook/code.h"
 #include "hook/displace.h"
 #include "hook/elf_file.h"
-#include "hook/names.h"
-#include "hook/requests.h"
+#include "hook/entry_names.h"
+#include "hook/request_sites.h"
 
 enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
 

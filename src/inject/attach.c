@@ -9,6 +9,7 @@
  * (a signal handler interrupted it there) cannot be: then all go on for a moment, and it is tried again. Every wait has an end, and
  * whatever fails, all threads go on as they were.
  */
+#include "arch/registers.h"
 #include "inject/inject.h"
 
 #include <elf.h>
@@ -27,7 +28,7 @@
 #include "inject/crowd.h"
 #include "inject/detach.h"
 #include "inject/remote.h"
-#include "inject/stacks.h"
+#include "inject/thread_stacks.h"
 #include "os/moment.h"
 #include "os/proc.h"
 
@@ -44,21 +45,21 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 {
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
-		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, stand->registers.rip);
+		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
 		/* A thread that stands there is moved, and comes back there only if its stack says so. */
 		if (!stand->is_gone && stacks_lead_back(stacks, stand))
 			return false;
-		if (jump && jump->offsets[stand->registers.rip - jump->address] < 0)
+		if (jump && jump->offsets[registers_pc(&stand->registers) - jump->address] < 0)
 			return false;
 	}
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
-		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, stand->registers.rip);
+		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
 		if (!jump)
 			continue;
-		stand->registers.rip = jump->moved + (uint64_t)jump->offsets[stand->registers.rip - jump->address];
+		registers_set_pc(&stand->registers, jump->moved + (uint64_t)jump->offsets[registers_pc(&stand->registers) - jump->address]);
 		crowd->has_moved = true;
-		if (ptrace(PTRACE_SETREGS, stand->tid, 0, &stand->registers) != 0)
+		if (!registers_write(stand->tid, &stand->registers))
 			return false;
 	}
 	return true;
@@ -215,13 +216,13 @@ int inject_check(pid_t pid, struct diag *diag)
 }
 
 /* What a walk of the heaps needs, while all stand. */
-static void walk_prepare(struct walk *walk, const struct crowd *crowd, const struct inject *inject)
+static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const struct inject *inject)
 {
-	*walk = (struct walk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
+	*walk = (struct heapwalk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
 	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
 	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
 		if (!crowd->stands[i].is_gone)
-			walk->threads[walk->thread_count++] = (struct walk_thread){.tid = crowd->stands[i].tid, .pointer = crowd->stands[i].registers.fs_base};
+			walk->threads[walk->thread_count++] = (struct heapwalk_thread){.tid = crowd->stands[i].tid, .pointer = registers_thread_pointer(&crowd->stands[i].registers)};
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct inject_image *image = &inject->image[i];
 		if (image->has_glibc) {
@@ -290,7 +291,7 @@ static int attach(struct inject *inject, struct crowd *crowd, const char *region
 }
 
 static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause,
-				 struct walk *walk, struct diag *diag)
+				 struct heapwalk *walk, struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
 	*pause = (struct inject_pause){0};
@@ -329,7 +330,7 @@ struct attaching {
 	struct region *region;
 	const char *region_path;
 	struct inject_pause *pause;
-	struct walk *walk;
+	struct heapwalk *walk;
 	struct diag *diag;
 	int error;
 };
@@ -343,7 +344,7 @@ static void *attach_run(void *argument)
 }
 
 /* A thread of its own, so that none is traced any more when it ends: not even one that did not stop to be let go. */
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct heapwalk *walk,
 		  struct diag *diag)
 {
 	struct attaching attaching = {inject, pid, region, region_path, pause, walk, diag, 0};

@@ -16,13 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "inject/filter.h"
+#include "arch/registers.h"
+#include "base/grow.h"
 #include "inject/inject.h"
+#include "inject/seccomp.h"
 #include "os/moment.h"
 #include "os/proc.h"
 
 #define LEAVE_LIMIT_NS UINT64_C(10000000000)
-enum { STOP_LIMIT_NS = 1000000000, STOP_FIRST_NS = 50000000, STOP_ATTEMPTS = 6, BETWEEN_STOPS_NS = 5000000, CHOICES = 20, SYSCALL_BYTES = 2 };
+enum { STOP_LIMIT_NS = 1000000000, STOP_FIRST_NS = 50000000, STOP_ATTEMPTS = 6, BETWEEN_STOPS_NS = 5000000, CHOICES = 20 };
 
 struct urgency urgency_begin(void)
 {
@@ -53,14 +55,8 @@ static struct stand *stand_of(struct crowd *crowd, pid_t tid)
 
 static bool stand_add(struct crowd *crowd, pid_t tid)
 {
-	if (crowd->count == crowd->capacity) {
-		uint32_t capacity = crowd->capacity ? crowd->capacity * 2 : 16;
-		struct stand *larger = realloc(crowd->stands, capacity * sizeof(*larger));
-		if (!larger)
-			return false;
-		crowd->stands = larger;
-		crowd->capacity = capacity;
-	}
+	if (!grow_by_one(crowd->stands, crowd->count, crowd->capacity))
+		return false;
 	crowd->stands[crowd->count++] = (struct stand){.tid = tid};
 	return true;
 }
@@ -194,7 +190,7 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 /* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
 static bool is_not_restarted(uint64_t number)
 {
-	static const uint16_t numbers[] = {SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+	static const uint16_t numbers[] = {CPU_SYS_EPOLL_WAIT, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
 					   SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4, SYS_io_getevents};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (numbers[i] == number)
@@ -206,21 +202,21 @@ static bool is_not_restarted(uint64_t number)
 static void stand_rewind(struct stand *stand)
 {
 	struct user_regs_struct *registers = &stand->registers;
-	if (stand->is_gone || ptrace(PTRACE_GETREGS, stand->tid, 0, registers) != 0)
+	if (stand->is_gone || !registers_read(stand->tid, registers))
 		return;
-	if ((int64_t)registers->orig_rax < 0 || (int64_t)registers->rax != -EINTR || stand->signal || !is_not_restarted(registers->orig_rax))
+	int64_t number = registers_call(registers);
+	if (number < 0 || registers_result(registers) != -EINTR || stand->signal || !is_not_restarted((uint64_t)number))
 		return;
 	uint64_t pending = proc_status_mask(stand->tid, "SigPnd") | proc_status_mask(stand->tid, "ShdPnd");
 	if (pending & ~proc_status_mask(stand->tid, "SigBlk"))
 		return;
 	errno = 0;
-	long code = ptrace(PTRACE_PEEKTEXT, stand->tid, registers->rip - SYSCALL_BYTES, 0);
-	if (errno || (code & 0xffff) != 0x050f)
+	long code = ptrace(PTRACE_PEEKTEXT, stand->tid, registers_pc(registers) - CPU_SYSCALL_BYTES, 0);
+	if (errno || (code & 0xffff) != CPU_SYSCALL_CODE)
 		return;
-	registers->rax = registers->orig_rax;
-	registers->rip -= SYSCALL_BYTES;
-	registers->orig_rax = (unsigned long long)-1;
-	ptrace(PTRACE_SETREGS, stand->tid, 0, registers);
+	registers_repeat_call(registers, number);
+	registers_leave_call(registers);
+	registers_write(stand->tid, registers);
 }
 
 /* Let it go on under our eyes, with the signal that it was to get. */
@@ -249,7 +245,7 @@ void crowd_go_on(struct crowd *crowd)
 /* Read what a stopped thread has in its registers. */
 static void stand_read(struct stand *stand)
 {
-	if (!stand->is_gone && ptrace(PTRACE_GETREGS, stand->tid, 0, &stand->registers) != 0)
+	if (!stand->is_gone && !registers_read(stand->tid, &stand->registers))
 		stand->is_gone = true;
 }
 
@@ -375,13 +371,11 @@ void crowd_leave(struct crowd *crowd)
 
 /* ---- calls by one of them ---- */
 
-/* A thread of a 64-bit program may be in 32-bit code (emulators of other systems do that), where instructions of ours mean something else. */
-static bool is_in_64_bit_code(const struct stand *stand)
+/* Instructions of ours mean something else where a thread runs code of another kind. */
+static bool is_in_native_code(const struct stand *stand)
 {
 	struct user_regs_struct registers;
-	uint64_t own;
-	__asm__("mov %%cs, %0" : "=r"(own));
-	return ptrace(PTRACE_GETREGS, stand->tid, 0, &registers) == 0 && registers.cs == own;
+	return registers_read(stand->tid, &registers) && registers_are_native(&registers);
 }
 
 /* A thread that stands, not for a signal, to make calls. *late: one that did not stop in time; 0: all did. */
@@ -396,7 +390,7 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns,
 				*late = stand->tid;
 				break;
 			}
-			if (stand->is_stopped && !stand->signal && is_in_64_bit_code(stand))
+			if (stand->is_stopped && !stand->signal && is_in_native_code(stand))
 				return stand;
 			stand_go_on(stand);
 		}
@@ -420,7 +414,7 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 bool stand_can_call(const struct stand *stand)
 {
 	struct diag ignored = {""};
-	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_64_bit_code(stand) &&
+	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_native_code(stand) &&
 	       (proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, &ignored) == 0);
 }
 

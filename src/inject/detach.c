@@ -22,9 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inject/stacks.h"
-#include "recorder/recorder.h"
+#include "inject/thread_stacks.h"
 #include "os/moment.h"
+#include "recorder/recorder.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
 enum { STOP_LIMIT_NS = 200000000, POLL_NS = 50000, LOOK_ALL_NS = 1000000, WAIT_FIRST_NS = 1000000, WAIT_LONGEST_NS = 50000000, CALLERS = 3 };

@@ -11,10 +11,10 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
+#include "heapwalk/heapwalk.h"
 #include "hook/hook.h"
-#include "os/proc.h"
 #include "inject/place.h"
-#include "inject/walk.h"
+#include "os/proc.h"
 #include "region/region.h"
 
 enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
@@ -115,10 +115,10 @@ int inject_check(pid_t pid, struct diag *diag);
 
 /**
  * Put the recorder into a process that runs. One of its threads maps it while the others go on; then all stand for as long as it takes to look
- * where they are and to patch the entries. A thread of ours traces them meanwhile, and nobody else may. walk: what walk_run() has to know. 0, or
+ * where they are and to patch the entries. A thread of ours traces them meanwhile, and nobody else may. walk: what heapwalk_run() has to know. 0, or
  * a negative errno with the reason: then the process is as it was.
  */
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct walk *walk,
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct heapwalk *walk,
 		  struct diag *diag);
 
 enum inject_patience { INJECT_BRIEF, /**< one look */ INJECT_PATIENT /**< a few seconds, while the threads run */ };
@@ -170,11 +170,5 @@ void inject_close_doors(const struct inject *inject, int memory);
 void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks);
 
 void inject_fini(struct inject *inject);
-
-/** The clock that recorders use; the processor's if nothing is said. Before there are threads. */
-void inject_use_clock(enum region_clock clock);
-
-/** Ticks now, of that clock. */
-uint64_t inject_ticks(void);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/registers.h"
 #include "os/moment.h"
 #include "os/proc.h"
 
@@ -58,18 +59,17 @@ static void make_jump(unsigned char code[13], uint64_t entry)
 }
 
 /* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that goes on with one. */
-enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516, SYSCALL_BYTES = 2 };
+enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
 
 /* The registers with which a thread goes on without the kernel's help. */
 static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 {
 	struct user_regs_struct registers = remote->registers;
-	int64_t result = (int64_t)registers.rax;
+	int64_t result = registers_result(&registers);
 	bool is_again = result == RESTART_SYS || result == RESTART_NO_INTERRUPT || result == RESTART_NO_HANDLER;
-	if ((int64_t)registers.orig_rax < 0 || (!is_again && result != RESTART_BLOCK))
+	if (registers_call(&registers) < 0 || (!is_again && result != RESTART_BLOCK))
 		return registers;
-	registers.rax = is_again ? registers.orig_rax : SYS_restart_syscall;
-	registers.rip -= SYSCALL_BYTES;
+	registers_repeat_call(&registers, is_again ? registers_call(&registers) : SYS_restart_syscall);
 	return registers;
 }
 
@@ -115,7 +115,7 @@ static bool gate_write(const struct remote *remote, uint64_t at)
 		gate_put_way_back(&gate, &registers);
 	} else {
 		unsigned char jump[13];
-		make_jump(jump, remote->registers.rip);
+		make_jump(jump, registers_pc(&remote->registers));
 		gate_put(&gate, clear_arguments, sizeof(clear_arguments));
 		gate_put(&gate, jump, sizeof(jump));
 	}
@@ -185,7 +185,7 @@ static uint64_t behind_kernel_code(const struct remote *remote)
 
 static uint64_t at_first_instruction(const struct remote *remote)
 {
-	return remote->is_running ? 0 : remote->registers.rip;
+	return remote->is_running ? 0 : registers_pc(&remote->registers);
 }
 
 /* A place for the gate until there is memory of ours. */
@@ -274,7 +274,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite what we set: go to the call's exit. */
 	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 ||
-	    go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || ptrace(PTRACE_GETREGS, pid, 0, &remote->registers) != 0) {
+	    go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || !registers_read(pid, &remote->registers)) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
 		return error;
@@ -297,7 +297,7 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)tid);
 	int error = 0;
-	if (ptrace(PTRACE_GETREGS, tid, 0, &remote->registers) != 0 ||
+	if (!registers_read(tid, &remote->registers) ||
 	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(remote->signal_mask), &remote->signal_mask) != 0)
 		error = diag_errno(diag, "cannot read the registers of thread %d", (int)tid);
 	else if (gate_borrow(remote) != 0)
@@ -316,21 +316,13 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	struct user_regs_struct registers = remote->registers;
-	registers.orig_rax = (unsigned long long)-1;
-	registers.rax = (unsigned long long)number;
-	registers.rdi = a;
-	registers.rsi = b;
-	registers.rdx = c;
-	registers.r10 = d;
-	registers.r8 = e;
-	registers.r9 = f;
-	registers.rip = remote->gate;
-	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0)
+	registers_set_call(&registers, remote->gate, number, (const uint64_t[]){a, b, c, d, e, f});
+	if (!registers_write(remote->pid, &registers))
 		return -ESRCH;
 	/* In, and out. */
-	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || !registers_read(remote->pid, &registers))
 		return -ESRCH;
-	return (int64_t)registers.rax;
+	return registers_result(&registers);
 }
 
 /* ---- several calls at once ---- */
@@ -447,16 +439,16 @@ int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *s
 		kept[i] = kept_registers[kept_count++];
 		put_registers(&program, 0x89, RAX, kept[i]);
 	}
-	put_end(&program, remote->registers.rip);
+	put_end(&program, registers_pc(&remote->registers));
 	struct user_regs_struct registers = remote->registers;
-	registers.orig_rax = (unsigned long long)-1;
-	registers.rip = at;
+	registers_leave_call(&registers);
+	registers_set_pc(&registers, at);
 	if (!remote_write(remote->memory, at, program.code, program.size))
 		return -EFAULT;
-	if (ptrace(PTRACE_SETREGS, remote->pid, 0, &registers) != 0 || batch_run(remote, count) != 0 ||
-	    ptrace(PTRACE_GETREGS, remote->pid, 0, &registers) != 0)
+	if (!registers_write(remote->pid, &registers) || batch_run(remote, count) != 0 ||
+	    !registers_read(remote->pid, &registers))
 		return -ESRCH;
-	if (registers.rip <= at || registers.rip > at + program.size)
+	if (registers_pc(&registers) <= at || registers_pc(&registers) > at + program.size)
 		return -EFAULT;
 	for (uint32_t i = 0; i < count; i++)
 		if (steps[i].keep)
@@ -549,8 +541,8 @@ void remote_end(struct remote *remote)
 	/* The kernel begins a call again only for one that stood where a signal would have come. */
 	struct user_regs_struct registers = remote->is_running ? registers_to_go_on(remote) : remote->registers;
 	if (remote->is_running)
-		registers.orig_rax = (unsigned long long)-1;
-	ptrace(PTRACE_SETREGS, remote->pid, 0, &registers);
+		registers_leave_call(&registers);
+	registers_write(remote->pid, &registers);
 	if (remote->is_running)
 		ptrace(PTRACE_SETSIGMASK, remote->pid, sizeof(remote->signal_mask), &remote->signal_mask);
 	for (int signal = 1; signal <= 64; signal++)

@@ -62,24 +62,24 @@ const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
 	return hook_names[target->function];
 }
 
-struct output {
+struct stub_code {
 	unsigned char *code;
 	size_t size;
 };
 
-static void put(struct output *output, const void *bytes, size_t size)
+static void put(struct stub_code *output, const void *bytes, size_t size)
 {
 	memcpy(output->code + output->size, bytes, size);
 	output->size += size;
 }
 
-static void put_byte(struct output *output, unsigned char byte)
+static void put_byte(struct stub_code *output, unsigned char byte)
 {
 	put(output, &byte, 1);
 }
 
 /* movabs $value, %reg by its two opcode bytes */
-static void put_constant(struct output *output, unsigned char rex, unsigned char opcode, uint64_t value)
+static void put_constant(struct stub_code *output, unsigned char rex, unsigned char opcode, uint64_t value)
 {
 	put_byte(output, rex);
 	put_byte(output, opcode);
@@ -87,7 +87,7 @@ static void put_constant(struct output *output, unsigned char rex, unsigned char
 }
 
 /* cmp $value, %edi or %esi (the register by its ModRM byte) */
-static void put_compare(struct output *output, unsigned char modrm, uint32_t value)
+static void put_compare(struct stub_code *output, unsigned char modrm, uint32_t value)
 {
 	put_byte(output, 0x81);
 	put_byte(output, modrm);
@@ -97,14 +97,14 @@ static void put_compare(struct output *output, unsigned char modrm, uint32_t val
 enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 19, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75, JUMP_ALWAYS = 0xeb };
 
 /* A short jump over `bytes`, by its opcode. */
-static void put_skip(struct output *output, unsigned char condition, unsigned char bytes)
+static void put_skip(struct stub_code *output, unsigned char condition, unsigned char bytes)
 {
 	put_byte(output, condition);
 	put_byte(output, bytes);
 }
 
 /* push %rax; movabs $address, %rax; lock orl $bits, (%rax); pop %rax */
-static void put_set(struct output *output, uint64_t address, uint32_t bits)
+static void put_set(struct stub_code *output, uint64_t address, uint32_t bits)
 {
 	put_byte(output, 0x50);
 	put_constant(output, 0x48, 0xb8, address);
@@ -120,7 +120,7 @@ struct beginning { uint32_t first, strict, clock; };
 /* Mark in the recorder that system calls, and in the region that the clock, are no longer ours to use; then fall into the moved instructions:
  *     first != seccomp: past the next; set no_syscalls
  *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
-static void put_beginning(struct output *output, const struct beginning *beginning, uint64_t recorder, uint64_t region)
+static void put_beginning(struct stub_code *output, const struct beginning *beginning, uint64_t recorder, uint64_t region)
 {
 	put_compare(output, COMPARE_EDI, beginning->first);
 	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
@@ -138,7 +138,7 @@ static void put_beginning(struct output *output, const struct beginning *beginni
 static const struct beginning prctl_beginning = {22, 1, 26}, syscall_beginning = {317, 0, 0xffffffff};
 
 /* Of __libc_start_main(main, ...): it gets the address of code that notes that main begins, and goes there. */
-static void put_start(struct output *output, uint64_t at, uint64_t start)
+static void put_start(struct stub_code *output, uint64_t at, uint64_t start)
 {
 	static const unsigned char note_begun[] = {
 		0x41, 0xc7, 0x43, offsetof(struct recorder_start, has_begun), 1, 0, 0, 0, /* movl $1, has_begun(%r11) */
@@ -162,7 +162,7 @@ static void put_start(struct output *output, uint64_t at, uint64_t start)
 }
 
 /* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place first. */
-static void put_hook_code(struct output *output, const struct stub *stub)
+static void put_hook_code(struct stub_code *output, const struct stub *stub)
 {
 	static const unsigned char move_fifth[] = {0x4d, 0x89, 0xc1}; /* mov %r8, %r9 */
 	if (stub->target->function == HOOK_EXECVEAT)
@@ -177,7 +177,7 @@ static void put_hook_code(struct output *output, const struct stub *stub)
  * make up the request change. The hook is called if the request is one of heaps, with a frame as if the place had called: its rbp and rip in
  * the two words below the stack pointer, which are put back afterwards. What was there lies REQUEST_SAVED_BYTES below meanwhile.
  */
-static void put_request_code(struct output *output, const struct stub *stub)
+static void put_request_code(struct stub_code *output, const struct stub *stub)
 {
 	static const unsigned char compare[] = {0x48, 0x81, 0x38}; /* cmpq $..., (%rax) */
 	static const unsigned char save[] = {
@@ -225,7 +225,7 @@ static void put_request_code(struct output *output, const struct stub *stub)
 int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 {
 	bool is_request = stub->target->function == HOOK_REQUEST;
-	struct output output = {code, is_request ? 0 : (sizeof(struct hook_context) + 15) & ~15ul};
+	struct stub_code output = {code, is_request ? 0 : (sizeof(struct hook_context) + 15) & ~15ul};
 	stub->entry_at = stub->at + output.size;
 	if (is_request)
 		put_request_code(&output, stub);

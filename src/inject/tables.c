@@ -11,7 +11,7 @@ enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 <<
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
 enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 0x3c };
 
-struct row { int64_t location, description; };
+struct table_row { int64_t location, description; };
 
 uint64_t tables_find(int fd, uint64_t *size)
 {
@@ -42,7 +42,7 @@ uint64_t tables_find(int fd, uint64_t *size)
 
 size_t tables_bound(size_t size)
 {
-	return HEAD_BYTES + size / FDE_BYTES_MIN * sizeof(struct row);
+	return HEAD_BYTES + size / FDE_BYTES_MIN * sizeof(struct table_row);
 }
 
 /* The encoding of a common entry's pointers: behind 'R' in its augmentation. -1: not understood. */
@@ -94,14 +94,14 @@ static bool initial_location(const uint8_t *field, const uint8_t *end, int encod
 
 static int compare_rows(const void *left, const void *right)
 {
-	const struct row *a = left, *b = right;
+	const struct table_row *a = left, *b = right;
 	return (a->location > b->location) - (a->location < b->location);
 }
 
 void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t table_at, size_t *table_size)
 {
 	uint8_t *table = malloc(tables_bound(size));
-	struct row *rows = table ? (struct row *)(table + HEAD_BYTES) : NULL;
+	struct table_row *rows = table ? (struct table_row *)(table + HEAD_BYTES) : NULL;
 	uint32_t count = 0;
 	for (size_t i = 0; table && i + 8 <= size;) {
 		uint32_t length, back;
@@ -113,7 +113,7 @@ void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t tabl
 		/* A description points back to its common entry; a common entry has 0 there. */
 		if (back != 0 && back <= i + 4 && i + 4 - back + 16 < size && length + 4 >= FDE_BYTES_MIN &&
 		    initial_location(frames + i + 8, frames + size, pointer_encoding(frames + i + 4 - back, frames + size), at + i + 8, &location))
-			rows[count++] = (struct row){(int64_t)(location - table_at), (int64_t)(at + i - table_at)};
+			rows[count++] = (struct table_row){(int64_t)(location - table_at), (int64_t)(at + i - table_at)};
 		i += length + 4;
 	}
 	if (count == 0) {

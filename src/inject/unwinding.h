@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "os/proc.h"
-#include "unwind/rows.h"
+#include "unwind/unwind_rows.h"
 
 /** An image of the process. Its tables are at other addresses here: `shift` farther up. */
 struct unwinding_image {

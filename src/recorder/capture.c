@@ -33,7 +33,7 @@
 enum { PAGE = 4096, HOME_SLACK = 64 * 1024, START_BYTES = 64, START_FRAMES_BYTES = 512, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
 
 /* What may be read: [low, high), and beyond it what a probe allows. */
-struct bounds {
+struct stack_bounds {
 	uint64_t low, high;
 	uint32_t can_probe;
 };
@@ -44,7 +44,7 @@ static inline uint64_t load(uint64_t address)
 }
 
 __attribute__((noinline))
-static int bounds_extend(struct bounds *bounds, uint64_t address)
+static int bounds_extend(struct stack_bounds *bounds, uint64_t address)
 {
 	if (!bounds->can_probe || address < bounds->low || address - bounds->low > FOREIGN_SPAN || (address & 7))
 		return 0;
@@ -56,7 +56,7 @@ static int bounds_extend(struct bounds *bounds, uint64_t address)
 	return 1;
 }
 
-static inline int bounds_allow(struct bounds *bounds, uint64_t address)
+static inline int bounds_allow(struct stack_bounds *bounds, uint64_t address)
 {
 	if (LIKELY(address - bounds->low < bounds->high - bounds->low && address + 8 <= bounds->high))
 		return 1;
@@ -68,13 +68,13 @@ static inline int is_home(const struct thread *thread, uint64_t sp)
 	return sp - thread->home_low < thread->home_high - thread->home_low;
 }
 
-static struct bounds bounds_at(const struct thread *thread, uint64_t sp)
+static struct stack_bounds bounds_at(const struct thread *thread, uint64_t sp)
 {
 	if (is_home(thread, sp))
-		return (struct bounds){thread->home_low, thread->home_high, 0};
+		return (struct stack_bounds){thread->home_low, thread->home_high, 0};
 	const struct recorder *recorder = thread->recorder;
 	/* The page that sp is in exists: the processor has just used it. */
-	struct bounds bounds = {sp, (sp & ~(uint64_t)(PAGE - 1)) + PAGE, 1};
+	struct stack_bounds bounds = {sp, (sp & ~(uint64_t)(PAGE - 1)) + PAGE, 1};
 	if (recorder->no_syscalls) {
 		bounds.can_probe = 0;
 		if (thread->fs_base == recorder->main_fs_base && recorder->stack_high - sp < (8u << 20))
@@ -125,7 +125,7 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 
 static inline uint32_t row_hash(uint64_t pc)
 {
-	return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - 17));
+	return hash_bits(pc, 17);
 }
 _Static_assert(RECORDER_ROW_COUNT == 1 << 17, "row_hash");
 
@@ -216,7 +216,7 @@ void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 struct walk {
 	struct frame_state at;
 	uint64_t bp_slot;             /* where at.bp was loaded from by the last step; 0: not loaded by it */
-	struct bounds bounds;
+	struct stack_bounds bounds;
 	uint32_t crossed_signal, has_moved;
 	uint32_t extra_count;
 	uint64_t chained_sp;          /* of a frame that a frame pointer led to */
@@ -349,13 +349,12 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 		return 1;
 	}
 	case ROW_SIGNAL: {
-		/* struct ucontext: general registers from byte 40; rbp, rsp, rip are numbers 10, 15, 16. */
-		uint64_t registers = at->sp + 40;
-		if (!bounds_allow(&walk->bounds, registers) || !bounds_allow(&walk->bounds, registers + 8 * 16))
+		uint64_t context = at->sp;
+		if (!bounds_allow(&walk->bounds, context + CPU_CONTEXT_BP) || !bounds_allow(&walk->bounds, context + CPU_CONTEXT_PC))
 			return 0;
-		uint64_t sp = load(registers + 8 * 15);
+		uint64_t sp = load(context + CPU_CONTEXT_SP);
 		/* An interrupted instruction, not a return address: one more, so that looking up pc - 1 finds it. */
-		*at = (struct frame_state){load(registers + 8 * 16) + 1, sp, load(registers + 8 * 10)};
+		*at = (struct frame_state){load(context + CPU_CONTEXT_PC) + 1, sp, load(context + CPU_CONTEXT_BP)};
 		walk->bp_slot = 0;
 		walk->crossed_signal = 1;
 		walk->has_moved = 1;
@@ -466,7 +465,7 @@ static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 }
 
 /* Where a walk stands, between the fast loop and the slow one. */
-struct progress {
+struct walk_progress {
 	struct frame_state at;
 	uint64_t bp_slot;
 	uint32_t joint;               /* the remembered frame to meet next + 1; 0: none */
@@ -568,7 +567,7 @@ static int is_base(struct walk *walk)
 
 /* Every kind of walk, from its beginning or from where the fast loop had to leave it. */
 __attribute__((noinline))
-static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct progress progress, uint32_t depth, int is_remembered)
+static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct walk_progress progress, uint32_t depth, int is_remembered)
 {
 	struct recorder *recorder = thread->recorder;
 	uint32_t generation = LOAD_ACQUIRE(&recorder->generation), count = progress.count, kept = 0;
@@ -641,7 +640,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	const uint64_t low = thread->home_low, high = thread->home_high;
 	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) || UNLIKELY(depth < RECORDER_DEPTH_MAX) ||
 	    UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
-		return capture_slowly(thread, sp, (struct progress){start, 0, 0, 0}, depth, 0);
+		return capture_slowly(thread, sp, (struct walk_progress){start, 0, 0, 0}, depth, 0);
 
 	uint32_t good = memo_verify(thread, sp);
 	struct memo *joint = thread->memo + good - (good == thread->memo_count); /* memo[-1] is a sentinel with the highest sp */
@@ -684,7 +683,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	}
 	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
 	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
-		return capture_slowly(thread, start.sp, (struct progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count}, depth, 1);
+		return capture_slowly(thread, start.sp, (struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count}, depth, 1);
 	if (LIKELY(kept > thread->bp_end) && LIKELY(!reads_bp))
 		memo_store_without_bp(thread, kept, count);
 	else
@@ -692,7 +691,7 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	return kept;
 
 slow:
-	return capture_slowly(thread, start.sp, (struct progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1,
+	return capture_slowly(thread, start.sp, (struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1,
 								  (uint32_t)(fresh - thread->fresh)}, depth, 1);
 }
 
@@ -727,7 +726,7 @@ void capture_check(struct thread *thread, struct frame_state start)
 }
 
 /* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies below its frame. */
-static int is_hook_calling(const struct recorder *recorder, struct bounds *bounds, uint64_t guard, uint64_t sp)
+static int is_hook_calling(const struct recorder *recorder, struct stack_bounds *bounds, uint64_t guard, uint64_t sp)
 {
 	enum { HOOK_FRAME_BYTES = 768 };
 	for (uint64_t at = guard - 8; at > sp && guard - at <= HOOK_FRAME_BYTES && bounds_allow(bounds, at); at -= 8)

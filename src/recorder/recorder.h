@@ -22,7 +22,7 @@
 
 #include "region/access.h"
 #include "region/layout.h"
-#include "unwind/rows.h"
+#include "unwind/unwind_rows.h"
 
 enum {
 	RECORDER_IMAGE_MAX = 1024,
@@ -110,7 +110,7 @@ struct fresh { uint64_t pc, sp, bp, bp_slot; uint64_t id; /**< the low half; enu
 struct extra { uint64_t address, value; uint32_t index, reserved; };
 
 /** A stream of records into buffers of the region. */
-struct stream {
+struct event_stream {
 	uint8_t *write;               /**< where the next record goes */
 	uint8_t *limit;               /**< end of the buffer */
 	uint8_t *plain_limit;         /**< RECORDER_PLAIN_BYTES before it; without a buffer both limits are 0 */
@@ -124,7 +124,7 @@ struct stream {
 
 /** What calls of a signal handler use while it interrupts a hook. */
 struct side {
-	struct stream stream;
+	struct event_stream stream;
 	uint64_t busy;
 	struct fresh fresh[256];
 	uint32_t id[256];
@@ -133,7 +133,7 @@ struct side {
 /** A thread's state, found by its fs base. */
 struct thread {
 	uint64_t guard;               /**< frame address of the outermost hook under way; 0: none */
-	struct stream stream;
+	struct event_stream stream;
 	struct recorder *recorder;
 	struct region_slot *slot;
 	uint64_t fs_base;

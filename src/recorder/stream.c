@@ -34,7 +34,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 uint64_t pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->no_syscalls) {
-		__asm__ volatile("pause");
+		cpu_pause();
 		return PAUSE_NS;
 	}
 	uint32_t doublings = (round - SPIN_COUNT) / SLEEPS_ALIKE;
@@ -129,7 +129,7 @@ static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64
 }
 
 /* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
-void stream_hand_over(struct thread *thread, struct stream *stream)
+void stream_hand_over(struct thread *thread, struct event_stream *stream)
 {
 	struct region_buffer *full = stream->head;
 	if (!full)
@@ -145,7 +145,7 @@ void stream_hand_over(struct thread *thread, struct stream *stream)
 	STORE_RELEASE(&full->state, BUFFER_FULL);
 }
 
-int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind)
+int stream_next(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind)
 {
 	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
@@ -179,7 +179,7 @@ int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, en
 	return 1;
 }
 
-int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind)
+int stream_begin(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind)
 {
 	if (!stream->head || stream->write + RECORD_BEGIN_BYTES > stream->limit)
 		return stream_next(thread, stream, ticks, kind);

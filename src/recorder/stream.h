@@ -7,10 +7,10 @@
 #include "region/atomic.h"
 
 /** Finish the buffer in use, if any, and begin another at `ticks`. False: there is none, and waiting is over. */
-int stream_next(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
+int stream_next(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Begin again within the buffer: another thread, or a pause too long for a delta. False when it does not fit (a new buffer was tried). */
-int stream_begin(struct thread *thread, struct stream *stream, uint64_t ticks, enum region_lost kind);
+int stream_begin(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Count an event that could not be recorded. */
 void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks);
@@ -33,10 +33,10 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting);
 int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, uint32_t seen);
 
 /** Give the logger the buffer in use, if there is one, with all that was written up to stream->write. */
-void stream_hand_over(struct thread *thread, struct stream *stream);
+void stream_hand_over(struct thread *thread, struct event_stream *stream);
 
 /** Make what was written up to stream->write visible to the logger. */
-static inline void stream_commit(struct stream *stream)
+static inline void stream_commit(struct event_stream *stream)
 {
 	/* Pairs with the acquire in the logger's drain. */
 	STORE_RELEASE(&stream->head->committed, (uint32_t)(stream->write - stream->start));

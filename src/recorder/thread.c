@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/thread.h"
 
-#include "recorder/sample.h"
+#include "recorder/sampling.h"
 #include "recorder/stream.h"
 
 enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
@@ -18,7 +18,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
 	if (recorder->no_syscalls)
 		return 0;
-	long result = sys_call6(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	long result = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
 	if (result <= 0)
 		return 0;
 	/* Core files stay as without us. */
@@ -246,9 +246,9 @@ static int slot_inherit(struct thread *thread)
 	return 0;
 }
 
-static struct stream side_stream(const struct thread *thread)
+static struct event_stream side_stream(const struct thread *thread)
 {
-	return (struct stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+	return (struct event_stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
 }
 
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
@@ -263,7 +263,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		thread->slot = slot;
 		slot->buffer = slot->side_buffer = REGION_NONE;
 		/* More threads than buffers: those in the higher slots keep none. */
-		thread->stream = (struct stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
+		thread->stream = (struct event_stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
 		if (thread->side)
 			thread->side->stream = side_stream(thread);
 	}

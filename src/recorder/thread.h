@@ -3,6 +3,7 @@
 #ifndef XHEAP_RECORDER_THREAD_H
 #define XHEAP_RECORDER_THREAD_H
 
+#include "base/hash.h"
 #include "recorder/recorder.h"
 #include "recorder/sys.h"
 
@@ -17,7 +18,7 @@ struct side *thread_side(struct thread *thread);
 
 static inline uint32_t thread_hash(uint64_t fs_base)
 {
-	return (uint32_t)(fs_base * 0x9e3779b97f4a7c15ull >> (64 - RECORDER_THREAD_TABLE_BITS));
+	return hash_bits(fs_base, RECORDER_THREAD_TABLE_BITS);
 }
 
 /** The calling thread's state where it is at hand, else NULL. */
@@ -32,7 +33,7 @@ struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 /** The calling thread's state; made at its first call. */
 static inline struct thread *thread_current(struct recorder *recorder)
 {
-	uint64_t fs_base = thread_pointer();
+	uint64_t fs_base = cpu_thread_pointer();
 	struct thread *thread = thread_at_hand(recorder, fs_base);
 	return LIKELY(thread) ? thread : thread_create(recorder, fs_base);
 }

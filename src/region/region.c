@@ -33,11 +33,11 @@ enum {
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
 
 /** One array of the region. */
-struct part { size_t offset_field, max_field, size; };
+struct region_part { size_t offset_field, max_field, size; };
 
 #define PART(name, type) {offsetof(struct region_limits, name##_offset), offsetof(struct region_limits, name##_max), sizeof(struct type)}
 /* In the order of the file. */
-static const struct part parts[] = {
+static const struct region_part parts[] = {
 	PART(process, region_process), PART(entry, region_entry), PART(image, region_image),
 	PART(heap, region_heap), PART(name, region_heap_name), PART(slot, region_slot), PART(pc, region_pc),
 	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max), sizeof(struct region_buffer)},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "os/moment.h"
 
 /* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. One that
@@ -81,10 +82,10 @@ int controller_ask(int socket, const struct control_message *message, const stru
 /* Room for one more of `count` rows of `size` bytes: the rows, maybe elsewhere, or NULL. A logger that tells more than a million is not believed. */
 static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
 {
-	enum { FIRST = 16, ROWS_MAX = 1 << 20 };
+	enum { ROWS_MAX = 1 << 20 };
 	if (count < *capacity)
 		return rows;
-	size_t larger = *capacity ? *capacity * 2 : FIRST;
+	size_t larger = grow_capacity(*capacity);
 	void *grown = larger <= ROWS_MAX ? realloc(rows, larger * size) : NULL;
 	*capacity = grown ? larger : *capacity;
 	return grown;

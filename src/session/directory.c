@@ -287,7 +287,7 @@ int session_connect(const char *name, struct diag *diag)
 
 /* ---- all of them ---- */
 
-struct visiting {
+struct directory_visit {
 	void (*visit)(void *cookie, const char *name);
 	void *cookie;
 };
@@ -319,7 +319,7 @@ static DIR *place_list(const struct place *place)
 
 static bool names_each(void *cookie, const struct place *place)
 {
-	const struct visiting *visiting = cookie;
+	const struct directory_visit *visiting = cookie;
 	bool is_own = place->user == geteuid();
 	DIR *directory = place_list(place);
 	for (struct dirent *entry; directory && (entry = readdir(directory));) {
@@ -339,7 +339,7 @@ static bool names_each(void *cookie, const struct place *place)
 
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
 {
-	struct visiting visiting = {visit, cookie};
+	struct directory_visit visiting = {visit, cookie};
 	places_each(geteuid(), names_each, &visiting);
 	if (geteuid() == 0)
 		places_each_other(names_each, &visiting);
@@ -347,7 +347,7 @@ void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
 
 static bool directories_each(void *cookie, const struct place *place)
 {
-	const struct visiting *visiting = cookie;
+	const struct directory_visit *visiting = cookie;
 	DIR *directory = place_list(place);
 	for (struct dirent *entry; directory && (entry = readdir(directory));) {
 		char path[PLACE_PATH_BYTES + NAME_MAX + 2];
@@ -364,7 +364,7 @@ static bool directories_each(void *cookie, const struct place *place)
 
 void session_each_directory(void (*visit)(void *cookie, const char *path), void *cookie)
 {
-	struct visiting visiting = {visit, cookie};
+	struct directory_visit visiting = {visit, cookie};
 	places_each(geteuid(), directories_each, &visiting);
 }
 

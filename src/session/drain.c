@@ -19,14 +19,15 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
+#include "base/grow.h"
 #include "base/memory.h"
+#include "os/clock.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/record.h"
-#include "session/decode.h"
 #include "session/pace.h"
+#include "session/record_decode.h"
 #include "session/translate.h"
 
 enum {
@@ -133,11 +134,7 @@ struct drain {
 
 static uint64_t ticks_now(const struct region *region)
 {
-	struct timespec time;
-	if (region->limits.clock == REGION_CLOCK_TSC)
-		return __rdtsc();
-	clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return clock_ticks_of(region->limits.clock == REGION_CLOCK_MONOTONIC_RAW);
 }
 
 /* ---- columns ---- */
@@ -168,15 +165,9 @@ static void columns_reserve(struct drain *drain, struct writer_events *events, u
 static void columns_give(struct drain *drain, struct writer_events *events)
 {
 	events->count = 0;
-	if (drain->spare_count == drain->spare_capacity) {
-		uint32_t capacity = drain->spare_capacity ? drain->spare_capacity * 2 : 16;
-		struct writer_events **larger = realloc(drain->spare, capacity * sizeof(struct writer_events *));
-		if (!larger) {
-			columns_free(drain, events);
-			return;
-		}
-		drain->spare = larger;
-		drain->spare_capacity = capacity;
+	if (!grow_by_one(drain->spare, drain->spare_count, drain->spare_capacity)) {
+		columns_free(drain, events);
+		return;
 	}
 	drain->spare[drain->spare_count++] = events;
 }
@@ -1183,9 +1174,9 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 /* ---- what was there before ---- */
 
 /* entry: no function of them is known, but an event has to name one. */
-static void earlier_fill(struct writer_events *events, const struct walk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
+static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
 {
-	const struct walk_block *blocks = walk->blocks + first;
+	const struct heapwalk_block *blocks = walk->blocks + first;
 	for (uint32_t i = 0; i < count; i++) {
 		events->kind[i] = EVENT_EARLIER;
 		events->flags[i] = EVENT_NO_STACK;
@@ -1202,7 +1193,7 @@ static void earlier_fill(struct writer_events *events, const struct walk *walk, 
 	events->count = count;
 }
 
-static int earlier_write(struct drain_region *region, const struct walk *walk, uint32_t thread, const uint32_t *heaps)
+static int earlier_write(struct drain_region *region, const struct heapwalk *walk, uint32_t thread, const uint32_t *heaps)
 {
 	struct writer_events *events = columns_take(region->drain);
 	int error = 0;
@@ -1224,7 +1215,7 @@ static int earlier_write(struct drain_region *region, const struct walk *walk, u
 	return error;
 }
 
-void drain_earlier(struct drain_region *region, const struct walk *walk)
+void drain_earlier(struct drain_region *region, const struct heapwalk *walk)
 {
 	uint32_t *heaps = memory_zeroed(walk->heap_count + 1, sizeof(*heaps)), process = drain_process(region, 0);
 	if (!walk->count || process == TRACE_NONE ||

@@ -8,7 +8,7 @@
 #ifndef XHEAP_SESSION_DRAIN_H
 #define XHEAP_SESSION_DRAIN_H
 
-#include "inject/walk.h"
+#include "heapwalk/heapwalk.h"
 #include "region/region.h"
 #include "session/keep.h"
 #include "trace/writer.h"
@@ -93,7 +93,7 @@ void drain_note_end(struct drain_region *region);
 
 /** The blocks that the first process of the region had before it was attached to: into the trace, as events of no thread. What could not be written
  *  is told by the next drain_poll() or drain_remove(). */
-void drain_earlier(struct drain_region *region, const struct walk *walk);
+void drain_earlier(struct drain_region *region, const struct heapwalk *walk);
 
 /** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks: when; 0: at its
  *  last event. Its index may be

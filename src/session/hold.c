@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/clock.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -42,7 +43,7 @@ struct hold {
 	char attach_text[1024];       /* once the result is there to be taken */
 	int postponed;                /* a stop signal of the terminal's that waits for the exec */
 	struct hold_result result;
-	struct walk walk;
+	struct heapwalk walk;
 };
 
 struct queued { struct queued *next; struct hold_result result; };
@@ -249,7 +250,7 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
 				       .options = session_options_word(options) |
 				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
-				       .clock = hold->holder->clock->kind, .start_ticks = inject_ticks()};
+				       .clock = hold->holder->clock->kind, .start_ticks = clock_event_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
 	int error = region_file_make(&result->region, result->region_path, hold->holder->directory, result->number, options->trace_path, &config,
@@ -381,9 +382,9 @@ static void walk_one(struct hold *hold)
 	const struct region region = hold->result.region;
 	hold->walk.is_ending = &hold->holder->is_ending;
 	if (hold->holder->options->sample_bytes)
-		walk_skip(&hold->walk, "the session samples");
+		heapwalk_skip(&hold->walk, "the session samples");
 	else
-		walk_run(&hold->walk, &region);
+		heapwalk_run(&hold->walk, &region);
 	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
 }
 
@@ -396,7 +397,7 @@ static void hold_nothing(struct hold *hold, struct hold_result *result, int erro
 		return;
 	result->kind = HOLD_UNTRACED;
 	result->has_executed = true;
-	result->start_ticks = inject_ticks();
+	result->start_ticks = clock_event_ticks();
 }
 
 static void hold_one(struct hold *hold, struct hold_result *result)
@@ -446,7 +447,7 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 		return;
 	}
 	result->has_executed = true;
-	result->start_ticks = inject_ticks();
+	result->start_ticks = clock_event_ticks();
 	result->kind = HOLD_UNTRACED;
 	if (has_region)
 		inject_held(hold, result);
@@ -459,7 +460,7 @@ static void *hold_thread(void *argument)
 	struct hold *hold = argument;
 	struct hold_result *result = &hold->result;
 	*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
-				       .exec_generation = hold->request.exec_generation, .start_ticks = inject_ticks(),
+				       .exec_generation = hold->request.exec_generation, .start_ticks = clock_event_ticks(),
 				       .mail = hold->request.mail, .mail_tid = hold->request.mail_tid};
 	result->inject.memory = -1;
 	memcpy(result->path, hold->request.path, sizeof(result->path));

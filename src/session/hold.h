@@ -12,10 +12,10 @@
 #include "inject/inject.h"
 #include "os/identity.h"
 #include "region/region.h"
-#include "session/clock.h"
 #include "session/hook_cache.h"
 #include "session/options.h"
 #include "session/region_files.h"
+#include "session/session_clock.h"
 #include "session/watch.h"
 
 struct holder;
@@ -50,7 +50,7 @@ struct hold_result {
 	struct region region;
 	struct inject inject;
 	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
-	struct walk walk;             /**< the taker's to free */
+	struct heapwalk walk;             /**< the taker's to free */
 	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;
 };

@@ -29,6 +29,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "inject/remote.h"
+#include "os/clock.h"
 #include "os/limits.h"
 #include "os/moment.h"
 #include "os/proc.h"
@@ -452,7 +453,7 @@ static void member_end_unseen(struct logger *logger, struct target *target, uint
 {
 	int status;
 	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner, &status);
-	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, inject_ticks());
+	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, clock_event_ticks());
 }
 
 /* Processes that have ended; their status may come a little later, from the command or the kernel. */
@@ -465,9 +466,9 @@ static void members_check(struct logger *logger, struct target *target, uint64_t
 		int status;
 		if (status_of(logger, member, &status)) {
 			if (WIFSIGNALED(status))
-				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), inject_ticks());
+				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), clock_event_ticks());
 			else
-				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), inject_ticks());
+				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), clock_event_ticks());
 		} else if (!member->pid) {
 			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
@@ -512,7 +513,7 @@ static void member_sample(struct logger *logger, struct target *target, uint32_t
 	uint64_t bytes = proc_resident_bytes(member->pid), before = member->resident_bytes;
 	flight_note_memory(logger, member, bytes);
 	uint64_t change = bytes > before ? bytes - before : before - bytes;
-	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)inject_ticks(), .resident_bytes = bytes};
+	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)clock_event_ticks(), .resident_bytes = bytes};
 	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
 		return;
 	member->resident_bytes = bytes;
@@ -585,7 +586,7 @@ static void unhooked_note(struct logger *logger, pid_t pid, const struct inject 
 static void images_refresh(struct logger *logger, struct inject *inject, pid_t pid, uint32_t index)
 {
 	uint32_t refused = inject->refused;
-	inject_refresh(inject, pid, index, inject_ticks());
+	inject_refresh(inject, pid, index, clock_event_ticks());
 	if (inject->refused != refused)
 		unhooked_note(logger, pid, inject);
 }
@@ -762,7 +763,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* What it does now is in no event, so what was found may be from later, or given back. */
 		if (target->is_unread)
-			walk_drop(&result->walk, "it was let go of before its heaps were read");
+			heapwalk_drop(&result->walk, "it was let go of before its heaps were read");
 		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
@@ -779,7 +780,7 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		if (is_told)
 			logger_warn(logger, text);
 	}
-	walk_fini(&result->walk);
+	heapwalk_fini(&result->walk);
 }
 
 bool logger_take_results(struct logger *logger)
@@ -857,7 +858,7 @@ static void recording_check(struct logger *logger)
 /* For targets that may not read the clock themselves. */
 static void coarse_clock_raise(struct region_header *header)
 {
-	uint64_t now = inject_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
+	uint64_t now = clock_event_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
 	while (old < now && !__atomic_compare_exchange_n(&header->coarse_ticks, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
@@ -1006,7 +1007,7 @@ static void loop(struct logger *logger)
 		bool flush = wants_flush(logger, now);
 		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from before are looked for is needed
 		 * whole, to tell which there were. */
-		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? inject_ticks() : 0;
+		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? clock_event_ticks() : 0;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
@@ -1329,7 +1330,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 		inactive_add(logger, target, member->pid, command, &detaching.rest);
 		target->has_inactive = true;
 	}
-	member_end(logger, target, index, TRACE_END_DETACHED, 0, inject_ticks());
+	member_end(logger, target, index, TRACE_END_DETACHED, 0, clock_event_ticks());
 	target->is_let_go = target->alive == 0;
 	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
 	if (target->is_let_go)

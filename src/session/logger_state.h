@@ -12,12 +12,12 @@
 #include "inject/inject.h"
 #include "os/identity.h"
 #include "region/region.h"
-#include "session/clock.h"
 #include "session/control.h"
 #include "session/directory.h"
 #include "session/drain.h"
 #include "session/hold.h"
 #include "session/options.h"
+#include "session/session_clock.h"
 #include "session/store.h"
 #include "session/watch.h"
 

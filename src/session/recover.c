@@ -16,13 +16,14 @@
 #include "base/memory.h"
 #include "base/whole_file.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "region/mail.h"
-#include "session/clock.h"
 #include "session/directory.h"
 #include "session/drain.h"
 #include "session/ended.h"
 #include "session/options.h"
 #include "session/region_files.h"
+#include "session/session_clock.h"
 #include "session/store.h"
 
 /* ---- sessions ---- */

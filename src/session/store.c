@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "os/moment.h"
 #include "os/proc.h"
-#include "session/clock.h"
+#include "session/session_clock.h"
 #include "session/worker.h"
 #include "trace/merge.h"
 
@@ -52,7 +52,7 @@ struct write_out {
 };
 
 /* A long run: what is folded, and the folding under way, which a thread waits for. */
-struct keep {
+struct keep_live {
 	bool has_folded, is_begun, wants_flush;
 	uint32_t is_done, is_urgent;
 	uint32_t folded_number;        /* pieces below it are in what is folded */
@@ -83,7 +83,7 @@ struct store {
 	struct piece *pieces;          /* whole ones, oldest first */
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
-	struct keep *keep;             /* of a long run */
+	struct keep_live *keep;             /* of a long run */
 	void (*tell)(void *cookie), (*progress)(void *cookie);
 	uint64_t fold_run_ns;          /* that the folding process had run when it was looked at last */    /* while what is folded is waited for; NULL: nobody */
 	void *tell_cookie;
@@ -133,11 +133,7 @@ static bool make_room(void *cookie)
 
 static void add_piece(struct store *store, uint64_t bytes, uint64_t events)
 {
-	if (store->piece_count == store->piece_capacity) {
-		uint32_t capacity = store->piece_capacity ? store->piece_capacity * 2 : 16;
-		store->pieces = memory_resize(store->pieces, capacity, sizeof(*store->pieces));
-		store->piece_capacity = capacity;
-	}
+	memory_grow(store->pieces, store->piece_count, store->piece_capacity);
 	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
 	store->past_bytes += bytes;
 }
@@ -169,7 +165,7 @@ static bool may_hurry(void)
 }
 
 /* Recording waits for it: what nobody else wants of the processors is not enough any more. */
-static void fold_hurry(struct keep *keep)
+static void fold_hurry(struct keep_live *keep)
 {
 	__atomic_store_n(&keep->is_urgent, 1, __ATOMIC_SEQ_CST);
 	pid_t pid = __atomic_load_n(&keep->pid, __ATOMIC_SEQ_CST);
@@ -178,7 +174,7 @@ static void fold_hurry(struct keep *keep)
 }
 
 /* It is to have what nobody else wants of the processors, until it is waited for. */
-static void fold_begun(struct keep *keep, pid_t pid)
+static void fold_begun(struct keep_live *keep, pid_t pid)
 {
 	setpriority(PRIO_PGRP, (id_t)pid, may_hurry() ? FOLD_NICE : FOLD_NICE_FOR_EVER);
 	__atomic_store_n(&keep->pid, pid, __ATOMIC_SEQ_CST);
@@ -189,7 +185,7 @@ static void fold_begun(struct keep *keep, pid_t pid)
 static void *fold_run(void *argument)
 {
 	struct store *store = argument;
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	struct worker worker;
 	keep->error = worker_begin(&worker, keep->words, false);
 	if (keep->error) {
@@ -203,13 +199,13 @@ static void *fold_run(void *argument)
 	return NULL;
 }
 
-static void words_add(struct keep *keep, const char *word)
+static void words_add(struct keep_live *keep, const char *word)
 {
 	char *copy = memory_resize(NULL, strlen(word) + 1, 1);
 	keep->words[keep->word_count++] = strcpy(copy, word);
 }
 
-static void words_free(struct keep *keep)
+static void words_free(struct keep_live *keep)
 {
 	while (keep->word_count)
 		free((char *)keep->words[--keep->word_count]);
@@ -220,7 +216,7 @@ static void words_free(struct keep *keep)
 /* What is kept whole and in sums, the oldest pieces, and then the others, which tell how late events come. */
 static void fold_words(struct store *store)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	char text[WRITER_PATH_MAX];
 	keep->words = memory_zeroed(store->piece_count + 8, sizeof(*keep->words));
 	words_add(keep, "xheap");
@@ -269,7 +265,7 @@ static bool is_worth_folding(const struct store *store)
 
 static void fold_begin(struct store *store)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	keep->count = fold_count(store);
 	keep->is_done = keep->is_urgent = keep->error = 0;
 	keep->pid = 0;
@@ -285,7 +281,7 @@ static void fold_begin(struct store *store)
 /* What was folded takes the place of its pieces. At any moment one of both is there: pieces below the number are not read any more. */
 static int fold_commit(struct store *store)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	char from[WRITER_PATH_MAX], to[WRITER_PATH_MAX], old[WRITER_PATH_MAX];
 	struct stat status;
 	uint32_t number = store->pieces[keep->count - 1].number + 1;
@@ -344,7 +340,7 @@ static void fold_join(struct store *store)
 /* Take what became of folding, if there is something or it is waited for. */
 static void fold_settle(struct store *store, bool is_waiting)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	if (!keep->is_begun || (!is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE)))
 		return;
 	if (is_waiting && !__atomic_load_n(&keep->is_done, __ATOMIC_ACQUIRE))
@@ -361,7 +357,7 @@ static void fold_settle(struct store *store, bool is_waiting)
  * at the last flush comes on top. */
 static void window_bound(struct store *store)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	while (has_halves(store, 4)) {
 		if (!keep->is_begun && !keep->failures && is_worth_folding(store))
 			fold_begin(store);
@@ -403,7 +399,7 @@ bool store_wants_flush(const struct store *store)
 
 bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	if (!keep)
 		return false;
 	keep->wants_flush = false;
@@ -431,7 +427,7 @@ void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns)
 /* Nobody waits for what is not needed any more. */
 static void fold_cancel(struct store *store)
 {
-	struct keep *keep = store->keep;
+	struct keep_live *keep = store->keep;
 	char path[WRITER_PATH_MAX];
 	if (!keep || !keep->is_begun)
 		return;
@@ -646,7 +642,7 @@ uint64_t store_size_bytes(const struct store *store)
 /* A long run: pieces and what is folded; while it is folded, both joined, and what comes of it; and while somebody looks, all of it once more. */
 static uint64_t kept_limit(const struct store *store, uint64_t buffer_bytes)
 {
-	const struct keep *keep = store->keep;
+	const struct keep_live *keep = store->keep;
 	uint64_t window = keep->window_bytes, pieces = 2 * window + store->piece_bytes + buffer_bytes;
 	uint64_t folding = FOLD_BYTES_MAX + store->piece_bytes < pieces ? FOLD_BYTES_MAX + store->piece_bytes : pieces;
 	return 2 * (pieces + keep->folded_bytes) + 2 * (folding + keep->folded_bytes);

@@ -148,11 +148,7 @@ static uint32_t known_mapping(const struct translate *translate, const struct tr
 
 static void image_add(struct translate *translate, const struct region_image *shared)
 {
-	if (translate->image_count == translate->image_capacity) {
-		uint32_t capacity = translate->image_capacity ? translate->image_capacity * 2 : 64;
-		translate->image = memory_resize(translate->image, capacity, sizeof(*translate->image));
-		translate->image_capacity = capacity;
-	}
+	memory_grow(translate->image, translate->image_count, translate->image_capacity);
 	struct region_image row = *shared;
 	row.path[sizeof(row.path) - 1] = 0;
 	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "os/clock.h"
 #include "os/moment.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
@@ -131,7 +132,7 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 	logger->untraced_processes->has_own_calls = true;
 	logger_settle_clock(logger, true);
 	struct trace_process process = {.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
-					.start_ns = (int64_t)inject_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
+					.start_ns = (int64_t)clock_event_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
 					.image = image[0] ? image : life->name, .command = command[0] ? command : life->name,
 					.note = own_reason ? own_reason : "its parent runs untraced"};
 	(own_reason ? untraced_add : untraced_write)(logger, &process);
@@ -187,7 +188,7 @@ static void look_at_member(struct logger *logger, struct target *target, uint32_
 	pid_t pid = member->pid;
 	struct hold_request request = {.pid = pid, .identity = IDENTITY_NONE};
 	logger_exec_identity(target, pid, index, &request);
-	logger_image_over(logger, pid, inject_ticks());
+	logger_image_over(logger, pid, clock_event_ticks());
 	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
 }
 

@@ -8,10 +8,10 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "os/moment.h"
-#include "symbols/image.h"
-#include "symbols/names.h"
+#include "symbols/demangle.h"
+#include "symbols/image_symbols.h"
 #include "symbols/sources.h"
-#include "symbols/table.h"
+#include "symbols/symbol_table.h"
 #include "symbols/units.h"
 
 struct answer {
@@ -31,7 +31,7 @@ struct symbols_image {
 };
 
 /** What was made of a text, found again by the place of the text in memory: texts of a file have one each. */
-struct memo {
+struct name_memo {
 	struct map map;
 	const char **texts;
 	size_t count, capacity;
@@ -44,15 +44,15 @@ struct symbols {
 	size_t key_capacity;
 	struct symbols_image **images;
 	size_t image_count, image_capacity;
-	struct memo names;            /**< of functions, by symbol */
-	struct memo files;            /**< of sources, as whole paths */
+	struct name_memo names;            /**< of functions, by symbol */
+	struct name_memo files;            /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
 	bool without_files;
 	uint64_t spent_ns;
 };
 
 /** Where the text made of `key` is or goes; NULL there: to be made. */
-static const char **memo_find(struct memo *memo, const char *key)
+static const char **memo_find(struct name_memo *memo, const char *key)
 {
 	bool added;
 	uint32_t *place = map_add(&memo->map, (uintptr_t)key, &added);
@@ -65,7 +65,7 @@ static const char **memo_find(struct memo *memo, const char *key)
 	return &memo->texts[*place];
 }
 
-static void memo_fini(struct memo *memo)
+static void memo_fini(struct name_memo *memo)
 {
 	map_fini(&memo->map);
 	free(memo->texts);

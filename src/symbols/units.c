@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "symbols/names.h"
+#include "symbols/demangle.h"
 #include "symbols/owners.h"
 
 enum { UNIT_DEPTH_MAX = 200, UNIT_RANGES_MAX = 1 << 20, SCOPE_NONE = -1 };
@@ -50,7 +50,7 @@ struct units {
 };
 
 /** The state of a walk over a unit's tree. */
-struct walk {
+struct unit_walk {
 	const struct table *table;
 	struct unit *unit;
 	struct span_list list;
@@ -97,7 +97,7 @@ static const char *unit_file(struct unit *unit, uint32_t number)
 	return dwarf_filesrc(files, number, NULL, NULL);
 }
 
-static int32_t unit_add_scope(struct walk *walk, Dwarf_Die *die, int32_t parent, unsigned depth)
+static int32_t unit_add_scope(struct unit_walk *walk, Dwarf_Die *die, int32_t parent, unsigned depth)
 {
 	struct unit *unit = walk->unit;
 	bool inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
@@ -118,9 +118,9 @@ static int32_t unit_add_scope(struct walk *walk, Dwarf_Die *die, int32_t parent,
 	return unit->scope_count++;
 }
 
-static void unit_walk(struct walk *walk, Dwarf_Die *parent, int32_t scope, unsigned depth);
+static void unit_walk(struct unit_walk *walk, Dwarf_Die *parent, int32_t scope, unsigned depth);
 
-static void unit_visit(struct walk *walk, Dwarf_Die *die, int32_t scope, unsigned depth)
+static void unit_visit(struct unit_walk *walk, Dwarf_Die *die, int32_t scope, unsigned depth)
 {
 	switch (dwarf_tag(die)) {
 	case DW_TAG_subprogram:
@@ -148,7 +148,7 @@ static void unit_visit(struct walk *walk, Dwarf_Die *die, int32_t scope, unsigne
 	unit_walk(walk, die, scope, depth);
 }
 
-static void unit_walk(struct walk *walk, Dwarf_Die *parent, int32_t scope, unsigned depth)
+static void unit_walk(struct unit_walk *walk, Dwarf_Die *parent, int32_t scope, unsigned depth)
 {
 	Dwarf_Die die;
 
@@ -173,7 +173,7 @@ static const char *unit_text(Dwarf_Die *die, unsigned attribute)
 /** Read the unit's tree once. */
 static void unit_read(const struct units *units, struct unit *unit)
 {
-	struct walk walk = { .table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root) };
+	struct unit_walk walk = { .table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root) };
 
 	unit->is_walked = true;
 	unit->directory = unit_text(&unit->skeleton, DW_AT_comp_dir);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "symbols/table.h"
+#include "symbols/symbol_table.h"
 
 enum { UNITS_FRAMES_MAX = 256 };
 

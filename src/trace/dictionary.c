@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/grow.h"
+#include "base/hash.h"
 #include "trace/format.h"
 
 enum { CHUNK_BYTES = 1 << 15 };
@@ -26,7 +28,7 @@ void dictionary_fini(struct dictionary *dictionary)
 	DICTIONARY_TABLES(X)
 #undef X
 	tree_fini(&dictionary->tree);
-	index_fini(&dictionary->content);
+	map_fini(&dictionary->content);
 	while (dictionary->texts) {
 		struct text_chunk *next = dictionary->texts->next;
 		free(dictionary->texts);
@@ -70,7 +72,7 @@ static bool room(void *rows, uint32_t count, uint32_t *capacity, size_t size)
 {
 	if (count < *capacity)
 		return true;
-	uint32_t larger = *capacity ? *capacity * 2 : 16;
+	uint32_t larger = (uint32_t)grow_capacity(*capacity);
 	void *old, *data;
 	memcpy(&old, rows, sizeof(old));
 	data = count < UINT32_MAX / 4 ? realloc(old, larger * size) : NULL;
@@ -92,7 +94,7 @@ static uint32_t content_find(struct dictionary *dictionary, uint64_t hash, uint3
 			     bool (*is_equal)(const struct dictionary *, uint32_t, const void *), const void *row, bool *added)
 {
 	for (;; hash++) {
-		uint32_t *id = index_add(&dictionary->content, hash, added);
+		uint32_t *id = map_try_add(&dictionary->content, hash, added);
 		if (!id)
 			return TRACE_NONE;
 		if (*added)
@@ -123,9 +125,9 @@ uint32_t dictionary_add_image(struct dictionary *dictionary, const struct trace_
 	copy.path = copy.path ? copy.path : "";
 	copy.build_id_size = copy.build_id ? copy.build_id_size : 0;
 	copy.build_id = copy.build_id_size ? copy.build_id : NULL;
-	uint64_t hash = XXH3_64bits_withSeed(copy.path, strlen(copy.path), index_hash(SEED_IMAGE, 0));
+	uint64_t hash = XXH3_64bits_withSeed(copy.path, strlen(copy.path), hash_pair(SEED_IMAGE, 0));
 	if (copy.build_id)
-		hash ^= XXH3_64bits_withSeed(copy.build_id, copy.build_id_size, index_hash(SEED_IMAGE, 0));
+		hash ^= XXH3_64bits_withSeed(copy.build_id, copy.build_id_size, hash_pair(SEED_IMAGE, 0));
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->image_count, image_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)
@@ -152,7 +154,7 @@ uint32_t dictionary_add_entry(struct dictionary *dictionary, const struct trace_
 	if (!ROOM(entry, entries))
 		return TRACE_NONE;
 	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), index_hash(SEED_ENTRY, 0)) ^ index_hash(copy.image, copy.function);
+	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_ENTRY, 0)) ^ hash_pair(copy.image, copy.function);
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->entry_count, entry_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)
@@ -177,7 +179,7 @@ uint32_t dictionary_add_heap(struct dictionary *dictionary, const struct trace_h
 	if (!ROOM(heap, heaps))
 		return TRACE_NONE;
 	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), index_hash(SEED_HEAP, 0)) ^ index_hash(copy.handle, copy.process);
+	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_HEAP, 0)) ^ hash_pair(copy.handle, copy.process);
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->heap_count, heap_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)
@@ -203,8 +205,8 @@ uint32_t dictionary_add_option(struct dictionary *dictionary, const struct trace
 		return TRACE_NONE;
 	copy.name = copy.name ? copy.name : "";
 	copy.value = copy.value ? copy.value : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), index_hash(SEED_OPTION, 0)) ^
-			XXH3_64bits_withSeed(copy.value, strlen(copy.value), index_hash(SEED_OPTION, 1));
+	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_OPTION, 0)) ^
+			XXH3_64bits_withSeed(copy.value, strlen(copy.value), hash_pair(SEED_OPTION, 1));
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->option_count, option_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)

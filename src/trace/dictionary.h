@@ -3,9 +3,9 @@
 #ifndef XHEAP_TRACE_DICTIONARY_H
 #define XHEAP_TRACE_DICTIONARY_H
 
-#include "trace/index.h"
+#include "base/map.h"
+#include "trace/stack_tree.h"
 #include "trace/trace.h"
-#include "trace/tree.h"
 
 /** X(one, many): the tables of rows. */
 #define DICTIONARY_TABLES(X) \
@@ -18,7 +18,7 @@ struct dictionary {
 	DICTIONARY_TABLES(X)
 #undef X
 	struct tree tree;
-	struct index content;          /* of images, entries, heaps and options, by the hash of what they hold */
+	struct map content;          /* of images, entries, heaps and options, by the hash of what they hold */
 	struct text_chunk *texts;
 	char *text_next, *text_end;
 	uint64_t text_bytes;           /* of all chunks */

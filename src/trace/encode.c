@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/hash.h"
 #include "trace/columns.h"
 
 #include <errno.h>
@@ -75,7 +76,7 @@ static uint32_t descriptor_number(struct columns_encoder *encoder, const struct 
 {
 	struct columns_descriptor wanted = {events->kind[i], events->flags[i], events->entry[i], events->heap[i]};
 	uint64_t key = (uint64_t)wanted.heap << 32 | (uint32_t)wanted.entry << 16 | (uint32_t)wanted.flags << 8 | wanted.kind;
-	uint32_t *cell = &encoder->cells[key * 0x9e3779b97f4a7c15u >> (64 - DESCRIPTOR_CELL_BITS)];
+	uint32_t *cell = &encoder->cells[hash_bits(key, DESCRIPTOR_CELL_BITS)];
 	if (*cell < encoder->descriptor_count && !memcmp(&encoder->descriptors[*cell], &wanted, sizeof(wanted)))
 		return *cell;
 	encoder->descriptors[encoder->descriptor_count] = wanted;

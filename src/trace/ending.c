@@ -31,7 +31,7 @@ uint64_t writer_limit_bytes(const struct writer *writer)
 
 static uint64_t *calls_of(struct writer *writer, uint32_t process)
 {
-	struct ending *ending = &writer->ending;
+	struct segment_ending *ending = &writer->ending;
 	if (process >= writer->dictionary.process_count)
 		return &ending->other_calls;
 	if (process >= ending->call_capacity) {
@@ -50,7 +50,7 @@ static uint64_t *calls_of(struct writer *writer, uint32_t process)
 
 void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks)
 {
-	struct ending *ending = &writer->ending;
+	struct segment_ending *ending = &writer->ending;
 	uint64_t *sum = calls_of(writer, process);
 	*sum += calls;
 	if (!ending->ticks || ticks < ending->ticks)
@@ -101,7 +101,7 @@ const struct trace_process *writer_process(const struct writer *writer, uint32_t
 
 uint64_t writer_calls_after(const struct writer *writer, uint32_t process)
 {
-	const struct ending *ending = &writer->ending;
+	const struct segment_ending *ending = &writer->ending;
 	return process == TRACE_NONE ? ending->other_calls : process < ending->call_capacity ? ending->calls[process] : 0;
 }
 

@@ -17,7 +17,8 @@
 #include <zstd.h>
 
 #include "base/file.h"
-#include "trace/rows.h"
+#include "base/grow.h"
+#include "trace/row_codec.h"
 
 enum { SEARCH_BYTES = 1 << 20, ROWS_MAX = 1 << 28, WASTE_PER_BYTE = 8, WASTE_MIN = 1 << 26, SEGMENT_PAYLOAD_MAX = 1 << 14,
        BLANKS_MAX = 1 << 22, COPY_BYTES_MAX = 64 << 20, COPY_TRIES = 20, PAUSE_NS = 2000000, TICK_NS = 20000000 };
@@ -83,7 +84,7 @@ static bool grow(void *rows, uint32_t count, uint32_t *capacity, size_t size)
 {
 	if (count < *capacity)
 		return true;
-	uint32_t larger = *capacity ? *capacity * 2 : 16;
+	uint32_t larger = (uint32_t)grow_capacity(*capacity);
 	void *old, *data;
 	memcpy(&old, rows, sizeof(old));
 	data = count < ROWS_MAX ? realloc(old, larger * size) : NULL;
@@ -109,13 +110,13 @@ static uint64_t file_key(const struct load *load, uint32_t id)
 	uint64_t low;
 	/* Rows of different traces merged into one file are told apart by where they come from. */
 	memcpy(&low, load->segments[load->segment_count - 1].head.trace_id, sizeof(low));
-	const uint32_t *origin = index_find(&load->origins, low);
+	const uint32_t *origin = map_find(&load->origins, low);
 	return (uint64_t)(origin ? *origin : 0) << 32 | id;
 }
 
-static uint32_t known_id(const struct load *load, const struct index *index, uint32_t id)
+static uint32_t known_id(const struct load *load, const struct map *index, uint32_t id)
 {
-	const uint32_t *known = index_find(index, file_key(load, id));
+	const uint32_t *known = map_find(index, file_key(load, id));
 	return known ? *known : TRACE_NONE;
 }
 
@@ -178,7 +179,7 @@ static bool take_process(struct load *load, struct reading *reading)
 	row.parent = row.parent == TRACE_NONE ? TRACE_NONE : known_id(load, &load->processes, row.parent);
 	row.forked_from = row.forked_from == TRACE_NONE ? TRACE_NONE : known_id(load, &load->processes, row.forked_from);
 	bool added;
-	uint32_t *id = index_add(&load->processes, file_key(load, number), &added);
+	uint32_t *id = map_try_add(&load->processes, file_key(load, number), &added);
 	if (!id)
 		return false;
 	if (added && load->keeps_ids) {
@@ -207,7 +208,7 @@ static bool take_thread(struct load *load, struct reading *reading)
 	row.start_ns = row_time(load, row.start_ns);
 	row.end_ns = row_time(load, row.end_ns);
 	bool added;
-	uint32_t *id = index_add(&load->threads, file_key(load, number), &added);
+	uint32_t *id = map_try_add(&load->threads, file_key(load, number), &added);
 	if (!id)
 		return false;
 	if (added && load->keeps_ids) {
@@ -240,7 +241,7 @@ static bool take_mapping(struct load *load, struct reading *reading)
 	row.load_ns = row_time(load, row.load_ns);
 	row.unload_ns = row_time(load, row.unload_ns);
 	bool added;
-	uint32_t *id = index_add(&load->mappings, file_key(load, number), &added);
+	uint32_t *id = map_try_add(&load->mappings, file_key(load, number), &added);
 	if (!id)
 		return false;
 	if (added && load->keeps_ids) {
@@ -562,7 +563,7 @@ static bool origin_note(struct load *load, const struct format_segment *head)
 	uint64_t low;
 	bool added;
 	memcpy(&low, head->trace_id, sizeof(low));
-	uint32_t *origin = index_add(&load->origins, low, &added);
+	uint32_t *origin = map_try_add(&load->origins, low, &added);
 	if (origin && added)
 		*origin = load->origins.count - 1;
 	return origin != NULL;
@@ -867,10 +868,10 @@ static void load_clear(struct load *load)
 	free(load->segments);
 	free(load->blocks);
 	free(load->sequences);
-	index_fini(&load->origins);
-	index_fini(&load->processes);
-	index_fini(&load->threads);
-	index_fini(&load->mappings);
+	map_fini(&load->origins);
+	map_fini(&load->processes);
+	map_fini(&load->threads);
+	map_fini(&load->mappings);
 	dictionary_fini(&load->dictionary);
 	rows_texts_fini(&load->texts);
 	bytes_fini(&load->scratch);

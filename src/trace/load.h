@@ -3,10 +3,11 @@
 #ifndef XHEAP_TRACE_LOAD_H
 #define XHEAP_TRACE_LOAD_H
 
+#include "base/map.h"
 #include "trace/columns.h"
 #include "trace/dictionary.h"
 #include "trace/format.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 #include "trace/writer.h"
 
 /** The rows of a segment by their numbers in it. */
@@ -49,8 +50,8 @@ struct load {
 	uint32_t block_count, block_capacity;
 	struct rows_sequence *sequences; /* of slots whose blocks are not there any more */
 	uint32_t sequence_count, sequence_capacity;
-	struct index origins;          /* of trace ids: their numbers */
-	struct index processes, threads, mappings; /* origin and the file's number: trace-wide ids */
+	struct map origins;          /* of trace ids: their numbers */
+	struct map processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;
 	bool has_footer, is_complete, lacks_memory;
 	uint32_t footer_segments;      /* segments that the newest footer lists */

@@ -18,9 +18,9 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "trace/load.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 
-struct part {
+struct merge_part {
 	const char *path;
 	struct load load;
 	bool is_loaded;
@@ -29,7 +29,7 @@ struct part {
 struct note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
 
 struct merging {
-	struct part *parts;
+	struct merge_part *parts;
 	unsigned count;
 	bool is_join;
 	const struct format_segment *clock; /* of the one that began first */
@@ -54,7 +54,7 @@ static bool is_same_segment(const struct format_segment *one, const struct forma
 }
 
 /* Pieces are parts of one trace, and the last of them may have been cut. */
-static int piece_check(const struct merging *merging, const struct part *part, struct diag *diag)
+static int piece_check(const struct merging *merging, const struct merge_part *part, struct diag *diag)
 {
 	const struct load *load = &part->load;
 	if (memcmp(load->trace_id, merging->parts[0].load.trace_id, sizeof(load->trace_id)) != 0)
@@ -64,7 +64,7 @@ static int piece_check(const struct merging *merging, const struct part *part, s
 	return 0;
 }
 
-static int part_check(const struct merging *merging, const struct part *part, struct diag *diag)
+static int part_check(const struct merging *merging, const struct merge_part *part, struct diag *diag)
 {
 	const struct load *load = &part->load, *first = &merging->parts[0].load;
 	if (!load->is_complete || !load->segment_count)
@@ -76,7 +76,7 @@ static int part_check(const struct merging *merging, const struct part *part, st
 	struct writer_clock own = clock_of(&load->segments[0].head), known = clock_of(&first->segments[0].head);
 	if (!load_is_one_boot(&own, &known))
 		return diag_fail(diag, EINVAL, "%s and %s were recorded before and after the machine was started anew", merging->parts[0].path, part->path);
-	for (const struct part *other = merging->parts; other < part; other++)
+	for (const struct merge_part *other = merging->parts; other < part; other++)
 		for (uint32_t i = 0; i < load->segment_count; i++)
 			for (uint32_t k = 0; k < other->load.segment_count; k++)
 				if (is_same_segment(&load->segments[i].head, &other->load.segments[k].head))
@@ -88,7 +88,7 @@ static int parts_load(struct merging *merging, struct diag *diag)
 {
 	int error = 0;
 	for (unsigned i = 0; i < merging->count && !error; i++) {
-		struct part *part = &merging->parts[i];
+		struct merge_part *part = &merging->parts[i];
 		part->load = (struct load){.fd = -1, .keeps_ticks = true};
 		part->is_loaded = true;
 		error = load_file(&part->load, part->path, diag);
@@ -149,7 +149,7 @@ static int copy_block(struct merging *merging, int fd, uint64_t offset, const st
 }
 
 /* All blocks of a segment but its footer, which is the last one. */
-static int copy_segment(struct merging *merging, const struct part *part, uint32_t number, struct diag *diag)
+static int copy_segment(struct merging *merging, const struct merge_part *part, uint32_t number, struct diag *diag)
 {
 	const struct load *load = &part->load;
 	uint64_t from = load->segments[number].offset, end = load->segments[number].end;

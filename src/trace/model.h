@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { MODEL_NONE = UINT32_MAX, MODEL_USABLE_BITS = 11, MODEL_BIRTH_BITS = 15, MODEL_EVENTS_MAX = 1 << 16, MODEL_ALIGNMENT = 16 };
 
 /** What events with one stack had last. */
@@ -102,17 +104,17 @@ static inline struct model_stack *model_stack(struct model *model, uint32_t node
 /** Where the usable bytes of the last block of this size are: allocators have one for every 8 bytes or more. */
 static inline uint64_t *model_usable(struct model *model, uint64_t size)
 {
-	return &model->usable[((size + 7) >> 3) * 0x9e3779b97f4a7c15u >> (64 - MODEL_USABLE_BITS)];
+	return &model->usable[hash_bits((size + 7) >> 3, MODEL_USABLE_BITS)];
 }
 
 static inline struct model_class *model_class(struct model *model, uint64_t usable)
 {
-	return &model->classes[((usable + 7) >> 3) * 0x9e3779b97f4a7c15u >> (64 - MODEL_USABLE_BITS)];
+	return &model->classes[hash_bits((usable + 7) >> 3, MODEL_USABLE_BITS)];
 }
 
 static inline uint32_t *model_birth_cell(struct model *model, uint64_t address)
 {
-	return &model->birth[(address >> 4) * 0x9e3779b97f4a7c15u >> (64 - MODEL_BIRTH_BITS)];
+	return &model->birth[hash_bits(address >> 4, MODEL_BIRTH_BITS)];
 }
 
 /** The event of this block that allocated what lives at address, or MODEL_NONE: before it, or forgotten. */

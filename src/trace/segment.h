@@ -8,12 +8,12 @@
 
 #include <zstd.h>
 
+#include "base/map.h"
 #include "trace/columns.h"
 #include "trace/dictionary.h"
-#include "trace/index.h"
+#include "trace/file_output.h"
 #include "trace/load.h"
-#include "trace/output.h"
-#include "trace/rows.h"
+#include "trace/row_codec.h"
 #include "trace/writer.h"
 
 enum {
@@ -36,7 +36,7 @@ struct numbers {
 struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
 
 /* What is known of the time after writing has failed. */
-struct ending {
+struct segment_ending {
 	uint64_t *calls;               /* by process: made, and not written */
 	uint32_t call_capacity;
 	uint64_t other_calls;          /* of no known process */
@@ -68,11 +68,11 @@ struct writer {
 	ZSTD_CCtx *zstd;
 	uint32_t *event_nodes;
 	struct bytes out, payload;
-	struct index sequence_index;
+	struct map sequence_index;
 	struct sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
 	uint64_t event_count, unwritten_blocks, unwritten_events;
-	struct ending ending;
+	struct segment_ending ending;
 };
 
 /** What of a region's slot is in the file. first > last: no whole buffer. */

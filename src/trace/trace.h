@@ -212,7 +212,7 @@ struct trace_sum {
 
 /** How many blocks of a sum lived about so long. */
 struct trace_lifetime {
-	uint32_t class;          /**< heap/lifetime.h explains it */
+	uint32_t class;          /**< query/lifetime.h explains it */
 	uint64_t count;
 };
 

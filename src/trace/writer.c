@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks of events, the room that they take, and a file's beginning and end. */
+#include "base/grow.h"
+#include "base/hash.h"
 #include "trace/segment.h"
 
 #include <errno.h>
@@ -115,18 +117,12 @@ int writer_note_sequence(struct writer *writer, const struct taken *taken)
 	uint64_t region = taken->region;
 	uint32_t slot = taken->slot;
 	bool added;
-	uint32_t *place = index_add(&writer->sequence_index, index_hash(region, slot), &added);
+	uint32_t *place = map_try_add(&writer->sequence_index, hash_pair(region, slot), &added);
 	if (!place)
 		return -ENOMEM;
 	if (added) {
-		if (writer->sequence_count == writer->sequence_capacity) {
-			uint32_t capacity = writer->sequence_capacity ? writer->sequence_capacity * 2 : 64;
-			struct sequence *larger = realloc(writer->sequences, capacity * sizeof(*larger));
-			if (!larger)
-				return -ENOMEM;
-			writer->sequences = larger;
-			writer->sequence_capacity = capacity;
-		}
+		if (!grow_by_one(writer->sequences, writer->sequence_count, writer->sequence_capacity))
+			return -ENOMEM;
 		*place = writer->sequence_count++;
 		writer->sequences[*place] = (struct sequence){.region = region, .slot = slot, .last = UINT32_MAX};
 	}
@@ -149,7 +145,7 @@ struct taken writer_block_taken(const struct load_block *block)
 
 const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
 {
-	const uint32_t *place = index_find(&writer->sequence_index, index_hash(region, slot));
+	const uint32_t *place = map_find(&writer->sequence_index, hash_pair(region, slot));
 	return place ? &writer->sequences[*place] : NULL;
 }
 
@@ -525,7 +521,7 @@ void writer_free(struct writer *writer)
 	free(writer->event_nodes);
 	bytes_fini(&writer->out);
 	bytes_fini(&writer->payload);
-	index_fini(&writer->sequence_index);
+	map_fini(&writer->sequence_index);
 	free(writer->sequences);
 	free(writer->output.segments);
 	free(writer->process_mapping);

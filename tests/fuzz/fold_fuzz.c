@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "heap/fold.h"
-#include "heap/table.h"
-#include "heap/window.h"
+#include "match/fold.h"
+#include "match/match.h"
 #include "mend.h"
+#include "query/window.h"
 #include "replay.h"
+#include "table/table.h"
 #include "trace/merge.h"
 
 enum { INPUT_MAX = 1 << 20, TWICE = 2, PARTS = 128 };

@@ -10,9 +10,10 @@
 #include <xxhash.h>
 
 #include "../unit/scene.c"
-#include "heap/index.h"
-#include "heap/window.h"
+#include "match/match.h"
+#include "query/window.h"
 #include "replay.h"
+#include "table/index_file.h"
 
 enum { INPUT_MAX = 1 << 18, ROUNDS = 1200, ADDRESSES = 90 };
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "session/drain.h"
 #include "replay.h"
+#include "session/drain.h"
 
 enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/rows.h"
 #include "replay.h"
+#include "unwind/unwind_rows.h"
 
 enum { PLACE_BYTES = 2, STEPS = 64 };
 

@@ -12,10 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/table.h"
-#include "heap/window.h"
+#include "match/match.h"
 #include "mend.h"
+#include "query/window.h"
 #include "replay.h"
+#include "table/table.h"
 #include "trace/writer.h"
 #include "xheap/xheap.h"
 

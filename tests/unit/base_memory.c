@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/thread.h"
-#include "heap/scan.h"
+#include "base/threads.h"
+#include "query/scan.h"
 
 static void take_too_much(void *context)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "action/losses.h"
 #include "action/report.h"
 
 /* All is well with it. */
@@ -16,9 +17,9 @@ static struct trace_dictionary whole(void)
 
 static void assert_judged(const struct trace_dictionary *dictionary, bool is_complete, uint64_t missing, const char *text)
 {
-	assert_int_equal(report_is_complete(dictionary), is_complete);
-	assert_int_equal(report_missing_calls(dictionary), missing);
-	assert_string_equal(report_missing_text(dictionary).data, text);
+	assert_int_equal(losses_is_complete(dictionary), is_complete);
+	assert_int_equal(losses_missing_calls(dictionary), missing);
+	assert_string_equal(losses_missing_text(dictionary).data, text);
 }
 
 static void a_trace_that_lacks_nothing_is_complete(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters run here and in the kernel: a child under each gets the answer that was computed, for system calls that do nothing. */
-#include "inject/filter.h"
+#include "inject/seccomp.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
-#include "heap/extents.h"
-#include "heap/live.h"
-#include "heap/stream.h"
-#include "heap/window.h"
+#include "match/match.h"
+#include "match/point_stream.h"
+#include "query/extents.h"
+#include "query/window.h"
 #include "scene.h"
+#include "table/live.h"
 
 static struct scene scene;
 static struct trace *trace;

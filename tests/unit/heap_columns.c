@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "heap/filter.h"
+#include "query/filter.h"
 
 enum { ROUNDS = 600, SITES = 50, THREADS = 7, HEAPS = 3 };
 static const struct pack_limits limits = {SITES, THREADS, HEAPS, 1000000};

@@ -15,10 +15,11 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "heap/follow.h"
-#include "heap/index.h"
+#include "match/follow.h"
+#include "match/match.h"
 #include "rounds.h"
 #include "scene.h"
+#include "table/index_file.h"
 
 enum { PROCESSES = 3, THREADS_EACH = 3, THREADS = PROCESSES * THREADS_EACH, ADDRESSES = 300, CALLS = 60000, LOOKS_MAX = 12 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "heap/cull.h"
+#include "query/cull.h"
 #include "scene.h"
 
 /* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000 nothing, 0x4000 operator new. */

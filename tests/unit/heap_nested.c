@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
-#include "heap/nest.h"
-#include "heap/window.h"
+#include "match/match.h"
+#include "match/nest.h"
+#include "query/window.h"
 #include "scene.h"
 
 static struct scene scene;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "symbols/names.h"
+#include "symbols/demangle.h"
 #include "symbols/sources.h"
 #include "symbols/spans.h"
 

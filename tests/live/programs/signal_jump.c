@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "expect.h"
 #include "../calls.h"
+#include "expect.h"
 #include "own_allocator.h"
 
 static sigjmp_buf jump;

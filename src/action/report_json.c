@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "action/early_end.h"
+#include "action/losses.h"
+#include "action/report_columns.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "query/folded.h"
+
+static const char *symbols_word(const struct report *report, size_t without)
+{
+	if (!without)
+		return "full";
+	return without < heap_names_image_count(report->source->names) ? "partial" : "none";
+}
+
+static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
+{
+	for (int i = 0; i < REPORT_NUMBERS; i++)
+		if (report_has_number(report, report_numbers[i].offset))
+			json_count(json, report_numbers[i].name, report_number_at(from, report_numbers[i].offset));
+	if (!report_is_sample(report))
+		return;
+	json_count(json, "recorded_count", from->recorded_count);
+	for (int i = 0; i < REPORT_ERRORS; i++)
+		json_count(json, report_errors[i].name, (uint64_t)report_error_at(from, i));
+}
+
+static void json_doubts(struct json *json, const struct report *report)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	const struct heap_table *table = report->source->table;
+	const struct heap_window *window = report->source->window;
+	size_t without;
+	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	if (report_is_sample(report))
+		json_count(json, "sample_bytes", table->sample_bytes);
+	losses_json_calls(json, dictionary);
+	early_end_json(json, dictionary);
+	losses_json_gaps(json, dictionary);
+	losses_json_dropped(json, dictionary);
+	losses_json_folded(json, dictionary);
+	losses_json_stack_ends(json, dictionary);
+	if (report_is_sample(report))
+		json_count(json, "annotated_blocks", table->nested_count);
+	if (dictionary->statistics.heapless)
+		json_count(json, "events_without_heap", dictionary->statistics.heapless);
+	json_count(json, "unknown_frees", table->unknown_frees);
+	json_count(json, "order_conflicts", table->order_conflicts);
+	json_count(json, "failed", dictionary->failed_count);
+	json_begin_object(json, "earlier");
+	json_count(json, "count", window->earlier_count);
+	json_count(json, "bytes", window->earlier_bytes);
+	losses_json_earlier(json, "missing", dictionary);
+	json_end_object(json);
+	json_begin_object(json, "uncertain");
+	json_count(json, "count", window->uncertain_count);
+	json_count(json, "bytes", window->uncertain_bytes);
+	json_end_object(json);
+	json_text(json, "symbols", symbols_word(report, without));
+	json_begin_array(json, "images_without_symbols");
+	for (size_t i = 0; i < without; i++)
+		json_text(json, NULL, images[i]);
+	json_end_array(json);
+}
+
+static void json_totals(struct json *json, const struct report *report)
+{
+	const struct heap_window *window = report->source->window;
+	json_begin_object(json, "range");
+	json_time(json, "from_us", window->range.from_ns);
+	json_time(json, "to_us", window->range.to_ns);
+	json_end_object(json);
+	json_begin_object(json, "totals");
+	json_numbers(json, report, &window->totals);
+	if (report_has_peak(report))
+		json_time(json, "peak_at_us", window->peak_at_ns);
+	if (window->peak_from_ns > window->range.from_ns)
+		json_time(json, "peak_from_us", window->peak_from_ns);
+	json_end_object(json);
+}
+
+/* A row's name for programs: the same for the same group in other traces of the program. */
+static void row_id(const struct report_part *part, const struct action_row *row, const char *by, char id[17])
+{
+	char *path = NULL;
+	size_t size;
+	FILE *out = open_memstream(&path, &size);
+	if (!out)
+		memory_exhausted(0);
+	fputs(row->text, out);
+	for (uint32_t at = row->parent; at != HEAP_NONE; at = part->rows.memory[at].parent)
+		fprintf(out, ";%s", part->rows.memory[at].text);
+	if (*by)
+		fprintf(out, "\n%s", by);
+	fclose(out);
+	snprintf(id, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(path, size));
+	free(path);
+}
+
+static void json_lifetimes(struct json *json, const struct action_row *row)
+{
+	json_begin_object(json, "lifetime_us");
+	json_time(json, "min", row->lifetime_min);
+	json_time(json, "median", row->lifetime_median);
+	json_time(json, "max", row->lifetime_max);
+	json_end_object(json);
+}
+
+static void json_extra(struct json *json, const struct action_extra *extra, uint64_t value)
+{
+	if (extra->kind == EXTRA_FACTOR)
+		json_thousandths(json, extra->name, value);
+	else
+		json_count(json, extra->name, value);
+}
+
+static void json_by(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row, const char *by)
+{
+	const struct heap_window *window = part->window;
+	/* Rows of heaps have their process under the same name. */
+	if (*by && !(window->by == HEAP_BY_PROCESS && part->action->is_by_heap))
+		json_text(json, heap_by_name(window->by), by);
+	for (int i = 0; i < REPORT_BY_IDS; i++) {
+		uint32_t id = report_by_ids[i].of(window, report->source->table, row->by);
+		if (id != HEAP_NONE)
+			json_count(json, report_by_ids[i].name, id);
+	}
+}
+
+static void json_row(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row)
+{
+	const struct action *action = part->action;
+	char id[17], *by = heap_by_text(part->window, report->source->table, row->by);
+	row_id(part, row, by, id);
+	json_begin_object(json, NULL);
+	json_text(json, "id", id);
+	json_by(json, report, part, row, by);
+	if (action->parent)
+		json_count(json, "depth", row->depth);
+	json_numbers(json, report, &row->numbers);
+	for (unsigned i = 0; i < report_extra_count(report, action); i++)
+		json_extra(json, &action->extra[i], row->extra[i]);
+	if (row->numbers.total_count && !action->is_inclusive)
+		json_lifetimes(json, row);
+	if (!action->is_inclusive) {
+		json_count(json, "threads", row->threads);
+		json_count(json, "processes", row->processes);
+	}
+	action->json(report->source, row->group, json);
+	json_end_object(json);
+	free(by);
+}
+
+static void json_part(struct json *json, const struct report *report, const struct report_part *part)
+{
+	json_begin_object(json, NULL);
+	json_text(json, "action", part->action->name);
+	json_text(json, "sort", part->sort->key);
+	json_count(json, "row_count", part->rows.count);
+	json_count(json, "cut", part->rows.count - part->rows.shown);
+	json_begin_array(json, "rows");
+	for (size_t i = 0; i < part->rows.shown; i++)
+		json_row(json, report, part, part->rows.rows[i]);
+	json_end_array(json);
+	json_end_object(json);
+}
+
+void report_json(const struct report *report, FILE *out)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	struct json json = {.out = out, .line_depth = 4};
+	json_begin_object(&json, NULL);
+	json_count(&json, "schema", 1);
+	json_text(&json, "trace", report->source->path);
+	json_bool(&json, "complete", losses_is_complete(dictionary));
+	json_begin_object(&json, "filters");
+	for (size_t i = 0; i < report->filter_count; i++)
+		json_text(&json, report->filters[i].name, report->filters[i].text);
+	json_end_object(&json);
+	json_doubts(&json, report);
+	json_totals(&json, report);
+	json_begin_array(&json, "actions");
+	for (unsigned i = 0; i < report->part_count; i++)
+		if (report->parts[i].action->groups)
+			json_part(&json, report, &report->parts[i]);
+	json_end_array(&json);
+	json_end_object(&json);
+	json_end(&json);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/report_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "query/lifetime.h"
+
+#define NUMBERS(X) \
+	X(so, outstanding_bytes, "outstanding size") X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
+	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") X(sp, peak_bytes, "size at the peak") \
+	X(spc, peak_count, "count at the peak") X(stt, temporary_count, "temporary count")
+#define X(key, name, title) static uint64_t number_##key(const struct action_row *row) { return row->numbers.name; }
+NUMBERS(X)
+#undef X
+
+static const struct action_sort sorts[] = {
+#define X(key, name, title) {#key, title, number_##key},
+	NUMBERS(X)
+#undef X
+};
+enum { SORT_COUNT = sizeof(sorts) / sizeof(*sorts) };
+
+const struct action_sort *action_sort_find(const char *key)
+{
+	if (!key)
+		return &sorts[0];
+	for (int i = 0; i < SORT_COUNT; i++)
+		if (!strcasecmp(key, sorts[i].key))
+			return &sorts[i];
+	return NULL;
+}
+
+const char *action_sort_keys(void)
+{
+	static char keys[SORT_COUNT * 5];
+	if (!*keys)
+		for (int i = 0; i < SORT_COUNT; i++)
+			strcat(strcat(keys, i ? " " : ""), sorts[i].key);
+	return keys;
+}
+
+/* Cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
+struct row_member {
+	uint32_t row, cell;
+};
+
+struct grouping {
+	struct map row_of;            /* (group, by) -> row */
+	struct row_member *members;
+	size_t member_count, member_capacity;
+	size_t row_capacity;
+	uint32_t *cells;
+	size_t *starts;
+	struct action_groups groups;
+};
+
+static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint32_t group, uint32_t by)
+{
+	bool added;
+	uint32_t *row = map_add(&grouping->row_of, map_pair(group, by), &added);
+	if (added) {
+		*row = (uint32_t)rows->memory_count;
+		memory_grow(rows->memory, rows->memory_count, grouping->row_capacity);
+		rows->memory[rows->memory_count++] = (struct action_row){.group = group, .by = by, .parent = HEAP_NONE};
+	}
+	return *row;
+}
+
+/* Rows for all groups, with their numbers. Cells without anything in the range or at the peak make no row. */
+static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action,
+		       const struct heap_window *window)
+{
+	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
+		const struct heap_numbers *numbers = &window->numbers[cell];
+		if (!numbers->total_count && !numbers->peak_count)
+			continue;
+		grouping->groups.count = 0;
+		action->groups(source, &window->cells[cell], &grouping->groups);
+		for (size_t i = 0; i < grouping->groups.count; i++) {
+			uint32_t row = row_of(rows, grouping, grouping->groups.items[i], window->cells[cell].by);
+			heap_numbers_add(&rows->memory[row].numbers, numbers);
+			if (action->is_inclusive)
+				continue;
+			memory_grow(grouping->members, grouping->member_count, grouping->member_capacity);
+			grouping->members[grouping->member_count++] = (struct row_member){row, cell};
+		}
+	}
+}
+
+static void rows_order_cells(const struct action_rows *rows, struct grouping *grouping)
+{
+	grouping->starts = memory_zeroed(rows->memory_count + 2, sizeof(*grouping->starts));
+	grouping->cells = memory_resize(NULL, grouping->member_count, sizeof(*grouping->cells));
+	size_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
+	for (size_t i = 0; i < grouping->member_count; i++)
+		next[grouping->members[i].row + 1]++;
+	for (size_t row = 1; row <= rows->memory_count; row++)
+		next[row] += next[row - 1];
+	for (size_t i = 0; i < grouping->member_count; i++)
+		grouping->cells[next[grouping->members[i].row]++] = grouping->members[i].cell;
+}
+
+static void grouping_fini(struct grouping *grouping)
+{
+	map_fini(&grouping->row_of);
+	free(grouping->members);
+	free(grouping->cells);
+	free(grouping->starts);
+	free(grouping->groups.items);
+}
+
+static void swap(int64_t *a, int64_t *b)
+{
+	int64_t kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+/* Put the k-th smallest in its place, smaller ones before it (Hoare's selection, middle of three as pivot). */
+static int64_t select_nth(int64_t *values, size_t count, size_t k)
+{
+	size_t low = 0, high = count - 1;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (values[middle] < values[low])
+			swap(&values[middle], &values[low]);
+		if (values[high] < values[low])
+			swap(&values[high], &values[low]);
+		if (values[high] < values[middle])
+			swap(&values[high], &values[middle]);
+		int64_t pivot = values[middle];
+		size_t left = low, right = high;
+		while (left <= right) {
+			while (values[left] < pivot)
+				left++;
+			while (values[right] > pivot)
+				right--;
+			if (left > right)
+				break;
+			swap(&values[left++], &values[right]);
+			if (!right--)
+				break;
+		}
+		if (k <= right && right != SIZE_MAX)
+			high = right;
+		else if (k >= left)
+			low = left;
+		else
+			break;
+	}
+	return values[k];
+}
+
+static void row_lifetimes(struct action_row *row, int64_t *values, size_t count)
+{
+	if (!count)
+		return;
+	row->lifetime_min = row->lifetime_max = values[0];
+	for (size_t i = 1; i < count; i++) {
+		if (values[i] < row->lifetime_min)
+			row->lifetime_min = values[i];
+		if (values[i] > row->lifetime_max)
+			row->lifetime_max = values[i];
+	}
+	row->lifetime_median = select_nth(values, count, count / 2);
+	if (count % 2)
+		return;
+	int64_t below = values[0];
+	for (size_t i = 1; i < count / 2; i++)
+		below = values[i] > below ? values[i] : below;
+	row->lifetime_median = below + (row->lifetime_median - below) / 2;
+}
+
+/* A lifetime by its place in their order. */
+static int64_t class_at(const uint64_t *classes, uint64_t place)
+{
+	uint32_t class = 0;
+	for (uint64_t before = 0; class + 1 < LIFETIME_CLASSES && before + classes[class] <= place; class++)
+		before += classes[class];
+	return (int64_t)lifetime_middle(class);
+}
+
+/* The lifetimes of a row's blocks that are in sums beside those of others: the median is known by its class. */
+static void row_add_folded(struct action_row *row, const uint64_t *classes, uint64_t count, const struct heap_range *bounds, bool has_others)
+{
+	if (!count)
+		return;
+	row->lifetime_min = has_others && row->lifetime_min < bounds->from_ns ? row->lifetime_min : bounds->from_ns;
+	row->lifetime_max = has_others && row->lifetime_max > bounds->to_ns ? row->lifetime_max : bounds->to_ns;
+	int64_t middle = class_at(classes, count / 2), below = count % 2 ? middle : class_at(classes, count / 2 - 1);
+	middle = below + (middle - below) / 2;
+	row->lifetime_median = middle < row->lifetime_min ? row->lifetime_min : middle > row->lifetime_max ? row->lifetime_max : middle;
+}
+
+/* sums: of the row. values: of its other blocks. */
+static void row_lifetimes_folded(struct action_row *row, const struct trace_dictionary *dictionary, const uint32_t *sums, size_t sum_count,
+				 const int64_t *values, size_t count)
+{
+	uint64_t *classes = memory_zeroed(LIFETIME_CLASSES, sizeof(*classes)), all = count;
+	struct heap_range bounds = {INT64_MAX, 0};
+	for (size_t i = 0; i < count; i++)
+		classes[lifetime_class(values[i] < 0 ? 0 : (uint64_t)values[i])]++;
+	for (size_t i = 0; i < sum_count; i++) {
+		const struct trace_sum *sum = &dictionary->sums[sums[i]];
+		bounds.from_ns = (int64_t)sum->lifetime_min_ns < bounds.from_ns ? (int64_t)sum->lifetime_min_ns : bounds.from_ns;
+		bounds.to_ns = (int64_t)sum->lifetime_max_ns > bounds.to_ns ? (int64_t)sum->lifetime_max_ns : bounds.to_ns;
+		for (uint32_t k = sum->first; k < sum->first + sum->spread; k++) {
+			const struct trace_lifetime *lifetime = &dictionary->lifetimes[k];
+			classes[lifetime->class < LIFETIME_CLASSES ? lifetime->class : LIFETIME_CLASSES - 1] += lifetime->count;
+			all += lifetime->count;
+		}
+	}
+	row_add_folded(row, classes, all, &bounds, count > 0);
+	free(classes);
+}
+
+static int folded_compare(const void *a, const void *b)
+{
+	const struct heap_folded *left = a, *right = b;
+	return left->cell < right->cell ? -1 : left->cell > right->cell;
+}
+
+static void rows_lifetimes_folded(struct action_rows *rows, const struct action_source *source, const struct heap_window *window, const uint32_t *list_of,
+				  const struct heap_lifetimes *lifetimes)
+{
+	/* By row in place of cell. */
+	struct heap_folded *folded = memory_zeroed(window->folded_count, sizeof(*folded));
+	uint32_t *sums = memory_zeroed(window->folded_count, sizeof(*sums));
+	for (size_t i = 0; i < window->folded_count; i++)
+		folded[i] = (struct heap_folded){list_of[window->folded[i].cell], window->folded[i].sum};
+	if (window->folded_count)
+		qsort(folded, window->folded_count, sizeof(*folded), folded_compare);
+	for (size_t i = 0, end; i < window->folded_count && folded[i].cell != HEAP_NONE; i = end) {
+		uint32_t row = folded[i].cell;
+		for (end = i; end < window->folded_count && folded[end].cell == row; end++)
+			sums[end - i] = folded[end].sum;
+		row_lifetimes_folded(rows->rows[row], source->table->dictionary, sums, end - i, &lifetimes->values[lifetimes->starts[row]],
+				     lifetimes->starts[row + 1] - lifetimes->starts[row]);
+	}
+	free(folded);
+	free(sums);
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	return (left > right) - (left < right);
+}
+
+static uint32_t count_distinct(uint32_t *values, size_t count)
+{
+	uint32_t distinct = 0;
+	if (count)
+		qsort(values, count, sizeof(*values), number_compare);
+	for (size_t i = 0; i < count; i++)
+		distinct += !i || values[i] != values[i - 1];
+	return distinct;
+}
+
+/* Where each cell's uses begin in the window's list. */
+static size_t *uses_by_cell(const struct heap_window *window)
+{
+	size_t *starts = memory_zeroed((size_t)window->cell_count + 1, sizeof(*starts));
+	for (size_t i = 0; i < window->use_count; i++)
+		starts[window->uses[i].cell + 1]++;
+	for (uint32_t i = 0; i < window->cell_count; i++)
+		starts[i + 1] += starts[i];
+	return starts;
+}
+
+/* The cells of a row: their places in grouping->cells. */
+static size_t row_cells(const struct action_rows *rows, const struct grouping *grouping, const struct action_row *row, size_t *end)
+{
+	size_t at = (size_t)(row - rows->memory);
+	*end = grouping->starts[at + 1];
+	return grouping->starts[at];
+}
+
+static void rows_lifetimes(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
+			   const struct heap_window *window)
+{
+	uint32_t *list_of = memory_resize(NULL, window->cell_count, sizeof(*list_of));
+	struct heap_lifetimes lifetimes;
+	memset(list_of, 0xff, window->cell_count * sizeof(*list_of));
+	for (uint32_t i = 0; i < rows->shown; i++) {
+		size_t end;
+		for (size_t at = row_cells(rows, grouping, rows->rows[i], &end); at < end; at++)
+			list_of[grouping->cells[at]] = i;
+	}
+	heap_window_lifetimes(&lifetimes, window, source->table, source->filter, list_of, (uint32_t)rows->shown);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]], lifetimes.starts[i + 1] - lifetimes.starts[i]);
+	rows_lifetimes_folded(rows, source, window, list_of, &lifetimes);
+	heap_lifetimes_fini(&lifetimes);
+	free(list_of);
+}
+
+/* What cannot be added up from cells: lifetimes, threads, processes. */
+static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
+			const struct heap_window *window)
+{
+	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
+	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
+	size_t *uses = uses_by_cell(window);
+	rows_lifetimes(rows, grouping, source, window);
+	for (size_t i = 0; i < rows->shown; i++) {
+		struct action_row *row = rows->rows[i];
+		size_t used_count = 0, end;
+		for (size_t at = row_cells(rows, grouping, row, &end); at < end; at++)
+			for (size_t use = uses[grouping->cells[at]]; use < uses[grouping->cells[at] + 1]; use++)
+				used[used_count++] = window->uses[use].thread;
+		row->threads = count_distinct(used, used_count);
+		for (size_t use = 0; use < used_count; use++)
+			used[use] = threads[used[use]].process;
+		row->processes = count_distinct(used, used_count);
+	}
+	free(uses);
+	free(used);
+}
+
+struct comparison {
+	struct action_source *source;
+	const struct action *action;
+	uint64_t (*number)(const struct action_row *row);
+};
+
+/* Texts are made for rows that are equal in every number, and for those that are shown. */
+static const char *row_text(const struct comparison *comparison, struct action_row *row)
+{
+	if (!row->text)
+		row->text = comparison->action->text(comparison->source, row->group);
+	return row->text;
+}
+
+static int row_compare(const void *a, const void *b, void *context)
+{
+	const struct comparison *comparison = context;
+	struct action_row *left = *(struct action_row *const *)a, *right = *(struct action_row *const *)b;
+	const uint64_t of_left[] = {comparison->number(left), left->numbers.total_bytes, left->numbers.total_count};
+	const uint64_t of_right[] = {comparison->number(right), right->numbers.total_bytes, right->numbers.total_count};
+	for (unsigned i = 0; i < sizeof(of_left) / sizeof(*of_left); i++)
+		if (of_left[i] != of_right[i])
+			return of_left[i] > of_right[i] ? -1 : 1;
+	if (left == right)
+		return 0;
+	/* Of a tree: the one around the other comes first. */
+	if (left->depth != right->depth)
+		return left->depth < right->depth ? -1 : 1;
+	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
+	if (order)
+		return order;
+	/* Cells come in the order in which threads of ours found them, and so do rows. */
+	return left->by != right->by ? (left->by < right->by ? -1 : 1) : (left->group > right->group) - (left->group < right->group);
+}
+
+/* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
+static void row_sink(struct action_row **heap, size_t count, size_t at, struct comparison *comparison)
+{
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		child += child + 1 < count && row_compare(&heap[child + 1], &heap[child], comparison) > 0;
+		if (row_compare(&heap[child], &heap[at], comparison) < 0)
+			return;
+		struct action_row *kept = heap[at];
+		heap[at] = heap[child];
+		heap[child] = kept;
+	}
+}
+
+/* Those that are shown to the front, in order. The others have none: most are not even compared by their texts. */
+static void rows_order(struct action_rows *rows, struct comparison *comparison)
+{
+	struct action_row **heap = rows->rows;
+	if (!rows->shown)
+		return;
+	for (size_t i = rows->shown < rows->count ? rows->shown / 2 : 0; i-- > 0;)
+		row_sink(heap, rows->shown, i, comparison);
+	for (size_t i = rows->shown; i < rows->count; i++) {
+		if (row_compare(&heap[i], &heap[0], comparison) > 0)
+			continue;
+		struct action_row *kept = heap[0];
+		heap[0] = heap[i];
+		heap[i] = kept;
+		row_sink(heap, rows->shown, 0, comparison);
+	}
+	qsort_r(heap, rows->shown, sizeof(*heap), row_compare, comparison);
+}
+
+/* ---- trees ---- */
+
+static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
+{
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		struct action_row *row = &rows->memory[i];
+		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE; at = action->parent(source, at)) {
+			row->depth++;
+			if (row->parent == HEAP_NONE)
+				row->parent = *map_find(&grouping->row_of, map_pair(at, row->by));
+		}
+	}
+}
+
+/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath what is not. */
+static void tree_order(struct action_rows *rows)
+{
+	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)), *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
+	uint32_t *next = memory_resize(NULL, rows->count + 1, sizeof(*next)), at, count = 0;
+	const uint32_t top = (uint32_t)rows->count;
+	memset(first, 0xff, (rows->count + 1) * sizeof(*first));
+	for (size_t i = 0; i < rows->shown; i++) {
+		uint32_t row = (uint32_t)(rows->rows[i] - rows->memory), parent = rows->memory[row].parent;
+		parent = parent == HEAP_NONE ? top : parent;
+		next[row] = HEAP_NONE;
+		if (first[parent] == HEAP_NONE)
+			first[parent] = row;
+		else
+			next[last[parent]] = row;
+		last[parent] = row;
+	}
+	for (at = first[top]; at != HEAP_NONE;) {
+		rows->rows[count++] = &rows->memory[at];
+		uint32_t to = first[at];
+		while (to == HEAP_NONE && at != HEAP_NONE) {
+			to = next[at];
+			at = rows->memory[at].parent;
+		}
+		at = to;
+	}
+	free(first);
+	free(last);
+	free(next);
+}
+
+void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
+		      const struct heap_window *window, const struct action_choice *choice)
+{
+	struct grouping grouping = {.member_count = 0};
+	struct comparison comparison = {source, action, choice->sort->number};
+	*rows = (struct action_rows){0};
+	if (!action->groups)
+		return;
+	rows_group(rows, &grouping, source, action, window);
+	if (action->parent)
+		tree_link(rows, &grouping, source, action);
+	if (action->extend)
+		action->extend(source, window, rows);
+	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
+	for (size_t i = 0; i < rows->memory_count; i++)
+		if (!action->has || action->has(&rows->memory[i]))
+			rows->rows[rows->count++] = &rows->memory[i];
+	rows->shown = rows->count < choice->top ? rows->count : choice->top;
+	rows_order(rows, &comparison);
+	if (!action->is_inclusive && !choice->is_brief) {
+		rows_order_cells(rows, &grouping);
+		rows_detail(rows, &grouping, source, window);
+	}
+	if (action->parent)
+		tree_order(rows);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_text(&comparison, rows->rows[i]);
+	grouping_fini(&grouping);
+}
+
+void action_rows_fini(struct action_rows *rows)
+{
+	for (size_t i = 0; i < rows->memory_count; i++)
+		free(rows->memory[i].text);
+	free(rows->memory);
+	free(rows->rows);
+	*rows = (struct action_rows){0};
+}

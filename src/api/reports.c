@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports: the actions of the command, with their rows. */
+#include "action/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+
+_Static_assert(XHEAP_FORMAT_TEXT == (int)REPORT_TEXT && XHEAP_FORMAT_CSV == (int)REPORT_CSV && XHEAP_FORMAT_JSON == (int)REPORT_JSON, "as they are");
+enum { TOP_DEFAULT = 10000 };
+
+API_INIT(xheap_report_options, .top = TOP_DEFAULT)
+
+struct xheap_report {
+	struct xheap_trace *trace;
+	xheap_report_options options;
+	struct api_filter filter;
+	struct heap_cull cull;
+	struct heap_patterns callers;
+	struct heap_window window;
+	bool has_window, has_rows;
+	struct action_source source;
+	struct report_part part;
+	struct report report;
+	xheap_totals totals;
+	xheap_row *rows;
+	xheap_numbers *numbers;      /* of the rows, then the totals' */
+	char **by;                   /* texts of the rows' splits */
+	uint32_t row_count;
+	const char *extra_names[ACTION_EXTRA_MAX];
+};
+
+/* ---- options ---- */
+
+static const struct action *action_find(const char *name)
+{
+	for (unsigned i = 0; i < action_count; i++)
+		if (!strcmp(action_table[i]->name, name))
+			return action_table[i];
+	return NULL;
+}
+
+/* What is asked for, as far as the trace is not needed. */
+static int choose(const xheap_report_options *options, struct report_part *part, enum heap_by *by, struct diag *diag)
+{
+	part->action = action_find(options->action ? options->action : action_stacks.name);
+	if (!part->action)
+		return diag_fail(diag, EINVAL, "there is no action %s", options->action);
+	part->sort = action_sort_find(options->sort ? options->sort : part->action->sort);
+	if (!part->sort)
+		return diag_fail(diag, EINVAL, "there is no sort %s", options->sort);
+	*by = options->by ? heap_by_find(options->by) : HEAP_BY_NONE;
+	if (options->by && *by == HEAP_BY_NONE)
+		return diag_fail(diag, EINVAL, "rows cannot be split by %s", options->by);
+	if (*by == HEAP_BY_HEAP && part->action->is_by_heap)
+		return diag_fail(diag, EINVAL, "the action heaps is by heap already");
+	if (part->action == &action_callers_table && !options->callers_of)
+		return diag_fail(diag, EINVAL, "the action callers needs callers_of");
+	return 0;
+}
+
+static int add_cull(struct xheap_report *report, struct diag *diag)
+{
+	const xheap_report_options *options = &report->options;
+	int error = 0;
+	if (!options->without_default_cull)
+		heap_cull_use_default(&report->cull);
+	for (size_t i = 0; i < options->cull_frame_count && !error; i++)
+		error = heap_patterns_add(&report->cull.frames, options->cull_frames[i], diag);
+	for (size_t i = 0; i < options->cull_file_count && !error; i++)
+		error = heap_patterns_add_file(&report->cull.frames, options->cull_files[i], diag);
+	if (!error && options->callers_of)
+		error = heap_patterns_add(&report->callers, options->callers_of, diag);
+	return error;
+}
+
+/* ---- rows ---- */
+
+/* Places of action_rows.memory as rows that are shown, XHEAP_NONE for those that are not. */
+static uint32_t *places_of_rows(const struct action_rows *rows)
+{
+	uint32_t *places = memory_resize(NULL, rows->memory_count, sizeof(*places));
+	memset(places, 0xff, rows->memory_count * sizeof(*places));
+	for (size_t i = 0; i < rows->shown; i++)
+		places[rows->rows[i] - rows->memory] = (uint32_t)i;
+	return places;
+}
+
+static xheap_numbers numbers_of(const struct heap_numbers *from)
+{
+	return (xheap_numbers){
+		.total_count = from->total_count, .total_bytes = from->total_bytes, .outstanding_count = from->outstanding_count,
+		.outstanding_bytes = from->outstanding_bytes, .realloc_count = from->realloc_count, .realloc_moved_count = from->realloc_moved_count,
+		.temporary_count = from->temporary_count, .open_count = from->open_count, .peak_count = from->peak_count,
+		.peak_bytes = from->peak_bytes, .recorded_count = from->recorded_count,
+		.total_count_error = sqrt(from->total_variance.count), .total_bytes_error = sqrt(from->total_variance.bytes),
+		.outstanding_count_error = sqrt(from->outstanding_variance.count), .outstanding_bytes_error = sqrt(from->outstanding_variance.bytes),
+		.peak_count_error = sqrt(from->peak_variance.count), .peak_bytes_error = sqrt(from->peak_variance.bytes)};
+}
+
+static void list_rows(struct xheap_report *report)
+{
+	const struct report_part *part = &report->part;
+	const struct action *action = part->action;
+	uint32_t *places = places_of_rows(&part->rows);
+	for (unsigned i = 0; i < action->extra_count; i++)
+		report->extra_names[i] = action->extra[i].name;
+	report->rows = memory_zeroed(part->rows.shown, sizeof(*report->rows));
+	report->numbers = memory_zeroed(part->rows.shown + 1, sizeof(*report->numbers));
+	report->by = memory_zeroed(part->rows.shown, sizeof(*report->by));
+	for (; report->row_count < part->rows.shown; report->row_count++) {
+		const struct action_row *from = part->rows.rows[report->row_count];
+		char *by = report->by[report->row_count] = heap_by_text(part->window, report->trace->table, from->by);
+		xheap_numbers *numbers = &report->numbers[report->row_count];
+		*numbers = numbers_of(&from->numbers);
+		bool has_lives = from->numbers.total_count && !action->is_inclusive;
+		report->rows[report->row_count] = (xheap_row){
+			.text = from->text, .by = by, .numbers = numbers,
+			.lifetime_min_ns = has_lives ? from->lifetime_min : 0, .lifetime_median_ns = has_lives ? from->lifetime_median : 0,
+			.lifetime_max_ns = has_lives ? from->lifetime_max : 0, .threads = action->is_inclusive ? 0 : from->threads,
+			.processes = action->is_inclusive ? 0 : from->processes, .depth = from->depth,
+			.parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
+			.extra_count = action->extra_count, .extra_names = report->extra_names, .extra = from->extra,
+			.process = heap_by_process(part->window, report->trace->table, from->by),
+			.thread = heap_by_thread(part->window, report->trace->table, from->by)};
+	}
+	free(places);
+}
+
+static void list_totals(struct xheap_report *report)
+{
+	const struct heap_window *window = &report->window;
+	const struct heap_table *table = report->trace->table;
+	const struct action_rows *rows = &report->part.rows;
+	xheap_numbers *numbers = &report->numbers[report->row_count];
+	*numbers = numbers_of(&window->totals);
+	report->totals = (xheap_totals){
+		.numbers = numbers, .from_ns = window->range.from_ns, .to_ns = window->range.to_ns,
+		.peak_at_ns = window->peak_at_ns, .earlier_count = window->earlier_count, .earlier_bytes = window->earlier_bytes,
+		.uncertain_count = window->uncertain_count, .uncertain_bytes = window->uncertain_bytes, .unknown_frees = table->unknown_frees,
+		.order_conflicts = table->order_conflicts, .row_count = rows->count, .rows_cut = rows->count - rows->shown};
+}
+
+/* ---- the calls ---- */
+
+struct report_making {
+	struct xheap_trace *trace;
+	const xheap_report_options *given;
+	struct xheap_report *report;
+};
+
+static int ask(struct xheap_report *report, struct heap_names *names, enum heap_by by, struct diag *diag)
+{
+	struct xheap_trace *trace = report->trace;
+	struct heap_range range = report->filter.range, whole = {0, trace->table->duration_ns};
+	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
+	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
+	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
+	int error = report_check(&report->part, 1, trace->table, &report->filter.filter, range, by, diag);
+	if (error)
+		return error;
+	heap_window_make(&report->window, trace->table, &report->filter.filter, range, by, false);
+	report->has_window = true;
+	report->source = (struct action_source){
+		.path = trace->path, .session = trace->session, .trace = trace->trace, .table = trace->table, .filter = &report->filter.filter,
+		.window = &report->window, .names = names, .cull = &report->cull, .callers_of = &report->callers};
+	report->report = (struct report){.source = &report->source, .parts = &report->part, .part_count = 1, .filters = report->filter.notes,
+					 .filter_count = report->filter.note_count, .has_range = has_range};
+	report->has_rows = true;
+	report_make(&report->report, report->options.top);
+	return 0;
+}
+
+static int make_work(void *context, struct diag *diag)
+{
+	struct report_making *making = context;
+	struct xheap_report *report = memory_zeroed(1, sizeof(*report));
+	enum heap_by by = HEAP_BY_NONE;
+	making->report = report;
+	report->trace = making->trace;
+	api_trace_hold(making->trace);
+	heap_filter_init(&report->filter.filter);
+	xheap_report_options_init(&report->options, sizeof(report->options));
+	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
+	error = error ? error : choose(&report->options, &report->part, &by, diag);
+	error = error ? error : add_cull(report, diag);
+	if (error)
+		return error;
+	struct heap_names *names;
+	error = api_trace_names(report->trace, report->options.with_lines, &names, diag);
+	error = error ? error : api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
+	if (error)
+		return error;
+	error = ask(report, names, by, diag);
+	error = error ? error : api_trace_check(report->trace, diag);
+	error = error ? error : api_patterns_check(&report->callers, "callers_of", names, diag);
+	if (error)
+		return error;
+	list_rows(report);
+	list_totals(report);
+	return 0;
+}
+
+API int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report, xheap_error *error)
+{
+	struct report_making making = {.trace = trace, .given = options};
+	int status = api_run_locked(trace, error, make_work, &making);
+	if (status != XHEAP_OK) {
+		xheap_report_free(making.report);
+		making.report = NULL;
+	}
+	*report = making.report;
+	return status;
+}
+
+API const xheap_totals *xheap_report_get_totals(const xheap_report *report)
+{
+	return &report->totals;
+}
+
+API const xheap_row *xheap_report_get_row(const xheap_report *report, uint32_t i)
+{
+	return i < report->row_count ? &report->rows[i] : NULL;
+}
+
+struct row_naming {
+	struct xheap_report *report;
+	uint32_t row;
+	xheap_frames *frames;
+};
+
+static int row_frames_work(void *context, struct diag *diag)
+{
+	struct row_naming *naming = context;
+	struct xheap_report *report = naming->report;
+	if (report->part.action != &action_stacks)
+		return diag_fail(diag, EINVAL, "rows of the action %s are no stacks", report->part.action->name);
+	if (naming->row >= report->row_count)
+		return diag_fail(diag, EINVAL, "the report has no row %u", naming->row);
+	naming->frames = api_frames_new(report->trace, report->source.names, report->part.rows.rows[naming->row]->group);
+	return 0;
+}
+
+API int xheap_report_get_frames(xheap_report *report, uint32_t row, xheap_frames **frames, xheap_error *error)
+{
+	struct row_naming naming = {.report = report, .row = row};
+	int status = api_run_locked(report->trace, error, row_frames_work, &naming);
+	*frames = naming.frames;
+	return status;
+}
+
+struct writing {
+	struct xheap_report *report;
+	uint32_t format;
+	char *text;
+	size_t length;
+};
+
+static int write_work(void *context, struct diag *diag)
+{
+	struct writing *writing = context;
+	if (writing->format > XHEAP_FORMAT_JSON)
+		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
+	FILE *out = open_memstream(&writing->text, &writing->length);
+	if (!out)
+		return -ENOMEM;
+	report_write(&writing->report->report, (enum report_format)writing->format, out);
+	bool is_bad = ferror(out);
+	return fclose(out) || is_bad ? -ENOMEM : 0;
+}
+
+API int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error)
+{
+	struct writing writing = {.report = report, .format = format};
+	int status = api_run_locked(report->trace, error, write_work, &writing);
+	*text = status == XHEAP_OK ? writing.text : NULL;
+	if (length)
+		*length = status == XHEAP_OK ? writing.length : 0;
+	return status;
+}
+
+API void xheap_text_free(char *text)
+{
+	free(text);
+}
+
+API void xheap_report_free(xheap_report *report)
+{
+	if (!report)
+		return;
+	if (report->has_rows) {
+		report_fini(&report->report);
+		action_source_fini(&report->source);
+	}
+	if (report->has_window)
+		heap_window_fini(&report->window);
+	for (uint32_t i = 0; i < report->row_count; i++)
+		free(report->by[i]);
+	free(report->by);
+	free(report->rows);
+	free(report->numbers);
+	heap_cull_fini(&report->cull);
+	heap_patterns_fini(&report->callers);
+	api_filter_fini(&report->filter);
+	api_trace_release(report->trace);
+	free(report);
+}

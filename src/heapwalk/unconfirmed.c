@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread that ends gives back what its cache has, before glibc 2.43 with the mark in it: who gets such a chunk then and does not write its second
+ * word has a block that seems to be cached. It is in use if it lies in no cache, as long as it is looked at, and does not change:
+ *
+ *     words    lists    words ... words    lists    words    another walk    words
+ *
+ * What lies in a cache for so long is in its list. What leaves one without an event, since its thread ends, lies in a fast bin, whose lists are read
+ * after those of the caches; or its words change; or it is no chunk any more, and that walk does not find it.
+ */
+#include "heapwalk/unconfirmed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "heapwalk/thread_caches.h"
+#include "os/moment.h"
+
+enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
+
+void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed)
+{
+	struct heapwalk *walk = reading->walk;
+	size_t count = 0, kept = 0;
+	for (size_t i = 0; i < walk->count; i++)
+		count += (walk->blocks[i].heap & HEAPWALK_UNCONFIRMED) != 0;
+	*unconfirmed = (struct unconfirmed){.items = count ? calloc(count, sizeof(*unconfirmed->items)) : NULL};
+	if (count && !unconfirmed->items)
+		found_missing_add(walk, "no memory for those of which it is not known whether they are in use");
+	for (size_t i = 0; i < walk->count; i++) {
+		struct heapwalk_block block = walk->blocks[i];
+		if (!(block.heap & HEAPWALK_UNCONFIRMED)) {
+			walk->blocks[kept++] = block;
+			continue;
+		}
+		walk->bytes -= block.usable_bytes;
+		if (unconfirmed->items)
+			unconfirmed->items[unconfirmed->count++].block = block;
+	}
+	walk->count = kept;
+}
+
+/* Read the words of some, without whether the chunk before is in use. */
+static bool words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count, uint64_t (*words)[3])
+{
+	struct glibc_piece pieces[SOME];
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = (struct glibc_piece){items[i].block.address - sizeof(**words), words[i], sizeof(*words)};
+	if (!glibc_read_pieces(reading->walk->pid, pieces, count))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		words[i][0] &= ~(uint64_t)GLIBC_BEFORE_IN_USE;
+	return true;
+}
+
+/* Drop those whose words are others than before; what cannot be read, too. */
+static void words_look(const struct heap_reading *reading, struct unconfirmed *unconfirmed, bool is_first)
+{
+	uint64_t words[SOME][3];
+	size_t kept = 0;
+	for (size_t done = 0, some; done < unconfirmed->count; done += some) {
+		struct unconfirmed_block *items = unconfirmed->items + done;
+		some = unconfirmed->count - done < SOME ? unconfirmed->count - done : SOME;
+		if (!words_read(reading, items, some, words))
+			continue;
+		for (size_t i = 0; i < some; i++) {
+			if (is_first)
+				memcpy(items[i].words, words[i], sizeof(words[i]));
+			if (!memcmp(items[i].words, words[i], sizeof(words[i])) && reading_has_key(reading, words[i][2]))
+				unconfirmed->items[kept++] = items[i];
+		}
+	}
+	unconfirmed->count = kept;
+}
+
+void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed)
+{
+	words_look(reading, unconfirmed, false);
+}
+
+/* Where they would lie in a cache: a bin for each size, and behind these some for many sizes. */
+static void bins_want(const struct unconfirmed *unconfirmed, struct cache_bins *bins)
+{
+	enum { SMALL_BINS = 64 };
+	*bins = (struct cache_bins){.is_wanted = {false}};
+	for (size_t i = 0; i < unconfirmed->count; i++) {
+		uint64_t bin = (unconfirmed->items[i].block.usable_bytes + sizeof(uint64_t) - GLIBC_CHUNK_MIN) / 16;
+		if (bin < SMALL_BINS)
+			bins->is_wanted[bin] = true;
+		for (uint32_t j = SMALL_BINS; bin >= SMALL_BINS && j < GLIBC_BINS_MAX; j++)
+			bins->is_wanted[j] = true;
+	}
+}
+
+/* Drop those in a list of free chunks. False: not all of the lists could be read. */
+static bool lists_look(struct heap_reading *reading, struct unconfirmed *unconfirmed)
+{
+	struct map cached = {0};
+	struct cache_bins bins;
+	bins_want(unconfirmed, &bins);
+	bool are_read = caches_list(reading, &bins, &cached);
+	uint64_t arena = reading->glibc.main_arena;
+	do {
+		are_read = fast_bins_list(reading, arena) && are_read;
+		arena = glibc_next_arena(&reading->glibc, reading->walk->pid, arena);
+	} while (arena && arena != reading->glibc.main_arena && !reading_is_late(reading));
+	size_t kept = 0;
+	for (size_t i = 0; i < unconfirmed->count; i++) {
+		uint64_t chunk = unconfirmed->items[i].block.address - GLIBC_CHUNK_HEAD;
+		if (!map_find(&cached, chunk) && !map_find(&reading->listed, chunk))
+			unconfirmed->items[kept++] = unconfirmed->items[i];
+	}
+	unconfirmed->count = kept;
+	map_fini(&cached);
+	return are_read && arena;
+}
+
+void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfirmed)
+{
+	/* As a rule all of them are in a list at the first look. */
+	lists_look(reading, unconfirmed);
+	words_look(reading, unconfirmed, true);
+	for (int listings = 0; unconfirmed->count && listings < LISTINGS;) {
+		listings += lists_look(reading, unconfirmed);
+		for (int i = 0; i < LOOKS && unconfirmed->count; i++) {
+			/* Lists that are long and change can take too long: what is in doubt is then taken for cached. */
+			if (!reading_goes_on(reading)) {
+				found_missing_add(reading->walk, UNCONFIRMED_LEFT);
+				unconfirmed->count = 0;
+			}
+			unconfirmed_drop_changed(reading, unconfirmed);
+		}
+	}
+}
+
+void unconfirmed_confirm(struct unconfirmed *unconfirmed, const struct heapwalk *other)
+{
+	size_t kept = 0, at = 0;
+	for (size_t i = 0; i < unconfirmed->count; i++) {
+		const struct heapwalk_block *block = &unconfirmed->items[i].block;
+		while (at < other->count && other->blocks[at].address < block->address)
+			at++;
+		if (at < other->count && other->blocks[at].address == block->address && other->blocks[at].usable_bytes == block->usable_bytes)
+			unconfirmed->items[kept++] = unconfirmed->items[i];
+	}
+	unconfirmed->count = kept;
+}
+
+void unconfirmed_return(struct unconfirmed *unconfirmed, struct heapwalk *walk)
+{
+	for (size_t i = 0; i < unconfirmed->count; i++) {
+		const struct heapwalk_block block = unconfirmed->items[i].block;
+		found_block_add(walk, block.address, block.usable_bytes, block.heap & ~(uint32_t)HEAPWALK_UNCONFIRMED);
+	}
+	free(unconfirmed->items);
+	*unconfirmed = (struct unconfirmed){0};
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "hook/entry_names.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define HEAP(name, function, family) {name, FUNCTION_##function, FAMILY_##family, false, 0}
+#define THROWING(name, function, family) {name, FUNCTION_##function, FAMILY_##family, true, 0}
+#define SYSTEM(name, extra) {name, HOOK_##extra, FAMILY_SYSTEM, false, 0}
+#define MARK(name, mark) {name, MARK_##mark, FAMILY_MARK, false, 0}
+#define USABLE(name, family) {name, MARK_USABLE_SIZE, FAMILY_MARK, false, FAMILY_##family}
+
+/* What every allocator with a prefix calls alike. */
+#define COMMON(prefix, family)                                        \
+	HEAP(prefix "malloc", MALLOC, family),                        \
+	HEAP(prefix "calloc", CALLOC, family),                        \
+	HEAP(prefix "realloc", REALLOC, family),                      \
+	HEAP(prefix "reallocarray", REALLOCARRAY, family),            \
+	HEAP(prefix "free", FREE, family),                            \
+	HEAP(prefix "cfree", CFREE, family),                          \
+	HEAP(prefix "aligned_alloc", ALIGNED_ALLOC, family),          \
+	HEAP(prefix "memalign", MEMALIGN, family),                    \
+	HEAP(prefix "posix_memalign", POSIX_MEMALIGN, family),        \
+	HEAP(prefix "valloc", VALLOC, family),                        \
+	HEAP(prefix "pvalloc", PVALLOC, family)
+
+/* jemalloc's own interface: sizes first, then flags. */
+#define EXTENDED(prefix, family)                                      \
+	HEAP(prefix "mallocx", MALLOCX, family),                      \
+	HEAP(prefix "rallocx", RALLOCX, family),                      \
+	HEAP(prefix "dallocx", DALLOCX, family),                      \
+	HEAP(prefix "sdallocx", SDALLOCX, family)
+
+/* C23. */
+#define SIZED(prefix, family)                                         \
+	HEAP(prefix "free_sized", FREE_SIZED, family),                \
+	HEAP(prefix "free_aligned_sized", FREE_ALIGNED_SIZED, family)
+
+/* Of the names of one address the first row is the one that is shown. */
+static const struct hook_name names[] = {
+	COMMON("", C),
+	SIZED("", C),
+
+	THROWING("_Znwm", NEW, OPERATOR),
+	THROWING("_Znam", NEW, OPERATOR),
+	HEAP("_ZnwmRKSt9nothrow_t", NEW, OPERATOR),
+	HEAP("_ZnamRKSt9nothrow_t", NEW, OPERATOR),
+	THROWING("_ZnwmSt11align_val_t", NEW_ALIGNED, OPERATOR),
+	THROWING("_ZnamSt11align_val_t", NEW_ALIGNED, OPERATOR),
+	HEAP("_ZnwmSt11align_val_tRKSt9nothrow_t", NEW_ALIGNED, OPERATOR),
+	HEAP("_ZnamSt11align_val_tRKSt9nothrow_t", NEW_ALIGNED, OPERATOR),
+	HEAP("_ZdlPv", DELETE, OPERATOR),
+	HEAP("_ZdaPv", DELETE, OPERATOR),
+	HEAP("_ZdlPvRKSt9nothrow_t", DELETE, OPERATOR),
+	HEAP("_ZdaPvRKSt9nothrow_t", DELETE, OPERATOR),
+	HEAP("_ZdlPvm", DELETE_SIZED, OPERATOR),
+	HEAP("_ZdaPvm", DELETE_SIZED, OPERATOR),
+	HEAP("_ZdlPvSt11align_val_t", DELETE_ALIGNED, OPERATOR),
+	HEAP("_ZdaPvSt11align_val_t", DELETE_ALIGNED, OPERATOR),
+	HEAP("_ZdlPvSt11align_val_tRKSt9nothrow_t", DELETE_ALIGNED, OPERATOR),
+	HEAP("_ZdaPvSt11align_val_tRKSt9nothrow_t", DELETE_ALIGNED, OPERATOR),
+	HEAP("_ZdlPvmSt11align_val_t", DELETE_SIZED_ALIGNED, OPERATOR),
+	HEAP("_ZdaPvmSt11align_val_t", DELETE_SIZED_ALIGNED, OPERATOR),
+
+	EXTENDED("", EXTENDED),
+
+	COMMON("je_", JEMALLOC),
+	SIZED("je_", JEMALLOC),
+	EXTENDED("je_", JEMALLOC),
+	COMMON("_rjem_", RUST),
+	SIZED("_rjem_", RUST),
+	EXTENDED("_rjem_", RUST),
+
+	COMMON("mi_", MIMALLOC),
+	HEAP("mi_malloc_small", MALLOC, MIMALLOC),
+	HEAP("mi_zalloc", MALLOC, MIMALLOC),
+	HEAP("mi_zalloc_small", MALLOC, MIMALLOC),
+	HEAP("mi_mallocn", CALLOC, MIMALLOC),
+	HEAP("mi_rezalloc", REALLOC, MIMALLOC),
+	HEAP("mi_reallocf", REALLOC, MIMALLOC),
+	HEAP("mi_reallocn", REALLOCARRAY, MIMALLOC),
+	HEAP("mi_recalloc", REALLOCARRAY, MIMALLOC),
+	HEAP("mi_free_size", FREE_SIZED, MIMALLOC),
+	THROWING("mi_new", NEW, MIMALLOC),
+	HEAP("mi_new_nothrow", NEW, MIMALLOC),
+	THROWING("mi_new_aligned", NEW_ALIGNED, MIMALLOC),
+	HEAP("mi_new_aligned_nothrow", NEW_ALIGNED, MIMALLOC),
+	HEAP("mi_malloc_aligned", MALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_zalloc_aligned", MALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_calloc_aligned", CALLOC, MIMALLOC),
+	HEAP("mi_realloc_aligned", REALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_rezalloc_aligned", REALLOC_ALIGNED, MIMALLOC),
+	HEAP("mi_free_aligned", DELETE_ALIGNED, MIMALLOC),
+	HEAP("mi_free_size_aligned", DELETE_SIZED_ALIGNED, MIMALLOC),
+
+	COMMON("tc_", TCMALLOC),
+	HEAP("tc_malloc_skip_new_handler", MALLOC, TCMALLOC),
+	HEAP("tc_free_sized", FREE_SIZED, TCMALLOC),
+	THROWING("tc_new", NEW, TCMALLOC),
+	THROWING("tc_newarray", NEW, TCMALLOC),
+	HEAP("tc_new_nothrow", NEW, TCMALLOC),
+	HEAP("tc_newarray_nothrow", NEW, TCMALLOC),
+	THROWING("tc_new_aligned", NEW_ALIGNED, TCMALLOC),
+	THROWING("tc_newarray_aligned", NEW_ALIGNED, TCMALLOC),
+	HEAP("tc_new_aligned_nothrow", NEW_ALIGNED, TCMALLOC),
+	HEAP("tc_newarray_aligned_nothrow", NEW_ALIGNED, TCMALLOC),
+	HEAP("tc_delete", DELETE, TCMALLOC),
+	HEAP("tc_deletearray", DELETE, TCMALLOC),
+	HEAP("tc_delete_nothrow", DELETE, TCMALLOC),
+	HEAP("tc_deletearray_nothrow", DELETE, TCMALLOC),
+	HEAP("tc_delete_sized", DELETE_SIZED, TCMALLOC),
+	HEAP("tc_deletearray_sized", DELETE_SIZED, TCMALLOC),
+	HEAP("tc_delete_aligned", DELETE_ALIGNED, TCMALLOC),
+	HEAP("tc_deletearray_aligned", DELETE_ALIGNED, TCMALLOC),
+	HEAP("tc_delete_aligned_nothrow", DELETE_ALIGNED, TCMALLOC),
+	HEAP("tc_deletearray_aligned_nothrow", DELETE_ALIGNED, TCMALLOC),
+	HEAP("tc_delete_sized_aligned", DELETE_SIZED_ALIGNED, TCMALLOC),
+	HEAP("tc_deletearray_sized_aligned", DELETE_SIZED_ALIGNED, TCMALLOC),
+
+	COMMON("__libc_", LIBC),
+
+	SYSTEM("_dl_debug_state", LOADER),
+	SYSTEM("execve", EXECVE),
+	SYSTEM("__execve", EXECVE),
+	SYSTEM("execveat", EXECVEAT),
+	SYSTEM("fexecve", FEXECVE),
+	SYSTEM("prctl", PRCTL),
+	SYSTEM("__prctl", PRCTL),
+	SYSTEM("syscall", SYSCALL),
+	SYSTEM("__libc_start_main", START),
+	SYSTEM("_exit", EXIT),
+	SYSTEM("_Exit", EXIT),
+	SYSTEM("_dl_find_object", FIND_OBJECT),
+	SYSTEM("dl_iterate_phdr", ITERATE_PHDR),
+	SYSTEM("__dl_iterate_phdr", ITERATE_PHDR),
+
+	MARK("gnu_get_libc_version", GLIBC),
+	MARK("_int_malloc", GLIBC_MALLOC),
+	MARK("__libc_malloc_impl", MUSL),
+	MARK("__init_libc", MUSL),
+	MARK("main_arena", MAIN_ARENA),
+	MARK("__malloc_arena_thread_freeres", CACHE_SHUTDOWN),
+	MARK("tcache_thread_shutdown", CACHE_SHUTDOWN),
+	MARK("_r_debug", DEBUG_STRUCT),
+	MARK("_dl_debug_addr", DEBUG_POINTER),
+	MARK("mallctl", KNOWN_ALLOCATOR),
+	MARK("mi_version", KNOWN_ALLOCATOR),
+	MARK("tc_version", KNOWN_ALLOCATOR),
+	MARK("TCMalloc_Internal_GetStats", KNOWN_ALLOCATOR),
+	USABLE("malloc_usable_size", C),
+	USABLE("je_malloc_usable_size", JEMALLOC),
+	USABLE("_rjem_malloc_usable_size", RUST),
+	USABLE("mi_usable_size", MIMALLOC),
+	USABLE("mi_malloc_usable_size", MIMALLOC),
+	USABLE("tc_malloc_size", TCMALLOC),
+};
+
+#define X(id, name, kind, parameters) {name, FUNCTION_##id, FAMILY_ANNOTATION, false, 0},
+/* Only those from FUNCTION_FIRST_ANNOTATION on are asked for. */
+static const struct hook_name annotations[] = {HEAP_FUNCTIONS(X)};
+#undef X
+
+enum { NAME_COUNT = sizeof(names) / sizeof(names[0]), BUCKET_COUNT = 512 };
+
+/* All names have four bytes; those and a multiplication tell nearly every other symbol from ours. */
+static unsigned bucket_of(const char *name)
+{
+	uint32_t first;
+	memcpy(&first, name, sizeof(first));
+	return (first * 2654435761u) >> 23;
+}
+
+/* Chains of rows by bucket, as indices + 1; made at the first look-up. */
+struct name_index {
+	uint8_t head[BUCKET_COUNT];
+	uint8_t next[NAME_COUNT];
+};
+_Static_assert(NAME_COUNT < 255 && BUCKET_COUNT == 1u << (32 - 23), "index fits");
+
+static struct name_index made_index;
+
+static void name_index_make(void)
+{
+	for (unsigned i = NAME_COUNT; i-- > 0;) {
+		unsigned bucket = bucket_of(names[i].name);
+		made_index.next[i] = made_index.head[bucket];
+		made_index.head[bucket] = (uint8_t)(i + 1);
+	}
+}
+
+static const struct name_index *name_index(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, name_index_make);
+	return &made_index;
+}
+
+const struct hook_name *hook_name_find(const char *name)
+{
+	if (!name[0] || !name[1] || !name[2] || !name[3])
+		return NULL;
+	const struct name_index *index = name_index();
+	for (unsigned i = index->head[bucket_of(name)]; i; i = index->next[i - 1])
+		if (strcmp(names[i - 1].name, name) == 0)
+			return &names[i - 1];
+	return NULL;
+}
+
+const struct hook_name *hook_annotation_find(uint32_t number)
+{
+	return number - 1 < FUNCTION_ANNOTATION_COUNT ? &annotations[FUNCTION_FIRST_ANNOTATION + number - 1] : NULL;
+}
+
+unsigned hook_name_rank(const struct hook_name *name)
+{
+	return name->family == FAMILY_ANNOTATION ? (unsigned)NAME_COUNT + name->function : (unsigned)(name - names);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "inject/images.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/patches.h"
+#include "inject/remote.h"
+
+enum { PAGE = 4096 };
+
+bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	if (!remote_read_segments(memory, base, &header, segments))
+		return false;
+	uint64_t first = UINT64_MAX, last = 0;
+	for (int i = 0; i < header.e_phnum; i++) {
+		if (segments[i].p_type != PT_LOAD)
+			continue;
+		if (segments[i].p_vaddr < first)
+			first = segments[i].p_vaddr;
+		if (segments[i].p_vaddr + segments[i].p_memsz > last)
+			last = segments[i].p_vaddr + segments[i].p_memsz;
+	}
+	if (first >= last || last - first > (1ull << 40))
+		return false;
+	image->base = base;
+	image->bias = base - (first & ~(uint64_t)(PAGE - 1));
+	image->end = image->bias + ((last + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+	for (int i = 0; i < header.e_phnum; i++) {
+		uint64_t at = image->bias + segments[i].p_vaddr;
+		if (segments[i].p_type == PT_GNU_EH_FRAME) {
+			image->eh_frame_header = at;
+			image->eh_frame_header_bytes = segments[i].p_memsz;
+		} else if (segments[i].p_type == PT_NOTE && segments[i].p_memsz < 65536) {
+			unsigned char notes[1024];
+			size_t size = segments[i].p_memsz < sizeof(notes) ? segments[i].p_memsz : sizeof(notes);
+			if (!remote_read(memory, at, notes, size))
+				continue;
+			for (size_t n = 0; n + sizeof(Elf64_Nhdr) <= size;) {
+				Elf64_Nhdr note;
+				memcpy(&note, notes + n, sizeof(note));
+				size_t name = n + sizeof(note), text = name + ((note.n_namesz + 3ull) & ~3ull);
+				if (note.n_namesz > size || note.n_descsz > size || text + note.n_descsz > size)
+					break;
+				if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+				    note.n_descsz <= sizeof(image->build_id)) {
+					image->build_id_size = (uint8_t)note.n_descsz;
+					memcpy(image->build_id, notes + text, note.n_descsz);
+				}
+				n = text + ((note.n_descsz + 3ull) & ~3ull);
+			}
+		}
+	}
+	return true;
+}
+
+static struct inject_image *image_known(struct inject *inject, uint64_t base, uint64_t inode)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++)
+		if (inject->image[i].base == base && inject->image[i].inode == inode)
+			return &inject->image[i];
+	return NULL;
+}
+
+/* Executable, or followed by an executable mapping of the same file. */
+static bool has_code(const struct proc_map *maps, int count, int i)
+{
+	for (int j = i; j < count && j < i + 8; j++)
+		if (maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0 && maps[j].permissions[2] == 'x')
+			return true;
+	return false;
+}
+
+/* The image's code, all of which is a process's own memory to the kernel once a byte of it is patched. Its headers stay in core files. */
+static void tell_code(struct region_image *row, const struct proc_map *map, const struct proc_map *end)
+{
+	for (const struct proc_map *at = map; at < end && at->inode == map->inode && !row->code_high; at++) {
+		if (at->permissions[2] == 'x') {
+			row->code_low = at->offset ? at->low : at->low + PAGE;
+			row->code_high = at->high;
+		}
+	}
+}
+
+static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, const struct proc_map *end, uint32_t process,
+		      uint64_t ticks)
+{
+	struct region_image row = {.process = process, .load_ticks = ticks};
+	if (!image_read_loaded(inject->memory, map->low, &row))
+		return;
+	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
+	bool is_main = inject->image_count == 0;
+	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
+	if (hooks && hooks->target_count)
+		tell_code(&row, map, end);
+	uint32_t index = region_add_image(inject->region, &row);
+	struct inject_image *larger = realloc(inject->image, (inject->image_count + 1) * sizeof(*larger));
+	inject->image = larger ? larger : inject->image;
+	if (index == UINT32_MAX || !larger) {
+		if (hooks)
+			inject_refuse(inject, "all functions", map->path, larger ? "there is no room for more images" : "no memory");
+		return;
+	}
+	inject->image[inject->image_count] = (struct inject_image){
+		.base = row.base, .end = row.end, .bias = row.bias, .inode = map->inode, .index = index, .is_seen = true,
+		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
+		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
+	if (hooks)
+		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
+	else if (map->inode)
+		inject_refuse(inject, "all functions", map->path, "the file cannot be read");
+	inject->image_count++;
+}
+
+void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks)
+{
+	struct proc_map *maps;
+	int count = proc_read_maps(pid, &maps);
+	for (uint32_t i = 0; i < inject->image_count; i++)
+		inject->image[i].is_seen = false;
+	for (int i = 0; i < count; i++) {
+		bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
+		if ((!is_vdso && (maps[i].inode == 0 || maps[i].offset != 0)) || !has_code(maps, count, i))
+			continue;
+		struct inject_image *known = image_known(inject, maps[i].low, maps[i].inode);
+		if (known)
+			known->is_seen = true;
+		else
+			image_add(inject, pid, &maps[i], maps + count, process, ticks);
+	}
+	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
+		if (!inject->image[i].is_seen) {
+			region_image(inject->region, inject->image[i].index)->unload_ticks = ticks;
+			inject->image[i] = inject->image[--inject->image_count];
+		} else {
+			i++;
+		}
+	}
+	free(maps);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/** The images of a process, as its own memory shows them. */
+#ifndef XHEAP_INJECT_IMAGES_H
+#define XHEAP_INJECT_IMAGES_H
+
+#include "region/region.h"
+
+/** Read what the image's own headers, as loaded, say: where it ends, its bias, its tables, its build id. Return false if no ELF image is there. */
+bool image_read_loaded(int memory, uint64_t base, struct region_image *image);
+
+#endif

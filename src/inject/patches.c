@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "inject/patches.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/requests.h"
+#include "inject/recorder_blob.h"
+#include "inject/stub.h"
+#include "inject/target_fields.h"
+
+enum { JUMP_NEAR = 0xe9 }; /* jmp rel32 */
+
+/* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
+static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, bool is_main)
+{
+	uint32_t count = 0;
+	if (hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main) {
+		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
+		if (count < RECORDER_RANGE_MAX) {
+			struct address_range range = {image->base, image->end};
+			context_write(inject, offsetof(struct recorder, allocator) + count * sizeof(range), &range, sizeof(range));
+			count++;
+			context_write(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
+		}
+	}
+	context_read(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
+	for (uint32_t i = 0; i < hooks->internal_count && count < RECORDER_INTERNAL_MAX; i++) {
+		uint64_t address = hooks->internal_returns[i] + image->bias;
+		context_write(inject, offsetof(struct recorder, internal) + count * sizeof(address), &address, sizeof(address));
+		count++;
+	}
+	context_write(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
+}
+
+void inject_refuse(struct inject *inject, const char *name, const char *path, const char *why)
+{
+	inject->refused++;
+	snprintf(inject->refusal, sizeof(inject->refusal), "%s of %.150s: %s", name, path, why);
+}
+
+static bool is_in_reach(const struct inject_island *island, uint64_t address)
+{
+	return (island->low > address ? island->high - address : address - island->low) < PLACE_REACH;
+}
+
+/* The island within reach of address with room for a stub. */
+static struct inject_island *island_for(struct inject *inject, uint64_t address)
+{
+	bool has_door = inject->doors.next < inject->doors.high && address < LOW_CODE_END;
+	for (uint32_t i = 0; i < inject->island_count; i++) {
+		struct inject_island *island = &inject->island[i];
+		if ((has_door || is_in_reach(island, address)) && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
+			return island;
+	}
+	return NULL;
+}
+
+uint32_t patches_count(const struct hook_image *hooks)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; hooks && i < hooks->target_count; i++)
+		count += hooks->targets[i].displaced != 0;
+	return count;
+}
+
+void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count)
+{
+	struct inject_doors *doors = &inject->doors;
+	uint64_t bytes = count * (uint64_t)INJECT_DOOR_BYTES;
+	struct remote_spare spare;
+	/* A gate, from the first of them on, may be there meanwhile. */
+	if (executable->end > LOW_CODE_END || count == 0 || count > INJECT_DOOR_MAX ||
+	    !remote_find_spare(inject->memory, executable->base, bytes + REMOTE_GATE_BYTES, &spare) ||
+	    !remote_read(inject->memory, spare.high - bytes, doors->original, bytes))
+		return;
+	doors->low = doors->next = spare.high - bytes;
+	doors->high = spare.high;
+}
+
+void inject_close_doors(const struct inject *inject, int memory)
+{
+	const struct inject_doors *doors = &inject->doors;
+	if (doors->next > doors->low)
+		remote_write(memory, doors->low, doors->original, doors->next - doors->low);
+}
+
+/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. jmp *0(%rip), and the address. */
+static uint64_t way_to(struct inject *inject, const struct inject_island *island, const struct stub *stub)
+{
+	struct inject_doors *doors = &inject->doors;
+	unsigned char door[HOOK_FAR_JUMP_BYTES] = {0xff, 0x25};
+	if (is_in_reach(island, stub->address))
+		return stub->entry_at;
+	memcpy(door + 6, &stub->entry_at, sizeof(stub->entry_at));
+	if (doors->high - doors->next < INJECT_DOOR_BYTES || !remote_write(inject->memory, doors->next, door, sizeof(door)))
+		return 0;
+	doors->next += INJECT_DOOR_BYTES;
+	return doors->next - INJECT_DOOR_BYTES;
+}
+
+static uint8_t chunk_kind(const struct inject *inject, const struct hook_target *target)
+{
+	if (target->flavour != HOOK_FLAVOUR_GLIBC)
+		return CHUNK_NONE;
+	return inject->no_arenas ? CHUNK_GLIBC_NO_ARENAS : CHUNK_GLIBC;
+}
+
+static void tell_silent_calls(struct hook_context *context, const struct hook_image *hooks, uint64_t bias)
+{
+	const struct hook_range *silent = hooks->silent;
+	if (hooks->silent_count == 0)
+		return;
+	const struct hook_range *second = &silent[hooks->silent_count > 1];
+	uint64_t low = silent->low < second->low ? silent->low : second->low, high = silent->high > second->high ? silent->high : second->high;
+	context->silent_first = low + bias;
+	context->silent_span = high - low;
+	context->silent_low = silent->low + bias;
+	context->silent_bytes = silent->high - silent->low;
+	context->silent_low2 = second->low + bias;
+	context->silent_bytes2 = second->high - second->low;
+}
+
+static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
+{
+	struct inject_jump jump = {.address = stub->address, .jump = {JUMP_NEAR}, .moved = stub->context.original};
+	int32_t relative = (int32_t)(to - (stub->address + HOOK_PATCH_BYTES));
+	memcpy(jump.original, now, sizeof(jump.original));
+	memcpy(jump.jump + 1, &relative, sizeof(relative));
+	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
+	return jump;
+}
+
+/* Patch the entry, or remember to. */
+static bool jump_add(struct inject *inject, const struct inject_jump *jump)
+{
+	if (!grow_by_one(inject->jump, inject->jump_count, inject->jump_capacity))
+		return false;
+	if (!inject->is_gathering && !remote_write(inject->memory, jump->address, jump->jump, sizeof(jump->jump)))
+		return false;
+	inject->jump[inject->jump_count++] = *jump;
+	return true;
+}
+
+/* The recorder's function for a target; 0: the stub does all. */
+static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, uint64_t fallback)
+{
+	const char *name = stub_hook_name(target, fallback);
+	char sampled[64];
+	if (!name)
+		return 0;
+	if (target->function < FUNCTION_COUNT && inject->is_sampling) {
+		snprintf(sampled, sizeof(sampled), "sampled_%s", name + strlen("hook_"));
+		name = sampled;
+	}
+	return inject->text + recorder_symbol(name);
+}
+
+/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image, also when it comes again. */
+static uint32_t entry_add(struct region *region, const struct region_entry *entry)
+{
+	const char *path = region_image(region, entry->image)->path;
+	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
+		const struct region_entry *known = region_entry(region, i);
+		if (known->function == entry->function && known->image < region->image_ready && !strncmp(known->name, entry->name, sizeof(known->name)) &&
+		    !strncmp(region_image(region, known->image)->path, path, REGION_PATH_BYTES))
+			return i;
+	}
+	return region_add_entry(region, entry);
+}
+
+/* An island's memory for the contexts of an image's requests, with their rows in the region; its address, 0 when there is no room. */
+static uint64_t requests_add(struct inject *inject, struct inject_island *island, const struct inject_image *image, const char *path)
+{
+	static const struct { uint16_t number; uint8_t function; const char *name; } rows[] = {
+#define X(number, name, function, heap, block, previous, size) {number, FUNCTION_##function, name},
+		HEAP_REQUESTS(X)
+#undef X
+	};
+	struct hook_context contexts[REQUEST_SPAN];
+	for (unsigned i = 0; i < REQUEST_SPAN; i++)
+		contexts[i] = (struct hook_context){.recorder = (struct recorder *)inject->recorder, .allocator_base = image->base,
+						    .heap_key = image->base | (uint64_t)HEAP_ALLOCATOR << RECORDER_HEAP_KEY_KIND};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hook_context *context = &contexts[rows[i].number - REQUEST_FIRST];
+		struct region_entry entry = {.address = image->base, .image = image->index, .function = rows[i].function};
+		snprintf(entry.name, sizeof(entry.name), "%s", rows[i].name);
+		uint32_t index = entry_add(inject->region, &entry);
+		if (index >= REGION_ENTRY_MAX) {
+			inject_refuse(inject, rows[i].name, path, "too many functions");
+			return 0;
+		}
+		context->function = rows[i].function;
+		context->entry = (uint8_t)index;
+		context->call_entry = index + 1;
+	}
+	uint64_t at = island->next;
+	if (island->high - at < sizeof(contexts) + STUB_BYTES_MAX + REMOTE_GATE_BYTES || !remote_write(inject->memory, at, contexts, sizeof(contexts)))
+		return 0;
+	island->next += (sizeof(contexts) + 63) & ~63ul;
+	return at;
+}
+
+/* Whether the process has memory: one that is ending has none, and lacks no hook. */
+static bool has_memory(struct inject *inject)
+{
+	struct region_header *region;
+	return context_read(inject, offsetof(struct recorder, region), &region, sizeof(region));
+}
+
+/* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
+static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
+{
+	int32_t relative;
+	memcpy(&relative, now + 1, sizeof(relative));
+	uint64_t to = address + HOOK_PATCH_BYTES + (uint64_t)(int64_t)relative;
+	bool is_ours = inject->doors.low <= to && to < inject->doors.high;
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		is_ours = is_ours || (inject->island[i].low <= to && to < inject->island[i].high);
+	return now[0] == JUMP_NEAR && is_ours;
+}
+
+/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
+ * target, where each can be called without its hook. */
+static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
+			 struct inject_image *image, const char *path, uint64_t *originals)
+{
+	uint64_t address = target->address + image->bias;
+	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
+	struct diag diag = {""};
+	/* Without it, sizes that only the allocator knows stay unknown; no call is missed. */
+	if (target->displaced == 0 && target->function == HOOK_START)
+		return;
+	if (target->displaced == 0) {
+		inject_refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
+		return;
+	}
+	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
+	if (is_read ? is_patched(inject, address, now) : !has_memory(inject))
+		return;
+	struct inject_island *island = island_for(inject, address);
+	if (!island) {
+		inject_refuse(inject, target->name, path, "no free memory within reach");
+		return;
+	}
+	if (!is_read || memcmp(now, target->original, sizeof(now)) != 0) {
+		inject_refuse(inject, target->name, path, "its first bytes are not those of the file");
+		return;
+	}
+	if (target->function == HOOK_REQUEST && !image->requests)
+		image->requests = requests_add(inject, island, image, path);
+	if (target->function == HOOK_REQUEST && !image->requests)
+		return;
+	struct stub stub = {.at = island->next, .target = target, .address = address, .requests = image->requests};
+	stub.context.recorder = (struct recorder *)inject->recorder;
+	stub.context.function = target->function;
+	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
+	stub.context.chunk = chunk_kind(inject, target);
+	stub.context.allocator_base = image->base;
+	stub.context.heap_key = image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN) << RECORDER_HEAP_KEY_KIND;
+	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
+	stub.hook = hook_address(inject, target, stub.context.fallback);
+	stub.region_address = inject->region_address;
+	tell_silent_calls(&stub.context, hooks, image->bias);
+	if (target->function < FUNCTION_COUNT) {
+		struct region_entry entry = {.address = address, .image = image->index, .function = target->function,
+					      .is_apart = !hooks->defines_malloc && target->is_operator};
+		memcpy(entry.name, target->name, sizeof(entry.name));
+		entry.name[sizeof(entry.name) - 1] = 0;
+		uint32_t index = entry_add(inject->region, &entry);
+		if (index >= REGION_ENTRY_MAX) {
+			inject_refuse(inject, target->name, path, "too many functions");
+			return;
+		}
+		stub.context.entry = (uint8_t)index;
+		stub.context.call_entry = index + 1;
+	}
+	int size = stub_make(&stub, code, &diag);
+	if (size < 0) {
+		inject_refuse(inject, target->name, path, diag.text);
+		return;
+	}
+	uint64_t to = way_to(inject, island, &stub);
+	struct inject_jump jump = jump_make(&stub, to, now);
+	/* The stub must be whole before the first thread can jump to it. */
+	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
+		if (has_memory(inject))
+			inject_refuse(inject, target->name, path, "its memory cannot be written");
+		return;
+	}
+	island->next += ((uint64_t)size + 63) & ~63ull;
+	originals[target - hooks->targets] = stub.context.original;
+	if (target->function < FUNCTION_COUNT)
+		inject->has_allocator = true;
+}
+
+void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path, bool is_main)
+{
+	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
+	if (!originals && hooks->target_count)
+		inject_refuse(inject, "all functions", path, "no memory");
+	if (!originals)
+		return;
+	for (uint32_t i = 0; i < hooks->target_count; i++)
+		originals[i] = hooks->targets[i].address + image->bias;
+	tell_internal_calls(inject, hooks, image, is_main);
+	if (hooks->has_more_requests)
+		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
+	/* Those that others fall back on first. */
+	for (int round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < hooks->target_count; i++)
+			if (hooks->targets[i].throws == (round == 1))
+				patch_target(inject, hooks, &hooks->targets[i], image, path, originals);
+	free(originals);
+	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
+		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
+	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)
+		RECORDER_WRITE(inject, tid_offset, 0x30);
+}

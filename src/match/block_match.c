@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache: the row that lives there now,
+ * or none. At the address's first point the cell is new: an End is of what began before, and has to be found elsewhere; a Begin means that
+ * nothing may live there before. From then on Begins and Ends have to take turns. Where they do not, or where something takes more than that, the block is not plain.
+ */
+#include "match/block_match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "match/born.h"
+
+/* Sums of a block's sizes cannot overflow. */
+#define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
+enum { AHEAD = 12 /* points whose cells are fetched early */, CELL_ROW_BITS = 17, CELL_FIRST_BITS = 6 };
+#define CELL_NOBODY (UINT64_C(1) << 16)      /* in place of a row: nobody lives there now */
+#define CELL_ROW_MASK ((UINT64_C(1) << CELL_ROW_BITS) - 1)
+#define CELL_ADDRESS_MAX ((UINT64_C(1) << (64 - CELL_ROW_BITS)) - 1)
+_Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block fits into a cell");
+
+/* ---- cells: an address, and the row that lives there; 0: empty ---- */
+
+/* Empty, with room for `count`: as small as that allows. */
+static void cells_reserve(struct within *within, uint32_t count)
+{
+	within->cell_bits = CELL_FIRST_BITS;
+	while ((1u << within->cell_bits) / 8 * 5 < count)
+		within->cell_bits++;
+	size_t needed = (size_t)1 << within->cell_bits;
+	if (needed > within->cell_capacity) {
+		within->cells = memory_resize(within->cells, needed, sizeof(*within->cells));
+		within->cell_capacity = needed;
+	}
+	memset(within->cells, 0, needed * sizeof(*within->cells));
+}
+
+static uint32_t cell_place(uint32_t bits, uint64_t address)
+{
+	return hash_bits(address >> 4 ^ address << 60, bits);
+}
+
+/* That of the address, or an empty one. */
+static uint64_t *cell_probe(uint64_t *cells, uint32_t bits, uint64_t address)
+{
+	uint32_t mask = (1u << bits) - 1, place = cell_place(bits, address);
+	while (cells[place] && cells[place] >> CELL_ROW_BITS != address)
+		place = (place + 1) & mask;
+	return &cells[place];
+}
+
+static void within_reserve(struct within *within, uint32_t count)
+{
+	within->open_count = within->taken_count = within->site_count = 0;
+	within->open_bytes = 0;
+	within->takes_before = false;
+	cells_reserve(within, count);
+	if (!within->notes)
+		within->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*within->notes));
+	memset(within->notes, 0xff, sizeof(*within->notes) << WITHIN_NOTE_BITS);
+	if (count <= within->capacity)
+		return;
+	within->capacity = count;
+#define RESERVE(items) within->items = memory_resize(within->items, count, sizeof(*within->items))
+	RESERVE(rows);
+	RESERVE(details);
+	RESERVE(begin_of);
+	RESERVE(end_of);
+	RESERVE(ended);
+	RESERVE(open);
+	RESERVE(fresh);
+	RESERVE(ends);
+	RESERVE(taken);
+	RESERVE(sites);
+	RESERVE(site_ids);
+	RESERVE(sums);
+	RESERVE(changes);
+#undef RESERVE
+}
+
+static uint32_t site_add(struct within *within, struct heap_site site)
+{
+	uint32_t place = (site.stack * 31 + site.entry) * 0x9e3779b1u >> (32 - WITHIN_NOTE_BITS);
+	struct within_note *note = &within->notes[place];
+	if (note->stack != site.stack || note->entry != site.entry || note->site == HEAP_NONE) {
+		*note = (struct within_note){site.stack, site.entry, within->site_count};
+		within->sums[within->site_count] = (struct within_sum){0};
+		within->sites[within->site_count++] = site;
+	}
+	return note->site;
+}
+
+/* ---- which points belong together ---- */
+
+static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
+{
+	return other ^ ((one ^ other) & (0 - (uint32_t)is_one));
+}
+
+/*
+ * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more of it only when its
+ * count goes up.
+ */
+static void points_pair(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+{
+	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of, *ended = within->ended;
+	uint64_t *fresh = within->fresh, *cells = within->cells;
+	uint32_t bits = within->cell_bits;
+	struct within_end *ends = within->ends;
+	bool is_plain = true;
+	for (uint32_t i = 0; i < count; i++) {
+		__builtin_prefetch(&cells[cell_place(bits, places[i + AHEAD < count ? i + AHEAD : i].address)], 1);
+		if (places[i].kind == HEAP_POINT_NONE) {
+			is_plain &= block->kind[places[i].row] != EVENT_DESTROY;
+			continue;
+		}
+		uint64_t address = places[i].address & CELL_ADDRESS_MAX;
+		uint64_t *cell = cell_probe(cells, bits, address);
+		uint32_t row = (uint32_t)(*cell & CELL_ROW_MASK);
+		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, is_first = !*cell, has_row = !is_first & (row != CELL_NOBODY);
+		bool is_first_end = !is_begin & is_first, is_end_of_row = !is_begin & has_row;
+		is_plain &= (is_begin != (has_row | is_first_end)) & (address == places[i].address);
+		begin_of[row_count] = i;
+		end_of[choose(is_end_of_row, row, row_count)] = choose(is_begin, HEAP_NONE, i);
+		ended[i] = choose(has_row, row, WITHIN_END + end_count);
+		fresh[fresh_count] = address;
+		fresh_count += is_begin & is_first;
+		ends[end_count].address = address;
+		ends[end_count].place = i;
+		end_count += is_first_end;
+		*cell = address << CELL_ROW_BITS | choose(is_begin, row_count, CELL_NOBODY);
+		row_count += is_begin;
+	}
+	within->is_plain = is_plain;
+	within->count = row_count;
+	within->fresh_count = fresh_count;
+	within->end_count = end_count;
+}
+
+/* ---- what they say ---- */
+
+/* The row came from a realloc: it took what its thread's last point before ended; that another row began between means a signal's handler. */
+static void taken_add(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+{
+	for (uint32_t i = within->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
+		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
+			continue;
+		within->taken[within->taken_count++] = (struct within_taken){row, within->ended[i]};
+		return;
+	}
+	within->takes_before |= !row;
+}
+
+/* Likewise for what a realloc behind the last row took. */
+static void last_taken_find(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+{
+	within->last_taken = HEAP_NONE;
+	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
+		if (places[i].kind == HEAP_POINT_END && block->kind[places[i].row] == EVENT_REALLOC)
+			within->last_taken = within->ended[i];
+}
+
+static void row_end(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+{
+	struct heap_allocation *allocation = &within->rows[row];
+	uint32_t place = within->end_of[row];
+	const struct point_place *at = &places[place];
+	bool is_next = place == within->begin_of[row] + 1;
+	within->is_plain &= !born_is_measured(block, at->row);
+	allocation->end = born_end(block, at->row);
+	allocation->end_ns = at->time_ns;
+	allocation->end_site = site_add(within, born_site(block, at->row));
+	allocation->flags |= is_next && allocation->end == HEAP_END_FREE ? HEAP_TEMPORARY : 0;
+	within->details[row].end_thread = block->thread;
+	uint64_t size_bytes = born_size(block, places[within->begin_of[row]].row);
+	struct within_sum *sum = &within->sums[allocation->site];
+	sum->given_count++;
+	sum->given_bytes += size_bytes;
+	sum->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
+	within->changes[place] = 0 - size_bytes;
+}
+
+static void rows_make(struct within *within, const struct trace_block *block, const struct point_place *places)
+{
+	for (uint32_t row = 0; row < within->count; row++) {
+		const struct point_place *at = &places[within->begin_of[row]];
+		struct heap_allocation *allocation = &within->rows[row];
+		born_allocation(allocation, block, at);
+		allocation->site = site_add(within, born_site(block, at->row));
+		born_details(&within->details[row], block, at->row);
+		/* Not from the row: what was written to parts of a word cannot be read as a whole at once. */
+		uint64_t size_bytes = born_size(block, at->row);
+		struct within_sum *sum = &within->sums[allocation->site];
+		sum->count++;
+		sum->bytes += size_bytes;
+		within->changes[within->begin_of[row]] = size_bytes;
+		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER && !(block->flags[at->row] & EVENT_FOLDED);
+		if (allocation->flags & HEAP_REALLOC) {
+			sum->realloc_count++;
+			sum->moved_count += !!(allocation->flags & HEAP_MOVED);
+			taken_add(within, block, places, row);
+		}
+		if (within->end_of[row] != HEAP_NONE) {
+			row_end(within, block, places, row);
+			continue;
+		}
+		within->open[within->open_count++] = row;
+		within->open_bytes += size_bytes;
+	}
+}
+
+static void ends_make(struct within *within, const struct trace_block *block, const struct point_place *places)
+{
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		struct within_end *end = &within->ends[i];
+		const struct point_place *at = &places[end->place];
+		within->is_plain &= !born_is_measured(block, at->row);
+		end->time_ns = at->time_ns;
+		end->site = site_add(within, born_site(block, at->row));
+		end->end = (uint8_t)born_end(block, at->row);
+	}
+}
+
+static void changes_sum(struct within *within, uint32_t count)
+{
+	int64_t sum_bytes = 0, most_bytes = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		sum_bytes += (int64_t)within->changes[i];
+		most_bytes = sum_bytes > most_bytes ? sum_bytes : most_bytes;
+	}
+	within->sum_bytes = (uint64_t)sum_bytes;
+	within->most_bytes = (uint64_t)most_bytes;
+}
+
+void within_make(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+{
+	within_reserve(within, count);
+	points_pair(within, block, places, count);
+	if (!within->is_plain)
+		return;
+	memset(within->changes, 0, count * sizeof(*within->changes));
+	rows_make(within, block, places);
+	ends_make(within, block, places);
+	changes_sum(within, count);
+	last_taken_find(within, block, places, count);
+	const struct point_place *last = count ? &places[count - 1] : NULL;
+	within->last_made = last && last->kind == HEAP_POINT_BEGIN ? within->count - 1 : HEAP_NONE;
+}
+
+void within_fini(struct within *within)
+{
+	free(within->cells);
+	free(within->rows);
+	free(within->details);
+	free(within->begin_of);
+	free(within->end_of);
+	free(within->ended);
+	free(within->open);
+	free(within->fresh);
+	free(within->ends);
+	free(within->taken);
+	free(within->sites);
+	free(within->site_ids);
+	free(within->sums);
+	free(within->changes);
+	free(within->notes);
+	*within = (struct within){0};
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Times and the file while it grows:
+ *
+ *     file     | blocks of the look before | blocks that came since |
+ *     times    ----- matched ----->|<- matched by this look ->|  not everything is there yet
+ *                            passed                       until
+ *
+ * What came since has to lie behind what was matched. That is looked at anew each time, as is everything else that was taken for granted: a time that was told is no
+ * promise. Where it does not hold, nothing is made.
+ */
+#include "match/follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { LOOK_PART = 16 /* and one in so many of all events, as a trace grows */,
+       STEP_LOOKS = 4 /* so many times the events that are worth a look are matched before it is seen whether somebody waits */ };
+
+struct heap_follow {
+	const char *path;
+	uint64_t look_events;
+	struct matching *matching;
+	struct trace *trace;          /* of the last look; NULL before */
+	int error;                    /* of a look: what was matched is not to be gone on with */
+};
+
+struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t look_events)
+{
+	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));
+	follow->path = path;
+	follow->look_events = look_events;
+	follow->matching = matching_new(how);
+	return follow;
+}
+
+static int64_t first_ns_from(const struct trace *trace, uint32_t block)
+{
+	int64_t first_ns = INT64_MAX;
+	for (; block < trace_block_count(trace); block++) {
+		struct trace_block head;
+		trace_block_head(trace, block, &head);
+		first_ns = head.first_ns < first_ns ? head.first_ns : first_ns;
+	}
+	return first_ns;
+}
+
+/* Whether all that was taken for granted holds. */
+static int follow_check(const struct heap_follow *follow, const struct trace *trace, struct diag *diag)
+{
+	if (!follow->trace)
+		return 0;
+	if (!trace_continues(follow->trace, trace))
+		return diag_fail(diag, ESTALE, "what was read of it before is not there any more");
+	if (first_ns_from(trace, trace_block_count(follow->trace)) <= matching_passed_ns(follow->matching))
+		return diag_fail(diag, ESTALE, "events were written late");
+	return 0;
+}
+
+static bool is_worth_a_look(const struct heap_follow *follow, const struct trace *trace)
+{
+	uint64_t count = trace_dictionary(trace)->event_count, before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
+	return count - before >= follow->look_events && count - before >= count / LOOK_PART;
+}
+
+struct block_ending { int64_t last_ns; uint32_t count; };
+
+static int ending_compare(const void *a, const void *b)
+{
+	const struct block_ending *left = a, *right = b;
+	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
+}
+
+/* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at most. */
+static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t until_ns, uint64_t events)
+{
+	struct block_ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));
+	uint32_t count = 0, i;
+	for (i = 0; i < trace_block_count(trace); i++) {
+		struct trace_block head;
+		trace_block_head(trace, i, &head);
+		if (head.last_ns > passed_ns)
+			endings[count++] = (struct block_ending){head.last_ns, head.count};
+	}
+	qsort(endings, count, sizeof(*endings), ending_compare);
+	for (i = 0; i < count && endings[i].count < events; i++)
+		events -= endings[i].count;
+	until_ns = i < count && endings[i].last_ns < until_ns ? endings[i].last_ns : until_ns;
+	free(endings);
+	return until_ns;
+}
+
+static int look_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns, const bool *is_over, struct diag *diag)
+{
+	int64_t step_ns = INT64_MIN, passed_ns = INT64_MIN;
+	int error = 0;
+	for (uint64_t events = follow->look_events * STEP_LOOKS; !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
+		step_ns = step_until(trace, matching_passed_ns(follow->matching), until_ns, events);
+		passed_ns = matching_passed_ns(follow->matching);
+		error = matching_look(follow->matching, trace, step_ns, diag);
+		/* There may be no time to stop at so soon. */
+		if (matching_passed_ns(follow->matching) == passed_ns)
+			events *= 2;
+	}
+	return error;
+}
+
+int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over, struct diag *diag)
+{
+	struct trace *trace;
+	int error = follow->error ? follow->error : trace_open(&trace, follow->path, diag);
+	if (error)
+		return error;
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	if (!dictionary->is_complete && dictionary->cut_offset < size_bytes)
+		error = diag_fail(diag, ESTALE, "%s", dictionary->cut_reason);
+	error = error ? error : follow_check(follow, trace, diag);
+	if (!error && !is_worth_a_look(follow, trace)) {
+		trace_close(trace);
+		return 0;
+	}
+	follow->error = error ? error : look_by_steps(follow, trace, until_ns, is_over, diag);
+	trace_close(follow->trace);
+	follow->trace = trace;
+	return follow->error;
+}
+
+int heap_follow_end(struct heap_follow *follow, struct trace **trace, struct heap_table **table, struct diag *diag)
+{
+	int error = follow->error ? follow->error : trace_open(trace, follow->path, diag);
+	if (error)
+		return error;
+	error = follow_check(follow, *trace, diag);
+	error = error ? error : matching_end(follow->matching, *trace, table, diag);
+	if (error)
+		trace_close(*trace);
+	return error;
+}
+
+void heap_follow_free(struct heap_follow *follow)
+{
+	if (!follow)
+		return;
+	matching_free(follow->matching);
+	trace_close(follow->trace);
+	free(follow);
+}

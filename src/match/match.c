@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From points to allocations. Points come in order of time (match/point_stream.h); each process has a table of its blocks by address:
+ *
+ *     Begin  a new row of the table, current at its address
+ *     End    the current row of the address is finished and the address forgotten
+ *
+ * What makes it longer than that:
+ *
+ * Stamps.  Two threads' clocks can differ by a little, so that of one address the sequence Begin A, End A, Begin B, End B may come
+ *   as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as `other`
+ *   until the next point of the address decides: an End by another thread within STAMP_SLACK_NS was the older one's, anything else is
+ *   a contradiction. Likewise an End of an address that is not live waits for STAMP_SLACK_NS for its Begin. Points of
+ *   one thread are never reordered.
+ *
+ * Fork.  A child begins with its parent's live blocks, which must cost nothing. So the child's table starts empty, and the
+ *   tables of processes that have to do with a fork keep the addresses of dead blocks: `before` links the rows of
+ *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
+ *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
+ *
+ * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own. Where a block lies is looked
+ *   up when it begins (match/nest.h). When the block around it goes, so does it, as if it had been destroyed.
+ *
+ * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk). Until then each end tells the
+ *   usable bytes of its block. So a block found in the heaps is dropped when its address has had an event; and an end of an address that had
+ *   none is the end of an earlier block. But a call that was under way at the attach, whose end is no event, may have begun a block where another one
+ *   ended since: it is one if that end was over before the heaps were read.
+ *
+ * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
+ *
+ * Memory.  The newest rows are in a ring. Those that fall out of it are packed (match/packing.h); those of them that are still
+ *   live survive beside, and when the last one of a group has ended, their ends are packed, too (match/survivors.h).
+ *
+ * Time.  An event block that no other thread has points in is matched by itself when it is decoded (match/block_match.h), as most blocks of memory
+ *   begin and end in one; and so is what lies of it between the points of others, if that is long enough. Such rows never pass through here.
+ *   Where all that these points end is live and nothing lives where they begin something, what is left is done at once: their sequence could
+ *   only come to the same. Else, and in all that is longer than Begin and End, it is gone through point by point.
+ *
+ * Looks.  A trace that grows is matched up to a time, and from there on at the next look. It must come to the same table, to the byte: a look
+ *   leaves what goes on behind its end, and may be matched apart as a whole, to the next one.
+ */
+#include "match/match.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "match/matching.h"
+#include "query/peak.h"
+#include "table/weight.h"
+
+enum { PROGRESS_POINTS = 1 << 18 };
+
+/* ---- setting up ---- */
+
+static int moment_compare(const void *a, const void *b)
+{
+	const struct moment *left = a, *right = b;
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	return (left->process > right->process) - (left->process < right->process);
+}
+
+static bool gap_lost_frees(const struct trace_gap *gap)
+{
+	return gap->count[EVENT_FREE] || gap->count[EVENT_REALLOC] || gap->count[EVENT_DESTROY];
+}
+
+/* Room for more rows; all bytes of those that were not known are `fill`. */
+static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
+{
+	char *larger = memory_resize(rows, count, size);
+	memset(larger + known * size, fill, (count - known) * size);
+	return larger;
+}
+
+/* Of what the trace had at the look before, nothing is gone. */
+static void matching_extend(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	const struct trace_dictionary *dictionary = table->dictionary;
+	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1, dictionary->heap_count};
+	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes && now.heaps >= known.heaps);
+#define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
+	EXTEND(table->processes, processes, 0);
+	EXTEND(matching->processes, processes, 0);
+	EXTEND(matching->last_made, threads, 0xff);
+	EXTEND(matching->last_taken, threads, 0xff);
+	EXTEND(matching->site_notes, nodes, 0xff);
+	EXTEND(matching->passed.positions, threads, 0);
+	EXTEND(table->inside, heaps, 0xff);
+#undef EXTEND
+	for (uint32_t i = known.processes; i < now.processes; i++)
+		matching->processes[i].reading_ns = INT64_MIN;
+	matching->known = now;
+}
+
+static void matching_read_gaps(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	free(matching->gaps);
+	matching->gaps = memory_zeroed(dictionary->gap_count, sizeof(*matching->gaps));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		matching->processes[i].gap_count = 0;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		if (gap_lost_frees(&dictionary->gaps[i]) && dictionary->gaps[i].process < dictionary->process_count)
+			matching->processes[dictionary->gaps[i].process].gap_count++;
+	const struct trace_gap **next = matching->gaps;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		matching->processes[i].gaps = next;
+		next += matching->processes[i].gap_count;
+		matching->processes[i].gap_count = 0;
+		matching->table->processes[i].last_loss_ns = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		if (!gap_lost_frees(gap) || gap->process >= dictionary->process_count)
+			continue;
+		struct matching_process *process = &matching->processes[gap->process];
+		process->gaps[process->gap_count++] = gap;
+		if (gap->to_ns > matching->table->processes[gap->process].last_loss_ns)
+			matching->table->processes[gap->process].last_loss_ns = gap->to_ns;
+	}
+}
+
+/* A process cannot end before its last point: what the file says is corrected by what its blocks say. */
+static void ends_read(const struct matching *matching, int64_t *ends_ns)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		ends_ns[i] = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
+	/* What the process did after recording had ended is not known: its blocks are seen up to then. */
+	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
+		const struct trace_early_end *end = &dictionary->early_ends[i];
+		if (end->process < dictionary->process_count && end->time_ns < ends_ns[end->process])
+			ends_ns[end->process] = end->time_ns;
+	}
+	for (uint32_t i = 0; i < trace_block_count(matching->table->trace); i++) {
+		struct trace_block head;
+		trace_block_head(matching->table->trace, i, &head);
+		int64_t *end_ns = &ends_ns[dictionary->threads[head.thread].process];
+		if (head.last_ns > *end_ns)
+			*end_ns = head.last_ns;
+	}
+}
+
+/* Whether what was known of ends is so, and what was not known lies behind what was matched. */
+static bool ends_hold(const struct matching *matching, const int64_t *ends_ns)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		bool is_open = dictionary->processes[i].end == TRACE_END_OPEN;
+		bool is_as_known = matching->processes[i].is_end_known != is_open && (is_open || ends_ns[i] == matching->table->processes[i].end_ns);
+		bool is_to_come = !matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed.time_ns);
+		if (!is_as_known && !is_to_come)
+			return false;
+	}
+	return true;
+}
+
+static int matching_read_ends(struct matching *matching, struct diag *diag)
+{
+	uint32_t count = matching->table->dictionary->process_count;
+	int64_t *ends_ns = memory_zeroed(count, sizeof(*ends_ns));
+	ends_read(matching, ends_ns);
+	bool do_hold = matching->passed.time_ns == INT64_MIN || ends_hold(matching, ends_ns);
+	for (uint32_t i = 0; i < count; i++) {
+		matching->table->processes[i].end_ns = ends_ns[i];
+		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
+	}
+	free(ends_ns);
+	return do_hold ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
+}
+
+static void matching_read_processes(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t count = dictionary->process_count;
+	free(matching->starts);
+	free(matching->ends);
+	matching->starts = memory_zeroed((size_t)count + 1, sizeof(*matching->starts));
+	matching->ends = memory_zeroed((size_t)count + 1, sizeof(*matching->ends));
+	matching->start_count = matching->end_count = matching->next_start = matching->next_end = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		bool is_forked = process->forked_from < count && process->forked_from != i;
+		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
+		if (is_forked) {
+			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
+			matching->starts[matching->start_count++] = (struct moment){process->start_ns, i};
+		}
+		if (process->end != TRACE_END_OPEN && !matching->processes[i].has_ended)
+			matching->ends[matching->end_count++] = (struct moment){matching->table->processes[i].end_ns, i};
+	}
+	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), moment_compare);
+	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
+	matching->next_moment_ns = INT64_MIN;
+}
+
+static bool has_annotations(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION)
+			return true;
+	return false;
+}
+
+static void matching_read_annotations(struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	size_t heaps = dictionary->heap_count;
+	if (!has_annotations(dictionary))
+		return;
+	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		matching->is_annotation[i] = dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
+	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
+	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		matching->processes[i].first_heap = TRACE_NONE;
+	for (uint32_t i = dictionary->heap_count; i-- > 0;) {
+		struct matching_process *process = &matching->processes[dictionary->heaps[i].process];
+		matching->inherited[i] = INHERITED_UNKNOWN;
+		matching->next_heap[i] = process->first_heap;
+		process->first_heap = i;
+	}
+}
+
+/* Address space for the most rows that can come; the kernel gives memory as they do. */
+static struct history *history_reserve(size_t count)
+{
+	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+struct matching *matching_new(const struct heap_build *how)
+{
+	struct matching *matching = memory_zeroed(1, sizeof(*matching));
+	struct heap_table *table = matching->table = memory_zeroed(1, sizeof(*table));
+	matching->how = *how;
+	groups_begin(&table->groups, how->fd, how->reserved_bytes);
+	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
+	matching->passed.time_ns = INT64_MIN;
+	matching->ring = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring));
+	matching->ring_details = memory_resize(NULL, RING_ROWS, sizeof(*matching->ring_details));
+	matching->survivors = survivors_new(&table->groups);
+	matching->packing = packing_new(&table->groups);
+	return matching;
+}
+
+/* ---- looks at the trace ---- */
+
+static int matching_reserve(struct matching *matching, struct diag *diag)
+{
+	const struct heap_table *table = matching->table;
+	if (table->dictionary->event_count >= COPY_BIT - 1)
+		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
+	matching->most = (size_t)(table->dictionary->event_count - table->dictionary->folded_count);
+	survivors_reserve(matching->survivors, matching->most);
+	matching->history = matching->start_count ? history_reserve(matching->most) : NULL;
+	if (matching->start_count && !matching->history)
+		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
+	return 0;
+}
+
+/* What rows would have had to be remembered for from the beginning, and what is told of a time long after it. */
+static int matching_check_growth(const struct matching *matching, struct diag *diag)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	bool has_losses = false;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		has_losses |= gap_lost_frees(&dictionary->gaps[i]);
+	const struct { bool is_there; const char *what; } reasons[] = {
+		{matching->start_count > 0, "a process was forked"},
+		{has_annotations(dictionary), "a program tells of heaps of its own"},
+		{has_losses, "events were lost"},
+		{matching->table->sample_bytes > 0, "it is a sample"},
+		{dictionary->fold_count > 0, "some of it is in sums"},
+	};
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].is_there)
+			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
+	return 0;
+}
+
+static int matching_read(struct matching *matching, const struct trace *trace, bool is_growing, struct diag *diag)
+{
+	struct heap_table *table = matching->table;
+	table->trace = trace;
+	table->dictionary = trace_dictionary(trace);
+	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
+	table->sample_bytes = heap_sample_bytes(table->dictionary);
+	matching_extend(matching);
+	matching_read_gaps(matching);
+	int error = matching_read_ends(matching, diag);
+	if (error)
+		return error;
+	matching_read_processes(matching);
+	if (is_growing && (error = matching_check_growth(matching, diag)))
+		return error;
+	matching_read_annotations(matching);
+	return matching_reserve(matching, diag);
+}
+
+static int matching_all(struct matching *matching, struct diag *diag)
+{
+	const struct heap_build *how = &matching->how;
+	struct heap_run run;
+	int status;
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns &&
+	       !matching_waits(matching, &run)) {
+		matching_run(matching, run);
+		matching->done += run.count;
+		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
+			continue;
+		how->progress(how->cookie, matching->done, matching->most);
+		matching->told = matching->done;
+	}
+	return status < 0 ? status : 0;
+}
+
+static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part, struct diag *diag)
+{
+	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
+	int error = matching_read(matching, trace, is_growing, diag);
+	if (error)
+		return error;
+	/* What a sample says takes all of the table to tell. */
+	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
+	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
+	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, &matching->passed, matching->until_ns);
+	packing_follow(matching->packing, matching->stream);
+	error = matching_all(matching, diag);
+	packing_follow(matching->packing, NULL);
+	heap_stream_free(matching->stream);
+	matching->stream = NULL;
+	return error;
+}
+
+int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
+{
+	return matching_go_on(matching, trace, until_ns, true, diag);
+}
+
+int64_t matching_passed_ns(const struct matching *matching)
+{
+	return matching->passed.time_ns;
+}
+
+/* ---- finishing ---- */
+
+/* As a rule it is known; contradictions tell of earlier times. */
+static void matching_find_peak(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	struct heap_filter all;
+	level_settle(&matching->level);
+	table->peak = matching->level.peak;
+	if (!matching->level.has_gone_back)
+		return;
+	heap_filter_init_for(&all, table);
+	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
+	heap_filter_fini(&all);
+}
+
+/* Where it takes more than beginnings and ends to tell, they are not known. */
+static void matching_finish_sums(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	bool has_losses = false;
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		has_losses |= table->processes[i].last_loss_ns != INT64_MIN;
+	heap_uses_sort(table->sums.uses, table->sums.use_count);
+	if (!has_losses && !matching->level.has_gone_back && !table->sample_bytes && !matching->is_annotation)
+		return;
+	free(table->sums.numbers);
+	free(table->sums.uses);
+	table->sums = (struct heap_sums){.numbers = NULL};
+}
+
+static void matching_finish(struct matching *matching)
+{
+	struct heap_table *table = matching->table;
+	matching_advance(matching, matching->until_ns);
+	matching_strays_expire(matching, INT64_MAX);
+	matching_doubts_settle(matching);
+	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
+		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
+			matching_process_end(matching, i, true);
+	/* Those that end later. */
+	for (; matching->next_end < matching->end_count; matching->next_end++)
+		matching_process_end(matching, matching->ends[matching->next_end].process, true);
+	for (uint32_t i = 0; i < table->dictionary->sum_count; i++)
+		matching_site(matching, heap_sum_site(&table->dictionary->sums[i]));
+	if (table->nested_count)
+		matching_site(matching, (struct heap_site){0, HEAP_OVERHEAD});
+	while (matching->written < table->count)
+		matching_ring_write(matching);
+	packing_finish(matching->packing);
+	survivors_finish(matching->survivors, table->duration_ns);
+	groups_finish(&table->groups);
+	matching_find_peak(matching);
+	matching_finish_sums(matching);
+	heap_table_find_sum_sites(table);
+	for (uint32_t i = 0; i < table->dictionary->fold_count; i++) {
+		table->unknown_frees += table->dictionary->folds[i].unknown_frees;
+		table->order_conflicts += table->dictionary->folds[i].order_conflicts;
+	}
+}
+
+void matching_free(struct matching *matching)
+{
+	if (!matching)
+		return;
+	packing_free(matching->packing);
+	for (uint32_t i = 0; i < matching->known.processes; i++) {
+		live_fini(&matching->processes[i].live);
+		nest_fini(&matching->processes[i].nest);
+		map_fini(&matching->processes[i].measured);
+		free(matching->processes[i].measured_ns);
+	}
+	survivors_free(matching->survivors);
+	for (uint32_t i = 0; matching->annotated && i < matching->known.heaps + matching->known.processes; i++)
+		live_fini(&matching->annotated[i]);
+	free(matching->annotated);
+	free(matching->inherited);
+	free(matching->next_heap);
+	free(matching->is_annotation);
+	if (matching->history)
+		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
+	free(matching->ring);
+	free(matching->ring_details);
+	map_fini(&matching->site_ids);
+	map_fini(&matching->seen);
+	free(matching->last_user);
+	free(matching->processes);
+	free(matching->passed.positions);
+	free(matching->last_made);
+	free(matching->last_taken);
+	free(matching->site_notes);
+	free(matching->copies);
+	free(matching->strays);
+	free(matching->doubts);
+	free(matching->starts);
+	free(matching->ends);
+	free(matching->gaps);
+	heap_table_free(matching->table);
+	free(matching);
+}
+
+int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag)
+{
+	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false, diag);
+	if (error)
+		return error;
+	matching_finish(matching);
+	*out = matching->table;
+	matching->table = NULL;
+	return 0;
+}
+
+int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
+{
+	const struct heap_build nameless = {.fd = -1};
+	struct matching *matching = matching_new(how ? how : &nameless);
+	int error = matching_end(matching, trace, out, diag);
+	matching_free(matching);
+	return error;
+}

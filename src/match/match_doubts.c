@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Points that contradict each other, ends of what nobody saw begin, and earlier blocks. */
+#include "match/matching.h"
+
+#include "base/memory.h"
+#include "match/born.h"
+
+enum { DURATION_EXACTNESS = 1024 /* how far a Free's duration may be off: one in so many */ };
+static const struct heap_site earlier_site = {0, HEAP_NONE};
+
+/* When in [from, to] a gap of the process can have swallowed a free: the gap's end, else INT64_MIN. */
+static int64_t gap_between(const struct matching_process *process, int64_t from_ns, int64_t to_ns)
+{
+	for (uint32_t i = 0; i < process->gap_count; i++) {
+		const struct trace_gap *gap = process->gaps[i];
+		if (gap->from_ns <= to_ns && gap->to_ns >= from_ns)
+			return gap->to_ns < to_ns ? gap->to_ns : to_ns;
+	}
+	return INT64_MIN;
+}
+
+/* A block began over this one and no end came that could be its own. */
+void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
+{
+	const struct heap_allocation *row = matching_live_row(matching, older), *newer_row = matching_live_row(matching, newer);
+	if (!row)
+		return;
+	uint32_t process = matching_process_of(matching, row);
+	int64_t to_ns = newer_row ? newer_row->birth_ns : row->birth_ns;
+	/* It went with what it lay in, which is not in the sample. */
+	if (matching->table->sample_bytes && row->flags & HEAP_NESTED) {
+		matching_allocation_end(matching, older, HEAP_END_DESTROY, to_ns, HEAP_NONE, HEAP_NONE);
+		return;
+	}
+	int64_t gap_ns = gap_between(&matching->processes[process], row->birth_ns, to_ns);
+	if (gap_ns != INT64_MIN) {
+		matching_allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE, HEAP_NONE);
+		return;
+	}
+	matching_allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE, HEAP_NONE);
+	matching->table->order_conflicts++;
+	matching->table->processes[process].order_conflicts++;
+}
+
+/* The block was there before, and was given back before it was found; a child's was its parent's. */
+static void earlier_end(struct matching *matching, const struct stray *stray)
+{
+	if (matching->processes[stray->process].forked_from != TRACE_NONE) {
+		matching->table->processes[stray->process].inherited_freed++;
+		return;
+	}
+	uint64_t size_bytes = stray->earlier_bytes < BORN_SIZE_MAX ? stray->earlier_bytes : BORN_SIZE_MAX;
+	const struct heap_allocation row = {
+		.birth_ns = 0, .end_ns = INT64_MAX, .end = HEAP_END_OPEN, .size_bytes = size_bytes, .flags = HEAP_EARLIER,
+		.site = matching_site(matching, earlier_site), .end_site = HEAP_NONE, .thread = stray->thread, .heap = stray->heap};
+	const struct heap_details details = {.address = stray->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
+	matching_allocation_end(matching, matching_row_add(matching, &row, &details), stray->end, stray->time_ns, stray->site, stray->thread);
+}
+
+void matching_unknown_free(struct matching *matching, uint32_t process)
+{
+	matching->table->unknown_frees++;
+	matching->table->processes[process].unknown_frees++;
+}
+
+static bool is_earlier(const struct stray *stray)
+{
+	return stray->earlier_bytes && stray->before_ns == INT64_MIN;
+}
+
+static void stray_settle(struct matching *matching, const struct stray *stray)
+{
+	if (is_earlier(stray)) {
+		earlier_end(matching, stray);
+	} else if (stray->earlier_bytes) {
+		memory_grow(matching->doubts, matching->doubt_count, matching->doubt_capacity);
+		matching->doubts[matching->doubt_count++] = *stray;
+	} else {
+		matching_unknown_free(matching, stray->process);
+	}
+}
+
+void matching_doubts_settle(struct matching *matching)
+{
+	for (size_t i = 0; i < matching->doubt_count; i++) {
+		const struct stray *stray = &matching->doubts[i];
+		if (stray->before_ns < matching->processes[stray->process].reading_ns)
+			earlier_end(matching, stray);
+		else
+			matching_unknown_free(matching, stray->process);
+	}
+}
+
+void matching_strays_expire(struct matching *matching, int64_t time_ns)
+{
+	for (; matching->stray_first < matching->stray_count; matching->stray_first++) {
+		const struct stray *stray = &matching->strays[matching->stray_first];
+		if (stray->time_ns != INT64_MIN) {
+			if ((uint64_t)time_ns - (uint64_t)stray->time_ns <= STAMP_SLACK_NS)
+				return;
+			stray_settle(matching, stray);
+		}
+	}
+	matching->stray_first = matching->stray_count = 0;
+}
+
+/* 0: nothing. */
+static uint64_t measure_of(const struct matching *matching, const struct point *point)
+{
+	const struct trace_block *block = point->block;
+	uint32_t row = point->row;
+	if (block->kind[row] == EVENT_FREE && block->usable[row])
+		return block->usable[row];
+	if (!block->argument2[row])
+		return 0;
+	return matching->table->dictionary->entries[block->entry[row]].function == FUNCTION_REALLOC ? block->argument2[row] : 0;
+}
+
+/* When the call that is this end was over, or later: a Free's duration is not exact. */
+static int64_t point_over(const struct point *point)
+{
+	const struct trace_block *block = point->block;
+	uint32_t row = point->row;
+	if (block->kind[row] != EVENT_REALLOC && block->flags[row] & EVENT_NO_DURATION)
+		return INT64_MAX;
+	uint64_t over_ns = (uint64_t)point->time_ns + (uint64_t)block->duration_ns[row];
+	return (int64_t)(over_ns + (uint64_t)block->duration_ns[row] / DURATION_EXACTNESS + STAMP_SLACK_NS);
+}
+
+struct measure matching_measure(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	struct measure measure = {measure_of(matching, point), INT64_MIN};
+	bool added = false;
+	if (!measure.bytes)
+		return measure;
+	uint32_t *measured = map_add(&process->measured, point->address, &added);
+	if (added) {
+		memory_grow(process->measured_ns, process->measured_count, process->measured_capacity);
+		*measured = (uint32_t)process->measured_count++;
+	} else {
+		measure.before_ns = process->measured_ns[*measured];
+	}
+	process->measured_ns[*measured] = point_over(point);
+	return measure;
+}
+
+/* TRACE_NONE, or which of the tables of annotated heaps' blocks the point is about. */
+static uint32_t annotated_of(const struct matching *matching, const struct point *point)
+{
+	bool is_plain = point->live == &matching->processes[point->process].live;
+	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
+}
+
+void matching_stray_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
+{
+	matching_strays_expire(matching, point->time_ns);
+	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
+	matching->strays[matching->stray_count++] = (struct stray){
+		.time_ns = point->time_ns, .address = point->address, .process = point->process, .thread = point->thread, .annotated = annotated_of(matching, point),
+		.site = matching_site_of(matching, point->block, point->row), .earlier_bytes = measure.bytes, .before_ns = measure.before_ns,
+		.heap = point->block->heap[point->row], .end = (uint8_t)end};
+}
+
+/* The end, stamped a little early, of the block that begins here; it is taken from the strays. An earlier block's end needs no other. */
+struct stray *matching_stray_take(struct matching *matching, const struct point *point, struct stray *taken)
+{
+	uint32_t annotated = annotated_of(matching, point);
+	matching_strays_expire(matching, point->time_ns);
+	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
+		struct stray *stray = &matching->strays[i];
+		if (stray->time_ns == INT64_MIN || is_earlier(stray) || stray->address != point->address || stray->process != point->process ||
+		    stray->annotated != annotated || stray->thread == point->thread)
+			continue;
+		*taken = *stray;
+		stray->time_ns = INT64_MIN;
+		return taken;
+	}
+	return NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* What a forked process has of its parent. */
+#include "match/matching.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/*
+ * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is accepted:
+ * a child notices that it was forked at its first heap call, so its start may lie after its fork, and its parent goes on meanwhile.
+ */
+static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address, int64_t time_ns, bool *is_known)
+{
+	const struct live_cell *cell = live_find(live, address);
+	*is_known = false;
+	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
+		if (at & COPY_BIT) {
+			const struct copy *copy = &matching->copies[at & ~COPY_BIT];
+			*is_known = true;
+			return copy->end_ns > time_ns ? copy->original : HEAP_NONE;
+		}
+		if (matching->history[at].birth_ns <= time_ns) {
+			*is_known = true;
+			return at;
+		}
+		at = matching->history[at].before;
+	}
+	return HEAP_NONE;
+}
+
+/* The heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
+static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t *found = &matching->inherited[heap], i = matching->processes[parent].first_heap;
+	if (*found != INHERITED_UNKNOWN)
+		return *found;
+	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle || strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
+		i = matching->next_heap[i];
+	return *found = i;
+}
+
+/* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
+static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent, uint32_t *heap)
+{
+	if (point->live == &matching->processes[point->process].live)
+		return &matching->processes[parent].live;
+	*heap = *heap < matching->table->dictionary->heap_count ? inherited_heap(matching, *heap, parent) : TRACE_NONE;
+	return *heap == TRACE_NONE ? NULL : &matching->annotated[*heap];
+}
+
+static uint32_t inherited_find(const struct matching *matching, const struct point *point)
+{
+	uint32_t process = point->process, heap = point->block->heap[point->row];
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	int64_t time_ns = INT64_MAX;
+	/* Bounded by the number of processes, whatever the file says about who forked whom. */
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		uint32_t parent = matching->processes[process].forked_from;
+		if (parent == TRACE_NONE)
+			break;
+		if (dictionary->processes[process].start_ns < time_ns)
+			time_ns = dictionary->processes[process].start_ns;
+		bool is_known;
+		const struct live *live = inherited_live(matching, point, parent, &heap);
+		if (!live)
+			break;
+		uint32_t found = history_find(matching, live, point->address, time_ns, &is_known);
+		if (is_known)
+			return found;
+		process = parent;
+	}
+	return HEAP_NONE;
+}
+
+/* A child gives back a block of its parent: only the child's copy ends. False when there is no such block. */
+bool matching_copy_end(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	if (process->forked_from == TRACE_NONE || live_find(point->live, point->address))
+		return false;
+	uint32_t original = inherited_find(matching, point);
+	if (original == HEAP_NONE || matching->copy_count >= COPY_BIT - 1)
+		return false;
+	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
+	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
+	live_add(point->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
+	if (matching->history[original].is_nested)
+		return true;
+	uint64_t size_bytes = matching->history[original].size_bytes;
+	matching->table->processes[point->process].inherited_freed++;
+	process->left_count -= process->left_count > 0;
+	process->left_bytes -= size_bytes < process->left_bytes ? size_bytes : process->left_bytes;
+	return true;
+}
+
+void matching_fork(struct matching *matching, uint32_t child)
+{
+	uint32_t parent = matching->processes[child].forked_from;
+	const struct heap_process *from = &matching->table->processes[parent];
+	struct heap_process *process = &matching->table->processes[child];
+	process->inherited_count = from->live_count + matching->processes[parent].left_count;
+	process->inherited_bytes = from->live_bytes + matching->processes[parent].left_bytes;
+	matching->processes[child].left_count = process->inherited_count;
+	matching->processes[child].left_bytes = process->inherited_bytes;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies in what: blocks of annotated heaps, and those around them. */
+#include "match/matching.h"
+
+static bool row_is_live(void *context, uint32_t row)
+{
+	return matching_is_live(context, row);
+}
+
+/* The live block of an allocator around an address, or HEAP_NONE. */
+static uint32_t plain_around(struct matching *matching, struct matching_process *process, uint64_t address)
+{
+	uint64_t start;
+	while (nest_starts_last(&process->nest.plain, address, &start)) {
+		const struct live_cell *cell = live_find(&process->live, start);
+		const struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
+		if (row)
+			return address - start < row->size_bytes ? cell->current : HEAP_NONE;
+		nest_starts_remove(&process->nest.plain, start);
+	}
+	return HEAP_NONE;
+}
+
+/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated heap. */
+uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	*around = nest_around(&process->nest, point->address, row_is_live, matching);
+	return *around ? (*around)->row : plain_around(matching, process, point->address);
+}
+
+/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in it. */
+static void nested_adopt(struct matching *matching, const struct point *point, uint32_t id)
+{
+	struct nest *nest = &matching->processes[point->process].nest;
+	struct heap_allocation *row = matching_live_row(matching, id);
+	uint64_t last = point->address + row->size_bytes - 1;
+	for (struct nest_span *span; row->size_bytes && last >= point->address;) {
+		span = nest_last_within(nest, point->address, last, row_is_live, matching);
+		if (!span)
+			break;
+		struct heap_allocation *inner = matching_live_row(matching, span->row);
+		row->flags |= HEAP_AROUND;
+		if (!(inner->flags & HEAP_NESTED)) {
+			struct heap_process *process = &matching->table->processes[point->process];
+			inner->flags |= HEAP_NESTED;
+			matching->table->nested_count++;
+			process->live_count--;
+			process->live_bytes -= inner->size_bytes;
+			level_change(&matching->level, point->time_ns, 0 - (uint64_t)inner->size_bytes);
+			/* Up to now it was counted. */
+			matching->level.has_gone_back = true;
+		}
+		if (span->heap != TRACE_NONE && matching->table->inside[span->heap] == TRACE_NONE)
+			matching->table->inside[span->heap] = row->heap;
+		if (span->address == point->address)
+			break;
+		last = span->address - 1;
+	}
+}
+
+/* Where the new allocation lies, and what may lie in it from now on. */
+void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container, const struct nest_span *around)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t heap = point->block->heap[point->row];
+	if (point->live == &process->live) {
+		nest_starts_add(&process->nest.plain, point->address);
+		nested_adopt(matching, point, id);
+		return;
+	}
+	heap = heap < matching->table->dictionary->heap_count ? heap : TRACE_NONE;
+	nest_add(&process->nest, &(struct nest_span){.address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap}, around);
+	struct heap_allocation *outer = container == HEAP_NONE ? NULL : matching_live_row(matching, container);
+	if (!outer)
+		return;
+	outer->flags |= HEAP_AROUND;
+	if (heap != TRACE_NONE && matching->table->inside[heap] == TRACE_NONE && outer->heap != heap)
+		matching->table->inside[heap] = outer->heap;
+}
+
+/* The block at the point's address is gone, and all that lay in its bytes with it. */
+void matching_nested_end(struct matching *matching, const struct point *point, uint64_t bytes)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	uint32_t site = matching_site_of(matching, point->block, point->row);
+	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
+	for (struct nest_span *span; (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
+		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process : span->heap;
+		struct live *live = &matching->annotated[place];
+		struct live_cell *cell = live_find(live, span->address);
+		uint64_t address = span->address;
+		matching_allocation_end(matching, span->row, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		/* Its own end may come still. */
+		if (cell && cell->current == span->row)
+			cell->other = span->row;
+		nest_at(&process->nest, address, row_is_live, matching);
+	}
+}

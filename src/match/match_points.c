@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/* What points do, one after the other, or a whole event block at once. */
+#include "match/matching.h"
+
+#include "base/memory.h"
+#include "match/born.h"
+
+enum {
+	AHEAD = 16,                   /* points whose blocks' cells are fetched early */
+	LARGE_BITS = 15               /* a table of so many cells does not stay in the processor's cache */
+};
+
+/* ---- points ---- */
+
+/* What a pool tells between two calls of an allocator does not come between them, nor the other way round. */
+static uint32_t *last_made(struct matching *matching, const struct point *point)
+{
+	bool is_annotated = point->live != &matching->processes[point->process].live;
+	return &matching->last_made[point->thread][is_annotated];
+}
+
+/* What comes with each call of a pool that threads share. */
+static bool is_aside(uint8_t kind)
+{
+	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
+}
+
+/* An earlier block was found where something has happened since the attach; an end does not count that was over when the reading began. */
+static bool is_settled(const struct matching *matching, const struct point *point)
+{
+	const struct matching_process *process = &matching->processes[point->process];
+	const struct live_cell *cell = live_find(&process->live, point->address);
+	const uint32_t *measured = map_find(&process->measured, point->address);
+	return (measured && process->measured_ns[*measured] >= process->reading_ns) || (cell && matching_is_live(matching, cell->current));
+}
+
+static void reading_note(struct matching *matching, const struct point *point)
+{
+	if (!(point->block->flags[point->row] & EVENT_NO_DURATION))
+		matching->processes[point->process].reading_ns = (int64_t)((uint64_t)point->time_ns - (uint64_t)point->block->duration_ns[point->row]);
+}
+
+static uint32_t allocation_add(struct matching *matching, const struct point *point, bool is_nested)
+{
+	struct heap_allocation row;
+	struct heap_details details;
+	born_allocation(&row, point->block, &(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
+	row.flags |= is_nested ? HEAP_NESTED : 0;
+	row.site = matching_site_of(matching, point->block, point->row);
+	born_details(&details, point->block, point->row);
+	details.previous = row.flags & HEAP_REALLOC ? matching->last_taken[point->thread] : HEAP_NONE;
+	matching->last_taken[point->thread] = HEAP_NONE;
+	return matching_row_add(matching, &row, &details);
+}
+
+static void point_begin(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	if (point->block->kind[point->row] == EVENT_EARLIER) {
+		reading_note(matching, point);
+		if (is_settled(matching, point))
+			return;
+	}
+	struct nest_span *around = NULL;
+	uint32_t container = matching->is_annotation && point->live != &process->live ? matching_container(matching, point, &around) : HEAP_NONE;
+	/* In a sample what it lies in may be missing. */
+	bool is_nested = container != HEAP_NONE || (matching->table->sample_bytes && point->live != &process->live);
+	uint32_t id = allocation_add(matching, point, is_nested);
+	if (matching->is_annotation)
+		matching_nest_note(matching, point, id, container, around);
+	struct live_cell *cell = live_add(point->live, point->address);
+	if (cell->other != HEAP_NONE)
+		matching_settle_conflict(matching, cell->other, cell->current);
+	cell->other = cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
+	if (process->keeps_history)
+		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
+	cell->current = id;
+	*last_made(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
+	struct stray stray;
+	if (cell->other == HEAP_NONE && matching->stray_first < matching->stray_count && matching_stray_take(matching, point, &stray)) {
+		matching_allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
+		if (!process->keeps_history)
+			live_remove(point->live, cell);
+	}
+}
+
+/* Which block of the cell this end is of: the older one when two are there and that is possible. */
+static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point, bool *is_older)
+{
+	uint32_t older = cell->other;
+	*is_older = false;
+	if (older == HEAP_NONE)
+		return cell->current;
+	const struct heap_allocation *newer = matching_live_row(matching, cell->current);
+	cell->other = HEAP_NONE;
+	if (newer->thread != point->thread && (uint64_t)point->time_ns - (uint64_t)newer->birth_ns <= STAMP_SLACK_NS) {
+		*is_older = true;
+		return older;
+	}
+	matching_settle_conflict(matching, older, cell->current);
+	return cell->current;
+}
+
+/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has begun. */
+static bool has_ended_before(const struct live_cell *cell)
+{
+	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
+}
+
+/* What is folded leaves no trace of what a child inherited: the first that happens to an address in it, an end, is that of its parent's block, and has
+ * nothing to do with a block that begins there a moment later. */
+static bool is_of_folded_parent(const struct matching *matching, const struct point *point, const struct live_cell *cell)
+{
+	return !cell && matching->table->dictionary->fold_count && matching->processes[point->process].forked_from != TRACE_NONE;
+}
+
+static void point_end(struct matching *matching, const struct point *point)
+{
+	struct matching_process *process = &matching->processes[point->process];
+	struct live_cell *cell = live_find(point->live, point->address);
+	unsigned end = born_end(point->block, point->row);
+	uint32_t made = *last_made(matching, point);
+	struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
+	bool is_measured = born_is_measured(point->block, point->row);
+	struct measure measure = is_measured ? matching_measure(matching, point) : (struct measure){0, INT64_MIN};
+	*last_made(matching, point) = HEAP_NONE;
+	if (!row && has_ended_before(cell)) {
+		cell->other = HEAP_NONE;
+		return;
+	}
+	if (!row) {
+		/* What a realloc took need not be in a sample. */
+		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
+		if (matching_copy_end(matching, point) || may_be_missing)
+			return;
+		if (is_of_folded_parent(matching, point, cell))
+			matching_unknown_free(matching, point->process);
+		else
+			matching_stray_add(matching, point, end, measure);
+		return;
+	}
+	bool is_older;
+	uint32_t id = point_choose(matching, cell, point, &is_older);
+	int64_t time_ns = is_older ? row->birth_ns : point->time_ns;
+	bool is_around = row->flags & HEAP_AROUND && !is_older;
+	uint64_t size_bytes = row->size_bytes;
+	if (is_older)
+		row = matching_live_row(matching, id);
+	/* The thread's very next event is hardly ever in a sample. */
+	if (row && id == made && end == HEAP_END_FREE && !matching->table->sample_bytes)
+		row->flags |= HEAP_TEMPORARY;
+	if (end == HEAP_END_REALLOC)
+		matching->last_taken[point->thread] = id;
+	if (row)
+		matching_live_row_end(matching, id, row, end, time_ns, matching_site_of(matching, point->block, point->row), point->thread);
+	if (!is_older && !process->keeps_history)
+		live_remove(point->live, cell);
+	/* What grows where it is keeps what lies in it. */
+	if (is_around && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
+		matching_nested_end(matching, point, size_bytes);
+}
+
+/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every block. */
+static void point_destroy(struct matching *matching, const struct point *point)
+{
+	struct live *live = point->live;
+	uint32_t heap = point->block->heap[point->row], site = matching_site_of(matching, point->block, point->row);
+	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
+		return;
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		struct live_cell *cell = &live->cells[i];
+		const struct heap_allocation *row = cell->address ? matching_live_row(matching, cell->current) : NULL;
+		if (!row || row->heap != heap)
+			continue;
+		if (cell->other != HEAP_NONE)
+			matching_settle_conflict(matching, cell->other, cell->current);
+		cell->other = HEAP_NONE;
+		struct point block = *point;
+		uint64_t size_bytes = row->size_bytes;
+		bool is_around = row->flags & HEAP_AROUND;
+		block.address = cell->address;
+		matching_allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		if (is_around)
+			matching_nested_end(matching, &block, size_bytes);
+	}
+	if (live != &matching->processes[point->process].live && !matching->processes[point->process].keeps_history)
+		live_fini(live);
+}
+
+static void live_end(struct matching *matching, struct live *live, int64_t end_ns, bool is_open)
+{
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		struct live_cell *cell = &live->cells[i];
+		if (!cell->address)
+			continue;
+		if (cell->other != HEAP_NONE)
+			matching_settle_conflict(matching, cell->other, cell->current);
+		cell->other = HEAP_NONE;
+		if (!is_open && matching_is_live(matching, cell->current))
+			matching_allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
+	}
+}
+
+void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	struct matching_process *process = &matching->processes[id];
+	int64_t end_ns = matching->table->processes[id].end_ns;
+	live_end(matching, &process->live, end_ns, is_open);
+	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE; heap = matching->next_heap[heap])
+		live_end(matching, &matching->annotated[heap], end_ns, is_open);
+	if (matching->annotated)
+		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
+	nest_fini(&process->nest);
+	if (!process->keeps_history)
+		live_fini(&process->live);
+}
+
+/* Forks and ends of processes that come before a point of this time. */
+void matching_advance(struct matching *matching, int64_t time_ns)
+{
+	for (;;) {
+		const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+		bool has_start = matching->next_start < matching->start_count && start->time_ns <= time_ns;
+		bool has_end = matching->next_end < matching->end_count && end->time_ns < time_ns;
+		if (has_start && (!has_end || start->time_ns <= end->time_ns)) {
+			matching_fork(matching, start->process);
+			matching->next_start++;
+		} else if (has_end) {
+			matching_process_end(matching, end->process, false);
+			matching->processes[end->process].has_ended = true;
+			matching->next_end++;
+		} else {
+			break;
+		}
+	}
+	const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+	int64_t start_ns = matching->next_start < matching->start_count ? start->time_ns : INT64_MAX;
+	int64_t end_ns = matching->next_end < matching->end_count ? end->time_ns : INT64_MAX;
+	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
+}
+
+/* Where blocks are that the point's function tells of. */
+static struct live *live_of(const struct matching *matching, const struct point *point)
+{
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row], known = matching->table->dictionary->heap_count;
+	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count || !matching->is_annotation[entry])
+		return &matching->processes[point->process].live;
+	return &matching->annotated[heap < known ? heap : known + point->process];
+}
+
+static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
+{
+	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
+	if (at->time_ns >= matching->next_moment_ns)
+		matching_advance(matching, at->time_ns);
+	if (at->time_ns > matching->table->duration_ns)
+		matching->table->duration_ns = at->time_ns;
+	point.address = at->address;
+	point.live = live_of(matching, &point);
+	switch (at->kind) {
+	case HEAP_POINT_BEGIN:
+		point_begin(matching, &point);
+		break;
+	case HEAP_POINT_END:
+		point_end(matching, &point);
+		break;
+	case HEAP_POINT_NONE:
+		if (!is_aside(block->kind[at->row]))
+			*last_made(matching, &point) = HEAP_NONE;
+		if (block->kind[at->row] == EVENT_DESTROY)
+			point_destroy(matching, &point);
+		break;
+	}
+}
+
+/* ---- event blocks that were matched by themselves ---- */
+
+/* What it ends was allocated long ago and lies anywhere in memory. */
+static void plain_expect(const struct matching *matching, const struct within *within, uint32_t i)
+{
+	const struct within_end *ends = &within->ends[i];
+	if (i + 2 * AHEAD < within->end_count && ends[2 * AHEAD].id < matching->written)
+		survivors_expect(matching->survivors, ends[2 * AHEAD].id);
+	if (i + AHEAD < within->end_count && ends[AHEAD].id < matching->written)
+		survivors_expect_more(matching->survivors, ends[AHEAD].id);
+}
+
+/* What the event block ends: false when some of it is not live, or not only it. */
+static bool plain_find_ends(struct matching *matching, const struct live *live, struct within *within)
+{
+	struct within_end *ends = within->ends;
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		if (i + AHEAD < within->end_count)
+			live_expect(live, ends[i + AHEAD].address);
+		const struct live_cell *cell = live_find(live, ends[i].address);
+		if (!cell || cell->other != HEAP_NONE)
+			return false;
+		ends[i].id = cell->current;
+	}
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		plain_expect(matching, within, i);
+		if (!matching_is_live(matching, ends[i].id))
+			return false;
+	}
+	return true;
+}
+
+static bool plain_is_fresh(const struct live *live, const struct within *within)
+{
+	for (uint32_t i = 0; i < within->fresh_count; i++) {
+		if (i + AHEAD < within->fresh_count)
+			live_expect(live, within->fresh[i + AHEAD]);
+		if (live_find(live, within->fresh[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the run could be matched apart, before it is known what it tells. */
+static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
+{
+	const struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
+	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
+	if (matching->is_by_points || process->keeps_history || matching->is_annotation || last_ns > matching->until_ns)
+		return false;
+	if (first_ns >= matching->next_moment_ns)
+		matching_advance(matching, first_ns);
+	matching_strays_expire(matching, first_ns);
+	return !matching->stray_count && last_ns < matching->next_moment_ns;
+}
+
+/* Whether it could only come to what its points tell by themselves; what they end is known then. */
+static bool run_is_plain(struct matching *matching, const struct heap_run *run)
+{
+	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	return run->within->is_plain && plain_find_ends(matching, live, run->within) && plain_is_fresh(live, run->within);
+}
+
+static void plain_end(struct matching *matching, struct within *within, uint32_t thread)
+{
+	struct live *live = &matching->processes[matching->table->dictionary->threads[thread].process].live;
+	for (uint32_t i = 0; i < within->end_count; i++) {
+		const struct within_end *end = &within->ends[i];
+		if (i + AHEAD < within->end_count)
+			live_expect(live, end[AHEAD].address);
+		plain_expect(matching, within, i);
+		struct heap_allocation *row = matching_live_row(matching, end->id);
+		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_made[thread][0])
+			row->flags |= HEAP_TEMPORARY;
+		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
+		within->sum_bytes -= row->size_bytes;
+		matching_row_end(matching, end->id, row, end->end, end->time_ns, within->site_ids[end->site], thread);
+		live_remove(live, live_find(live, end->address));
+	}
+}
+
+static uint32_t taken_id(const struct within *within, uint32_t from, uint32_t first)
+{
+	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
+}
+
+/* What reallocs took. Other threads' points may lie between the two of one. */
+static void plain_take(const struct within *within, uint32_t first, uint32_t *last_taken)
+{
+	if (within->takes_before)
+		within->details[0].previous = *last_taken;
+	for (uint32_t i = 0; i < within->taken_count; i++)
+		within->details[within->taken[i].row].previous = taken_id(within, within->taken[i].from, first);
+	if (within->last_taken != HEAP_NONE)
+		*last_taken = taken_id(within, within->last_taken, first);
+	else if (within->count)
+		*last_taken = HEAP_NONE;
+}
+
+/* What begins there and lives on. */
+static void plain_begin(struct matching *matching, const struct within *within, uint32_t first, uint32_t thread)
+{
+	uint32_t process = matching->table->dictionary->threads[thread].process;
+	struct live *live = &matching->processes[process].live;
+	for (uint32_t i = 0; i < within->open_count; i++) {
+		uint32_t row = within->open[i];
+		if (i + AHEAD < within->open_count)
+			live_expect(live, within->details[within->open[i + AHEAD]].address);
+		struct heap_allocation allocation = within->rows[row];
+		allocation.site = within->site_ids[allocation.site];
+		live_add(live, within->details[row].address)->current = first + row;
+		survivors_add(matching->survivors, first + row, &allocation);
+	}
+	matching->table->processes[process].live_count += within->open_count;
+	matching->table->processes[process].live_bytes += within->open_bytes;
+}
+
+/* Only where it can have been more than it ever was, each change is looked at. */
+static void plain_level(struct level *level, const struct within *within, const struct heap_run *run)
+{
+	int64_t first_ns = run->places[0].time_ns;
+	if (level->live_bytes + within->most_bytes > level->peak.bytes) {
+		for (uint32_t i = 0; i < run->count; i++)
+			level_change(level, run->places[i].time_ns, within->changes[i]);
+		return;
+	}
+	level_change(level, first_ns, within->sum_bytes);
+	level->time_ns = run->places[run->count - 1].time_ns;
+}
+
+static void within_sum_add(struct heap_numbers *numbers, const struct within_sum *sum)
+{
+	numbers->total_count += sum->count;
+	numbers->recorded_count += sum->count;
+	numbers->total_bytes += sum->bytes;
+	numbers->outstanding_count += sum->count - sum->given_count;
+	numbers->outstanding_bytes += sum->bytes - sum->given_bytes;
+	numbers->open_count += sum->count - sum->given_count;
+	numbers->realloc_count += sum->realloc_count;
+	numbers->realloc_moved_count += sum->moved_count;
+	numbers->temporary_count += sum->temporary_count;
+}
+
+static void matching_plain(struct matching *matching, const struct heap_run *run)
+{
+	struct heap_table *table = matching->table;
+	struct within *within = run->within;
+	uint32_t thread = run->block->thread;
+	int64_t last_ns = run->places[run->count - 1].time_ns;
+	while (matching->written < table->count)
+		matching_ring_write(matching);
+	uint32_t first = table->count;
+	for (uint32_t i = 0; i < within->site_count; i++) {
+		uint32_t site = within->site_ids[i] = matching_site(matching, within->sites[i]);
+		within_sum_add(&table->sums.numbers[site], &within->sums[i]);
+		if (within->sums[i].count)
+			matching_site_use(matching, site, thread);
+	}
+	plain_end(matching, within, thread);
+	plain_take(within, first, &matching->last_taken[thread]);
+	plain_begin(matching, within, first, thread);
+	plain_level(&matching->level, within, run);
+	matching->last_made[thread][0] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
+	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
+	table->count += within->count;
+	matching->written = table->count;
+	survivors_complete(matching->survivors, matching->written);
+	packing_add_within(matching->packing, within);
+}
+
+/* The survivor that a point ends, if its cell is there: -1 when not. */
+static int64_t survivor_at(const struct matching *matching, const struct live *live, const struct point_place *at)
+{
+	const struct live_cell *cell = at->kind == HEAP_POINT_END ? live_find(live, at->address) : NULL;
+	return cell && cell->current < matching->written ? (int64_t)cell->current : -1;
+}
+
+/* Each step to a block that was allocated long ago is a wait for memory: they are taken early, one after the other. */
+static void points_expect(const struct matching *matching, const struct live *live, const struct point_place *places, uint32_t known)
+{
+	int64_t id;
+	if (3 * AHEAD < known)
+		live_expect(live, places[3 * AHEAD].address);
+	if (live->bits < LARGE_BITS)
+		return;
+	if (2 * AHEAD < known && (id = survivor_at(matching, live, &places[2 * AHEAD])) >= 0)
+		survivors_expect(matching->survivors, (uint32_t)id);
+	if (AHEAD < known && (id = survivor_at(matching, live, &places[AHEAD])) >= 0)
+		survivors_expect_more(matching->survivors, (uint32_t)id);
+}
+
+/* Match it apart, if that can be. A short one is not worth while unless it has been looked at already. */
+static bool run_apart(struct matching *matching, struct heap_run *run)
+{
+	if ((!run->within && run->count < MATCHING_APART_MIN) || !run_may_be_plain(matching, run))
+		return false;
+	if (run->within) {
+		heap_stream_keep(matching->stream);
+	} else {
+		run->within = heap_stream_take(matching->stream);
+		within_make(run->within, run->block, run->places, run->count);
+	}
+	bool is_plain = run_is_plain(matching, run);
+	if (is_plain)
+		matching_plain(matching, run);
+	else
+		heap_stream_give_back(matching->stream, run->within);
+	return is_plain;
+}
+
+/* How many there were. */
+static uint32_t run_by_points(struct matching *matching, const struct heap_run *run)
+{
+	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	uint32_t i = 0;
+	for (; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
+		points_expect(matching, live, &run->places[i], run->known - i);
+		matching_point(matching, run->block, &run->places[i]);
+	}
+	return i;
+}
+
+bool matching_waits(const struct matching *matching, const struct heap_run *run)
+{
+	return !matching->is_by_points && run->count >= MATCHING_APART_MIN && run->places[run->count - 1].time_ns > matching->until_ns;
+}
+
+void matching_run(struct matching *matching, struct heap_run run)
+{
+	struct heap_passed *passed = &matching->passed;
+	uint32_t thread = run.block->thread, done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
+	if (!done)
+		return;
+	passed->positions[thread] = (struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
+	/* A thread may have gone back in time. */
+	if (run.places[done - 1].time_ns >= passed->time_ns) {
+		passed->time_ns = run.places[done - 1].time_ns;
+		passed->thread = thread;
+	}
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of the table while they are live, and their ends. */
+#include "match/matching.h"
+
+#include "base/memory.h"
+#include "match/born.h"
+#include "match/running_numbers.h"
+#include "table/weight.h"
+
+/* Have the oldest rows of the ring packed, up to the end of a group. */
+void matching_ring_write(struct matching *matching)
+{
+	uint32_t first = matching->written, left = matching->table->count - first, room = PACK_ROWS - first % PACK_ROWS;
+	uint32_t count = left < room ? left : room;
+	const struct heap_allocation *rows = &matching->ring[first % RING_ROWS];
+	packing_add(matching->packing, rows, &matching->ring_details[first % RING_ROWS], count);
+	for (uint32_t i = 0; i < count; i++)
+		if (rows[i].end == HEAP_END_OPEN)
+			survivors_add(matching->survivors, first + i, &rows[i]);
+	matching->written += count;
+	survivors_complete(matching->survivors, matching->written);
+}
+
+uint32_t matching_site(struct matching *matching, struct heap_site site)
+{
+	struct heap_table *table = matching->table;
+	/* A stack has one function that it calls, as a rule. */
+	struct site_note *note = &matching->site_notes[site.stack];
+	if (note->site != HEAP_NONE && note->entry == site.entry)
+		return note->site;
+	bool added;
+	uint32_t *id = map_add(&matching->site_ids, map_pair(site.stack, site.entry), &added);
+	if (added) {
+		*id = table->site_count;
+		memory_grow(table->sites, table->site_count, matching->site_capacity);
+		memory_grow(table->sums.numbers, table->site_count, matching->numbers_capacity);
+		memory_grow(matching->last_user, table->site_count, matching->user_capacity);
+		table->sums.numbers[table->site_count] = (struct heap_numbers){0};
+		matching->last_user[table->site_count] = HEAP_NONE;
+		table->sites[table->site_count++] = site;
+	}
+	*note = (struct site_note){site.entry, *id};
+	return note->site;
+}
+
+uint32_t matching_site_of(struct matching *matching, const struct trace_block *block, uint32_t row)
+{
+	return matching_site(matching, born_site(block, row));
+}
+
+void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread)
+{
+	struct heap_sums *sums = &matching->table->sums;
+	bool added;
+	if (matching->last_user[site] == thread)
+		return;
+	matching->last_user[site] = thread;
+	map_add(&matching->seen, map_pair(site, thread), &added);
+	if (!added)
+		return;
+	memory_grow(sums->uses, sums->use_count, matching->use_capacity);
+	sums->uses[sums->use_count++] = (struct heap_use){site, thread};
+}
+
+/* A live row at the end of the table. */
+uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row, const struct heap_details *details)
+{
+	struct heap_table *table = matching->table;
+	struct heap_process *process = &table->processes[matching_process_of(matching, row)];
+	if (table->count - matching->written == RING_ROWS)
+		matching_ring_write(matching);
+	uint32_t id = table->count++;
+	matching->ring[id % RING_ROWS] = *row;
+	matching->ring_details[id % RING_ROWS] = *details;
+	table->nested_count += !!(row->flags & HEAP_NESTED);
+	if (row->flags & HEAP_NESTED)
+		return id;
+	struct heap_weight weight = heap_weigh(table, row);
+	process->live_count += weight.count;
+	process->live_bytes += weight.bytes;
+	numbers_begin(&table->sums.numbers[row->site], row->size_bytes, row->flags);
+	matching_site_use(matching, row->site, row->thread);
+	/* What was there before the trace was live all the time. */
+	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
+	return id;
+}
+
+/* End a live row without a word to the level. thread: that did it, or HEAP_NONE. */
+void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+{
+	struct heap_process *process = &matching->table->processes[matching_process_of(matching, row)];
+	struct heap_weight weight = heap_weigh(matching->table, row);
+	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */
+	row->end = (uint8_t)end;
+	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
+	row->end_site = site;
+	if (!(row->flags & HEAP_NESTED))
+		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end, row->flags);
+	if (end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
+		process->live_count -= weight.count;
+		process->live_bytes -= weight.bytes;
+	}
+	if (id >= matching->written) {
+		matching->ring_details[id % RING_ROWS].end_thread = thread;
+		return;
+	}
+	survivor_of(row)->end_thread = thread;
+	survivors_end(matching->survivors, id);
+}
+
+/* Likewise, and the level knows. */
+void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+{
+	if (!(row->flags & HEAP_NESTED))
+		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
+	matching_row_end(matching, id, row, end, time_ns, site, thread);
+}
+
+void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+{
+	struct heap_allocation *row = matching_live_row(matching, id);
+	if (row)
+		matching_live_row_end(matching, id, row, end, time_ns, site, thread);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Addresses in order are a tree of 64 branches to a node, eleven levels for 64 bits. A node is a word of bits, in a table by level and the bits of
+ * the address above; one that would be empty is not there. So adding and finding touch as many nodes as the neighbour is far.
+ *
+ * Spans are a family: two of them lie beside each other, or one in the other. Then the span around an address, if there is one, is the one that begins
+ * last up to there, or is around that one: whatever begins behind the beginning of a span around the address and before the address lies in that span.
+ */
+#include "match/nest.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { LEVELS = 11, DIGIT_BITS = 6, DIGITS = 64, LEVEL_BITS = 4 };
+
+/* ---- addresses in order ---- */
+
+static uint64_t bits_above(uint64_t address, unsigned level)
+{
+	unsigned shift = DIGIT_BITS * (level + 1);
+	return shift < 64 ? address >> shift : 0;
+}
+
+static unsigned digit_of(uint64_t address, unsigned level)
+{
+	return address >> DIGIT_BITS * level & (DIGITS - 1);
+}
+
+/* Never 0, which is no key; the highest bits of a level that would be cut off are none. */
+static uint64_t key_of(uint64_t above, unsigned level)
+{
+	return above << LEVEL_BITS | (level + 1);
+}
+
+static uint64_t node_bits(const struct nest_starts *starts, uint64_t above, unsigned level)
+{
+	const struct live_cell *cell = live_find(&starts->nodes, key_of(above, level));
+	return cell ? (uint64_t)cell->other << 32 | cell->current : 0;
+}
+
+static void cell_set(struct live_cell *cell, uint64_t bits)
+{
+	cell->current = (uint32_t)bits;
+	cell->other = (uint32_t)(bits >> 32);
+}
+
+void nest_starts_add(struct nest_starts *starts, uint64_t address)
+{
+	for (unsigned level = 0; level < LEVELS; level++) {
+		uint64_t above = bits_above(address, level), bits = node_bits(starts, above, level);
+		cell_set(live_add(&starts->nodes, key_of(above, level)), bits | UINT64_C(1) << digit_of(address, level));
+		/* What has a node is known above it. */
+		if (bits)
+			return;
+	}
+}
+
+void nest_starts_remove(struct nest_starts *starts, uint64_t address)
+{
+	for (unsigned level = 0; level < LEVELS; level++) {
+		struct live_cell *cell = live_find(&starts->nodes, key_of(bits_above(address, level), level));
+		if (!cell)
+			return;
+		uint64_t bits = ((uint64_t)cell->other << 32 | cell->current) & ~(UINT64_C(1) << digit_of(address, level));
+		cell_set(cell, bits);
+		if (bits)
+			return;
+		live_remove(&starts->nodes, cell);
+	}
+}
+
+static unsigned last_of(uint64_t bits)
+{
+	return 63 - (unsigned)__builtin_clzll(bits);
+}
+
+bool nest_starts_last(const struct nest_starts *starts, uint64_t at, uint64_t *found)
+{
+	for (unsigned level = 0; level < LEVELS; level++) {
+		unsigned digit = digit_of(at, level);
+		/* Above the lowest level, what is in the same branch was looked at. */
+		uint64_t allowed = level ? (UINT64_C(1) << digit) - 1 : UINT64_MAX >> (DIGITS - 1 - digit);
+		uint64_t above = bits_above(at, level), bits = node_bits(starts, above, level) & allowed;
+		if (!bits)
+			continue;
+		uint64_t address = above << DIGIT_BITS | last_of(bits);
+		while (level-- > 0 && (bits = node_bits(starts, address, level)))
+			address = address << DIGIT_BITS | last_of(bits);
+		*found = address;
+		return true;
+	}
+	return false;
+}
+
+/* ---- spans ---- */
+
+static struct nest_span *span_of(const struct nest *nest, uint32_t place)
+{
+	return place < nest->span_count ? &nest->spans[place] : NULL;
+}
+
+static void span_forget(struct nest *nest, uint32_t place)
+{
+	nest->spans[place].row = NEST_NONE;
+	nest->spans[place].below = nest->free;
+	nest->free = NEST_NONE - place;
+}
+
+struct nest_span *nest_at(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context)
+{
+	struct live_cell *cell = live_find(&nest->at, address);
+	while (cell && cell->current != NEST_NONE) {
+		uint32_t place = cell->current;
+		if (is_live(context, nest->spans[place].row))
+			return &nest->spans[place];
+		cell->current = nest->spans[place].below;
+		span_forget(nest, place);
+	}
+	if (cell) {
+		live_remove(&nest->at, cell);
+		nest_starts_remove(&nest->annotated, address);
+	}
+	return NULL;
+}
+
+struct nest_span *nest_last_within(struct nest *nest, uint64_t from, uint64_t to, nest_is_live *is_live, void *context)
+{
+	uint64_t address;
+	while (nest_starts_last(&nest->annotated, to, &address) && address >= from) {
+		struct nest_span *span = nest_at(nest, address, is_live, context);
+		if (span)
+			return span;
+	}
+	return NULL;
+}
+
+static bool is_inside(const struct nest_span *span, uint64_t address)
+{
+	return address >= span->address && address - span->address < span->bytes;
+}
+
+struct nest_span *nest_around(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context)
+{
+	struct nest_span *span = nest_last_within(nest, 0, address, is_live, context);
+	while (span && !(is_inside(span, address) && is_live(context, span->row))) {
+		struct nest_span *below = span_of(nest, span->below), *around = span_of(nest, span->around);
+		span = below ? below : around && around->row == span->around_row ? around : NULL;
+	}
+	return span;
+}
+
+void nest_add(struct nest *nest, const struct nest_span *span, const struct nest_span *around)
+{
+	uint32_t place = NEST_NONE - nest->free, around_place = around ? (uint32_t)(around - nest->spans) : NEST_NONE;
+	uint32_t around_row = around ? around->row : NEST_NONE;
+	if (!span->address)
+		return;
+	if (nest->free) {
+		nest->free = nest->spans[place].below;
+	} else {
+		memory_grow(nest->spans, nest->span_count, nest->span_capacity);
+		place = (uint32_t)nest->span_count++;
+	}
+	struct live_cell *cell = live_add(&nest->at, span->address);
+	nest->spans[place] = *span;
+	nest->spans[place].below = cell->current;
+	nest->spans[place].around = around_place;
+	nest->spans[place].around_row = around_row;
+	cell->current = place;
+	nest_starts_add(&nest->annotated, span->address);
+}
+
+void nest_fini(struct nest *nest)
+{
+	live_fini(&nest->plain.nodes);
+	live_fini(&nest->annotated.nodes);
+	live_fini(&nest->at);
+	free(nest->spans);
+	*nest = (struct nest){.free = 0};
+}

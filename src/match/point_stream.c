@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A merge over threads. A thread's blocks, in file order, are its lane; a binary heap holds the lanes by their next time:
+ *
+ *     lane of thread 4:   [block 0][block 7]        waiting: keyed by the header's first time, nothing decoded
+ *     lane of thread 9:        [block 2: ...|....]  open: keyed by its next point
+ *
+ * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends, so a trace with
+ * ten thousand short threads needs as many cursors as threads that overlapped, not ten thousand.
+ *
+ * While one block of a lane is gone through, others of our threads decode the next ones.
+ *
+ * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before those of
+ * calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted when they need it.
+ */
+#include "match/point_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/worker_pool.h"
+#include "match/block_match.h"
+
+enum { LANE_AHEAD_MAX = 3 };
+
+struct lane {
+	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
+	uint32_t process, thread;
+	const uint32_t *blocks;       /* those still to be decoded */
+	uint32_t block_count;
+	uint32_t next, count;         /* places of the open block */
+	uint32_t first;               /* likewise of the next one, as those before were gone through */
+	struct reader *reader;        /* NULL while nothing is decoded */
+	struct reader *ahead[LANE_AHEAD_MAX]; /* decode the next blocks, in their order */
+	uint32_t ahead_count;
+};
+
+/* A decoded block takes some megabytes. */
+enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
+
+/* What a lane needs while one of its blocks is open. */
+struct reader {
+	struct trace_cursor *cursor;
+	struct trace_block block;
+	struct point_place *places, *scratch;
+	size_t capacity;
+	uint32_t place_count;
+	struct reader *next_free;
+	/* Work for another thread. */
+	struct crew_task task;
+	enum heap_order order;
+	uint32_t block_number;
+	int error;
+	struct diag diag;
+	/* What the block tells by itself, or NULL. */
+	struct within *within;
+};
+
+struct heap_stream {
+	const struct trace *trace;
+	enum heap_order order;
+	int64_t from_ns;
+	const struct heap_passed *passed; /* at earlier looks; NULL: there were none */
+	struct lane *lanes;
+	struct lane **heap;
+	uint32_t lane_count, heap_count;
+	uint32_t *blocks;
+	uint64_t skipped;
+	bool *is_alone;               /* by block: it is all in the range, and no other thread has points between its first and its last one; or NULL */
+	struct within **withins;      /* that nobody uses */
+	size_t within_count, within_capacity;
+	struct reader *free_readers;
+	uint32_t ahead_count;
+	struct crew *crew;
+	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
+	struct heap_run run;          /* what heap_stream_next() has of these */
+	uint32_t run_next;
+};
+
+/* Whether the lane's points of a time come before the next one of another. */
+static bool lane_time_is_before(const struct lane *a, int64_t time_ns, const struct lane *b)
+{
+	if (time_ns != b->time_ns)
+		return time_ns < b->time_ns;
+	if (a->process != b->process)
+		return a->process < b->process;
+	return a->thread < b->thread;
+}
+
+static bool lane_is_before(const struct lane *a, const struct lane *b)
+{
+	return lane_time_is_before(a, a->time_ns, b);
+}
+
+static void heap_sift_down(struct heap_stream *stream, uint32_t at)
+{
+	struct lane **heap = stream->heap, *lane = heap[at];
+	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
+		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
+			child++;
+		if (!lane_is_before(heap[child], lane))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = lane;
+}
+
+static bool is_gone_through(const struct heap_stream *stream, const struct trace_block *head, uint32_t block)
+{
+	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
+}
+
+/* Lanes of the blocks that overlap the range: a counting sort of block numbers by thread keeps their order. */
+static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
+{
+	uint32_t block_count = trace_block_count(stream->trace);
+	uint32_t thread_count = trace_dictionary(stream->trace)->thread_count;
+	uint32_t *starts = memory_zeroed((size_t)thread_count + 1, sizeof(*starts));
+	bool *is_wanted = memory_zeroed(block_count, sizeof(*is_wanted));
+	for (uint32_t i = 0; i < block_count; i++) {
+		struct trace_block head;
+		trace_block_head(stream->trace, i, &head);
+		bool is_passed = head.thread < thread_count && is_gone_through(stream, &head, i);
+		stream->skipped += is_passed ? head.count : 0;
+		is_wanted[i] = head.count && !is_passed && head.first_ns <= to_ns && head.thread < thread_count;
+		if (is_wanted[i])
+			starts[head.thread + 1]++;
+	}
+	for (uint32_t i = 0; i < thread_count; i++) {
+		stream->lane_count += starts[i + 1] > 0;
+		starts[i + 1] += starts[i];
+	}
+	stream->blocks = memory_zeroed(starts[thread_count], sizeof(*stream->blocks));
+	stream->lanes = memory_zeroed(stream->lane_count, sizeof(*stream->lanes));
+	stream->heap = memory_zeroed(stream->lane_count, sizeof(*stream->heap));
+	struct lane **by_thread = memory_zeroed(thread_count, sizeof(*by_thread));
+	uint32_t lane_count = 0;
+	for (uint32_t i = 0; i < block_count; i++) {
+		if (!is_wanted[i])
+			continue;
+		struct trace_block head;
+		trace_block_head(stream->trace, i, &head);
+		struct lane *lane = by_thread[head.thread];
+		if (!lane) {
+			lane = by_thread[head.thread] = &stream->lanes[lane_count++];
+			*lane = (struct lane){.time_ns = head.first_ns, .process = head.process, .thread = head.thread,
+					      .blocks = &stream->blocks[starts[head.thread]]};
+			const struct heap_position *position = stream->passed ? &stream->passed->positions[head.thread] : NULL;
+			lane->first = position && position->block == i ? position->place : 0;
+		}
+		stream->blocks[starts[head.thread] + lane->block_count++] = i;
+	}
+	free(by_thread);
+	free(is_wanted);
+	free(starts);
+}
+
+static uint32_t stream_block_count(const struct heap_stream *stream)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		count += stream->lanes[i].block_count;
+	return count;
+}
+
+uint64_t heap_stream_skipped(const struct heap_stream *stream)
+{
+	return stream->skipped;
+}
+
+/* ---- event blocks that can be matched apart ---- */
+
+struct bounds {
+	int64_t first_ns, last_ns;
+	uint32_t block, thread;
+};
+
+static int bounds_compare(const void *a, const void *b)
+{
+	const struct bounds *left = a, *right = b;
+	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
+}
+
+/* Whether blocks of other threads before it, by their first times, end before it begins. */
+static void alone_from_before(bool *is_alone, const struct bounds *bounds, uint32_t count)
+{
+	const struct bounds *last = NULL, *other = NULL; /* of two threads, those that end last */
+	for (uint32_t i = 0; i < count; i++) {
+		const struct bounds *at = &bounds[i], *before = last && last->thread != at->thread ? last : other;
+		is_alone[at->block] = !before || before->last_ns < at->first_ns;
+		if (last && last->thread != at->thread && last->last_ns <= at->last_ns)
+			other = last;
+		else if (last && last->thread != at->thread && (!other || other->last_ns < at->last_ns))
+			other = at;
+		if (!last || last->last_ns <= at->last_ns)
+			last = at;
+	}
+}
+
+/* Blocks before it, which the lanes do not have, may not be over. */
+static bool is_behind_all_passed(const struct heap_stream *stream, const struct bounds *at)
+{
+	const struct heap_passed *passed = stream->passed;
+	return passed ? at->first_ns > passed->time_ns || (at->first_ns == passed->time_ns && at->thread == passed->thread) : at->first_ns >= stream->from_ns;
+}
+
+static void stream_find_alone(struct heap_stream *stream)
+{
+	uint32_t count = 0;
+	struct bounds *bounds = memory_zeroed(stream_block_count(stream), sizeof(*bounds));
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
+		for (uint32_t k = 0; k < stream->lanes[i].block_count; k++) {
+			struct trace_block head;
+			trace_block_head(stream->trace, stream->lanes[i].blocks[k], &head);
+			bounds[count++] = (struct bounds){head.first_ns, head.last_ns, stream->lanes[i].blocks[k], head.thread};
+		}
+	}
+	qsort(bounds, count, sizeof(*bounds), bounds_compare);
+	stream->is_alone = memory_zeroed(trace_block_count(stream->trace), sizeof(*stream->is_alone));
+	alone_from_before(stream->is_alone, bounds, count);
+	/* And whether those behind it begin when it has ended. */
+	const struct bounds *next = NULL;
+	for (uint32_t i = count; i-- > 0;) {
+		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
+			next = &bounds[i + 1];
+		stream->is_alone[bounds[i].block] &= (!next || next->first_ns > bounds[i].last_ns) && is_behind_all_passed(stream, &bounds[i]);
+	}
+	free(bounds);
+}
+
+/* As heap_stream_cut(), as far as this lane has something to say. */
+static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lane, int64_t until_ns)
+{
+	int64_t before_ns = INT64_MIN;
+	for (uint32_t i = 0; i < lane->block_count; i++) {
+		struct trace_block head;
+		trace_block_head(stream->trace, lane->blocks[i], &head);
+		int64_t last_ns = stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
+		if (head.first_ns <= until_ns && last_ns > until_ns)
+			until_ns = head.first_ns > INT64_MIN ? head.first_ns - 1 : INT64_MIN;
+		before_ns = head.last_ns > before_ns ? head.last_ns : before_ns;
+	}
+	return until_ns;
+}
+
+static void lanes_free(struct heap_stream *stream)
+{
+	free(stream->is_alone);
+	free(stream->lanes);
+	free(stream->heap);
+	free(stream->blocks);
+}
+
+int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns)
+{
+	/* Blocks behind it, too: a thread may go back from there. */
+	struct heap_stream all = {.trace = trace, .passed = passed};
+	stream_make_lanes(&all, INT64_MAX);
+	stream_find_alone(&all);
+	for (int64_t before_ns = INT64_MAX; before_ns != until_ns;) {
+		before_ns = until_ns;
+		for (uint32_t i = 0; i < all.lane_count; i++)
+			until_ns = lane_cut(&all, &all.lanes[i], until_ns);
+	}
+	lanes_free(&all);
+	return until_ns;
+}
+
+struct within *heap_stream_take(struct heap_stream *stream)
+{
+	return stream->within_count ? stream->withins[--stream->within_count] : memory_zeroed(1, sizeof(struct within));
+}
+
+struct within *heap_stream_keep(struct heap_stream *stream)
+{
+	struct reader *reader = stream->heap[0]->reader;
+	struct within *within = reader->within;
+	reader->within = NULL;
+	return within;
+}
+
+void heap_stream_give_back(struct heap_stream *stream, struct within *within)
+{
+	if (!within)
+		return;
+	memory_grow(stream->withins, stream->within_count, stream->within_capacity);
+	stream->withins[stream->within_count++] = within;
+}
+
+/* ---- readers ---- */
+
+static struct reader *reader_take(struct heap_stream *stream)
+{
+	struct reader *reader = stream->free_readers;
+	if (reader) {
+		stream->free_readers = reader->next_free;
+		return reader;
+	}
+	reader = memory_zeroed(1, sizeof(*reader));
+	reader->cursor = trace_cursor_new(stream->trace);
+	if (!reader->cursor)
+		memory_exhausted(0);
+	return reader;
+}
+
+static void reader_free(struct reader *reader)
+{
+	if (reader->within)
+		within_fini(reader->within);
+	free(reader->within);
+	trace_cursor_free(reader->cursor);
+	free(reader->places);
+	free(reader->scratch);
+	free(reader);
+}
+
+static uint32_t event_places(const struct trace_block *block, uint32_t row, struct point_place *to)
+{
+	*to = (struct point_place){block->time_ns[row], block->address[row], row, HEAP_POINT_NONE};
+	return 1;
+}
+
+/* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain one. */
+static uint32_t point_places(const struct trace_block *block, uint32_t row, struct point_place *to)
+{
+	int64_t time_ns = block->time_ns[row];
+	uint64_t address = block->address[row], previous = block->previous[row];
+	bool has_begun = !(block->flags[row] & EVENT_IN_FLIGHT) && address;
+	uint32_t count = 0;
+	if (block->flags[row] & EVENT_FAILED)
+		return event_places(block, row, to);
+	switch (block->kind[row]) {
+	case EVENT_FREE:
+		if (address)
+			to[count++] = (struct point_place){time_ns, address, row, HEAP_POINT_END};
+		break;
+	case EVENT_REALLOC:
+		if (previous && !(block->flags[row] & EVENT_FOLDED_BEFORE))
+			to[count++] = (struct point_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
+		/* fall through */
+	case EVENT_ALLOC:
+	case EVENT_EARLIER:
+		if (has_begun)
+			to[count++] = (struct point_place){time_ns, address, row, HEAP_POINT_BEGIN};
+		break;
+	}
+	return count ? count : event_places(block, row, to);
+}
+
+/* As a rule an event has one point; which of the two cannot be guessed. */
+static uint32_t block_places(const struct trace_block *block, struct point_place *to)
+{
+	static const uint8_t kinds[EVENT_KIND_COUNT] = {[EVENT_ALLOC] = HEAP_POINT_BEGIN, [EVENT_FREE] = HEAP_POINT_END};
+	uint32_t count = 0;
+	for (uint32_t row = 0; row < block->count; row++) {
+		uint32_t kind = kinds[block->kind[row]];
+		uint64_t address = block->address[row];
+		if ((kind != HEAP_POINT_NONE) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
+			to[count++] = (struct point_place){block->time_ns[row], address, row, kind};
+		else
+			count += point_places(block, row, &to[count]);
+	}
+	return count;
+}
+
+static uint32_t block_events(const struct trace_block *block, struct point_place *to)
+{
+	for (uint32_t row = 0; row < block->count; row++)
+		event_places(block, row, &to[row]);
+	return block->count;
+}
+
+/* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
+static struct point_place *places_sort(struct point_place *places, struct point_place *scratch, size_t count)
+{
+	for (size_t width = 1; width < count; width *= 2) {
+		for (size_t start = 0; start < count; start += 2 * width) {
+			size_t middle = start + width < count ? start + width : count;
+			size_t end = start + 2 * width < count ? start + 2 * width : count;
+			for (size_t left = start, right = middle, to = start; to < end; to++) {
+				bool is_left = left < middle && (right >= end || places[left].time_ns <= places[right].time_ns);
+				scratch[to] = places[is_left ? left++ : right++];
+			}
+		}
+		struct point_place *swapped = places;
+		places = scratch;
+		scratch = swapped;
+	}
+	return places;
+}
+
+static void reader_make_places(struct reader *reader, enum heap_order order)
+{
+	const struct trace_block *block = &reader->block;
+	size_t most = (size_t)block->count * 2;
+	if (most > reader->capacity) {
+		reader->capacity = most;
+		reader->places = memory_resize(reader->places, most, sizeof(*reader->places));
+		reader->scratch = memory_resize(reader->scratch, most, sizeof(*reader->scratch));
+	}
+	uint32_t filled = order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
+	bool is_sorted = true;
+	reader->place_count = filled;
+	for (uint32_t i = 1; i < filled; i++)
+		is_sorted &= reader->places[i].time_ns >= reader->places[i - 1].time_ns;
+	if (is_sorted)
+		return;
+	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
+	if (sorted != reader->places) {
+		reader->scratch = reader->places;
+		reader->places = sorted;
+	}
+}
+
+/* ---- decoding ---- */
+
+static void reader_decode(void *context)
+{
+	struct reader *reader = context;
+	reader->diag = (struct diag){""};
+	reader->error = trace_cursor_read(reader->cursor, reader->block_number, &reader->block, &reader->diag);
+	if (reader->error)
+		return;
+	reader_make_places(reader, reader->order);
+	if (reader->within)
+		within_make(reader->within, &reader->block, reader->places, reader->place_count);
+}
+
+/* The reader of the lane's next block, which is to be decoded. */
+static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
+{
+	struct reader *reader = reader_take(stream);
+	reader->task = (struct crew_task){.run = reader_decode, .context = reader};
+	reader->order = stream->order;
+	reader->block_number = *lane->blocks++;
+	lane->block_count--;
+	if (stream->is_alone && stream->is_alone[reader->block_number])
+		reader->within = heap_stream_take(stream);
+	return reader;
+}
+
+static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
+{
+	while (crew_helpers(stream->crew) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
+	       stream->ahead_count < (lane->ahead_count ? AHEAD_FEW : AHEAD_MAX)) {
+		struct reader *reader = lane_take_block(stream, lane); /* it may find no memory */
+		lane->ahead[lane->ahead_count++] = reader;
+		stream->ahead_count++;
+		crew_give(stream->crew, &reader->task);
+	}
+}
+
+static void reader_give_back(struct heap_stream *stream, struct reader *reader)
+{
+	heap_stream_give_back(stream, reader->within);
+	reader->within = NULL;
+	reader->next_free = stream->free_readers;
+	stream->free_readers = reader;
+}
+
+static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
+{
+	if (lane->reader)
+		reader_give_back(stream, lane->reader);
+	if (lane->ahead_count) {
+		lane->reader = lane->ahead[0];
+		memmove(lane->ahead, lane->ahead + 1, --lane->ahead_count * sizeof(*lane->ahead));
+		stream->ahead_count--;
+		crew_wait(stream->crew, &lane->reader->task);
+	} else {
+		lane->reader = lane_take_block(stream, lane);
+		reader_decode(lane->reader);
+	}
+	if (lane->reader->error)
+		return diag_fail(diag, lane->reader->error, "%s", lane->reader->diag.text);
+	lane->next = lane->first;
+	lane->first = 0;
+	lane->count = lane->reader->place_count;
+	lane_look_ahead(stream, lane);
+	return 0;
+}
+
+static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_ns)
+{
+	struct heap_stream *stream = memory_zeroed(1, sizeof(*stream));
+	*stream = *how;
+	stream_make_lanes(stream, to_ns);
+	for (uint32_t i = 0; i < stream->lane_count; i++)
+		stream->heap[i] = &stream->lanes[i];
+	stream->heap_count = stream->lane_count;
+	stream->crew = crew_new(stream_block_count(stream));
+	if (stream->order == HEAP_ORDER_MATCHED)
+		stream_find_alone(stream);
+	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
+		heap_sift_down(stream, i);
+	return stream;
+}
+
+struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns)
+{
+	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .from_ns = from_ns}, to_ns);
+}
+
+struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order, const struct heap_passed *passed, int64_t to_ns)
+{
+	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
+}
+
+/* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
+static void stream_pass(struct heap_stream *stream)
+{
+	struct lane *lane = stream->heap[0];
+	lane->next += stream->pending;
+	stream->pending = 0;
+	if (lane->next < lane->count) {
+		lane->time_ns = lane->reader->places[lane->next].time_ns;
+	} else if (lane->ahead_count || lane->block_count) {
+		struct trace_block head;
+		trace_block_head(stream->trace, lane->ahead_count ? lane->ahead[0]->block_number : *lane->blocks, &head);
+		lane->time_ns = head.first_ns;
+		lane->next = lane->count = 0;
+	} else {
+		reader_give_back(stream, lane->reader);
+		lane->reader = NULL;
+		stream->heap[0] = stream->heap[--stream->heap_count];
+	}
+	if (stream->heap_count)
+		heap_sift_down(stream, 0);
+}
+
+/* How many of the top lane's points come before those of all others. */
+static uint32_t run_length(const struct heap_stream *stream)
+{
+	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;
+	if (!other)
+		return lane->count - lane->next;
+	if (stream->heap_count > 2 && lane_is_before(stream->heap[2], other))
+		other = stream->heap[2];
+	uint32_t end = lane->next + 1;
+	while (end < lane->count && lane_time_is_before(lane, lane->reader->places[end].time_ns, other))
+		end++;
+	return end - lane->next;
+}
+
+int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag)
+{
+	if (stream->pending)
+		stream_pass(stream);
+	while (stream->heap_count) {
+		struct lane *lane = stream->heap[0];
+		if (lane->next < lane->count) {
+			stream->pending = run_length(stream);
+			bool is_whole = stream->pending == lane->reader->place_count;
+			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending, lane->count - lane->next,
+						 {lane->reader->block_number, lane->next}, is_whole ? lane->reader->within : NULL};
+			return 1;
+		}
+		int error = lane_open(stream, lane, diag);
+		if (error)
+			return error;
+		if (lane->next >= lane->count) {
+			stream_pass(stream);
+			continue;
+		}
+		lane->time_ns = lane->reader->places[lane->next].time_ns;
+		heap_sift_down(stream, 0);
+	}
+	return 0;
+}
+
+int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag)
+{
+	if (stream->run_next == stream->run.count) {
+		int status = heap_stream_run(stream, &stream->run, diag);
+		stream->run_next = 0;
+		if (status <= 0) {
+			stream->run.count = 0;
+			return status;
+		}
+	}
+	const struct point_place *place = &stream->run.places[stream->run_next++];
+	*point = (struct heap_point){place->time_ns, (enum heap_point_kind)place->kind, stream->run.block, place->row};
+	return 1;
+}
+
+struct crew *heap_stream_crew(const struct heap_stream *stream)
+{
+	return stream->crew;
+}
+
+void heap_stream_free(struct heap_stream *stream)
+{
+	if (!stream)
+		return;
+	crew_free(stream->crew);
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
+		if (stream->lanes[i].reader)
+			reader_free(stream->lanes[i].reader);
+		for (uint32_t k = 0; k < stream->lanes[i].ahead_count; k++)
+			reader_free(stream->lanes[i].ahead[k]);
+	}
+	for (struct reader *reader = stream->free_readers, *next; reader; reader = next) {
+		next = reader->next_free;
+		reader_free(reader);
+	}
+	for (size_t i = 0; i < stream->within_count; i++) {
+		within_fini(stream->withins[i]);
+		free(stream->withins[i]);
+	}
+	free(stream->withins);
+	lanes_free(stream);
+	free(stream);
+}

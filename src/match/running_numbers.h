@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/** Numbers of a table's whole time, kept up as allocations begin and end. */
+#ifndef XHEAP_MATCH_RUNNING_NUMBERS_H
+#define XHEAP_MATCH_RUNNING_NUMBERS_H
+
+#include "table/table.h"
+
+static inline void numbers_begin(struct heap_numbers *numbers, uint64_t size_bytes, unsigned flags)
+{
+	numbers->total_count++;
+	numbers->recorded_count++;
+	numbers->total_bytes += size_bytes;
+	numbers->outstanding_count++;
+	numbers->outstanding_bytes += size_bytes;
+	numbers->open_count++;
+	numbers->realloc_count += !!(flags & HEAP_REALLOC);
+	numbers->realloc_moved_count += !!(flags & HEAP_MOVED);
+}
+
+static inline void numbers_end(struct heap_numbers *numbers, uint64_t size_bytes, unsigned end, unsigned flags)
+{
+	if (!heap_end_is_given_back(end))
+		return;
+	numbers->outstanding_count--;
+	numbers->outstanding_bytes -= size_bytes;
+	numbers->open_count--;
+	numbers->temporary_count += !!(flags & HEAP_TEMPORARY);
+}
+
+#endif

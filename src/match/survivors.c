@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "match/survivors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { GROUP_WORDS = PACK_ROWS / 64, WORD_BITS = 64, ITEMS_FIRST = 8 };
+
+/* Those of one group. */
+struct own {
+	uint64_t is_one[GROUP_WORDS]; /* by row of the group */
+	uint8_t before[GROUP_WORDS];  /* of the words before */
+	uint16_t count, live, capacity;
+	struct survivor items[];
+};
+
+struct survivors {
+	struct heap_groups *groups;
+	struct own **own;            /* by group */
+	size_t group_count;
+	uint32_t complete;           /* groups that get no more */
+};
+
+struct survivors *survivors_new(struct heap_groups *groups)
+{
+	struct survivors *survivors = memory_zeroed(1, sizeof(*survivors));
+	survivors->groups = groups;
+	return survivors;
+}
+
+void survivors_reserve(struct survivors *survivors, size_t row_count)
+{
+	size_t group_count = row_count / PACK_ROWS + 1;
+	if (group_count <= survivors->group_count)
+		return;
+	survivors->own = memory_resize(survivors->own, group_count, sizeof(*survivors->own));
+	memset(&survivors->own[survivors->group_count], 0, (group_count - survivors->group_count) * sizeof(*survivors->own));
+	survivors->group_count = group_count;
+}
+
+/* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others since it was packed. */
+static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
+{
+	struct own *own = survivors->own[group];
+	struct heap_allocation allocations[PACK_ROWS];
+	struct pack_end ends[PACK_ROWS];
+	uint32_t count = 0;
+	survivors->own[group] = NULL;
+	for (uint32_t i = 0; own && i < own->count; i++) {
+		const struct survivor *survivor = &own->items[i];
+		const struct heap_allocation *row = &survivor->allocation;
+		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_AROUND))
+			continue;
+		allocations[count] = *row;
+		int64_t end_ns = row->end == HEAP_END_OPEN ? open_end_ns : row->end_ns;
+		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, end_ns};
+	}
+	if (count)
+		groups_add_ends(survivors->groups, group, allocations, ends, count);
+	free(own);
+}
+
+void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation)
+{
+	struct own **place = &survivors->own[id / PACK_ROWS], *own = *place;
+	uint32_t row = id % PACK_ROWS;
+	if (!own || own->count == own->capacity) {
+		uint32_t capacity = own ? own->capacity * 2u : ITEMS_FIRST;
+		own = memory_resize(own, 1, sizeof(*own) + capacity * sizeof(*own->items));
+		if (!*place)
+			*own = (struct own){.count = 0};
+		own->capacity = (uint16_t)capacity;
+		*place = own;
+	}
+	own->is_one[row / WORD_BITS] |= UINT64_C(1) << row % WORD_BITS;
+	for (uint32_t word = row / WORD_BITS + 1; word < GROUP_WORDS; word++)
+		own->before[word]++;
+	own->items[own->count++] = (struct survivor){*allocation, HEAP_NONE, (uint8_t)row};
+	own->live++;
+}
+
+static struct survivor *own_find(struct own *own, uint32_t row)
+{
+	uint32_t word = row / WORD_BITS;
+	if (!own || !(own->is_one[word] >> row % WORD_BITS & 1))
+		return NULL;
+	return &own->items[own->before[word] + __builtin_popcountll(own->is_one[word] & ((UINT64_C(1) << row % WORD_BITS) - 1))];
+}
+
+struct survivor *survivors_find(const struct survivors *survivors, uint32_t id)
+{
+	return own_find(survivors->own[id / PACK_ROWS], id % PACK_ROWS);
+}
+
+void survivors_expect(const struct survivors *survivors, uint32_t id)
+{
+	const struct own *own = survivors->own[id / PACK_ROWS];
+	if (own)
+		__builtin_prefetch(own);
+}
+
+void survivors_expect_more(const struct survivors *survivors, uint32_t id)
+{
+	const struct survivor *survivor = survivors_find(survivors, id);
+	if (!survivor)
+		return;
+	/* One may lie in two lines of the processor's cache. */
+	__builtin_prefetch(survivor, 1);
+	__builtin_prefetch((const char *)(survivor + 1) - 1, 1);
+}
+
+void survivors_end(struct survivors *survivors, uint32_t id)
+{
+	struct own *own = survivors->own[id / PACK_ROWS];
+	if (!--own->live && id / PACK_ROWS < survivors->complete)
+		own_write(survivors, id / PACK_ROWS, INT64_MAX);
+}
+
+void survivors_complete(struct survivors *survivors, uint32_t id)
+{
+	for (; survivors->complete < id / PACK_ROWS; survivors->complete++) {
+		const struct own *own = survivors->own[survivors->complete];
+		if (own && !own->live)
+			own_write(survivors, survivors->complete, INT64_MAX);
+	}
+}
+
+void survivors_finish(struct survivors *survivors, int64_t open_end_ns)
+{
+	for (size_t group = 0; group < survivors->group_count; group++)
+		own_write(survivors, (uint32_t)group, open_end_ns);
+}
+
+void survivors_free(struct survivors *survivors)
+{
+	for (size_t group = 0; survivors && group < survivors->group_count; group++)
+		free(survivors->own[group]);
+	if (survivors)
+		free(survivors->own);
+	free(survivors);
+}

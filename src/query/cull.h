@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/** Culling: frames that allocate on behalf of others are taken off the innermost end of stacks. Definition: docs/semantics.md. */
+#ifndef XHEAP_QUERY_CULL_H
+#define XHEAP_QUERY_CULL_H
+
+#include "query/pattern.h"
+
+/** Zero it to begin. */
+struct heap_cull {
+	struct heap_patterns frames;
+	bool with_entries;           /**< the built-in list is in use: the function that was called is culled, whatever its name */
+};
+
+/** Use the built-in list (cull/default.txt). */
+void heap_cull_use_default(struct heap_cull *cull);
+
+/** The node at which the stack goes on when what matches is left out; the outermost real frame's when that is all. */
+uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
+
+void heap_cull_fini(struct heap_cull *cull);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "query/extents.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+enum { EXTENTS_FIRST = 1 << 14, RECENT_BITS = 10 };
+
+static int extent_compare(const void *a, const void *b)
+{
+	const struct heap_extent *left = a, *right = b;
+	if (left->set != right->set)
+		return left->set < right->set ? -1 : 1;
+	return (left->first > right->first) - (left->first < right->first);
+}
+
+/* Sort them and join those that overlap or touch. */
+static void extents_join(struct heap_extents *extents)
+{
+	size_t kept = 0;
+	if (!extents->count)
+		return;
+	qsort(extents->items, extents->count, sizeof(*extents->items), extent_compare);
+	for (size_t i = 1; i < extents->count; i++) {
+		struct heap_extent *last = &extents->items[kept], *next = &extents->items[i];
+		if (next->set != last->set || next->first > last->last + 1)
+			extents->items[++kept] = *next;
+		else if (next->last > last->last)
+			last->last = next->last;
+	}
+	extents->count = kept + 1;
+}
+
+/* Where an extent is, if it came not long ago. */
+static struct heap_extent *recent_place(struct heap_extents *extents, const struct heap_extent *extent)
+{
+	if (!extents->recent) {
+		extents->recent = memory_resize(NULL, 1 << RECENT_BITS, sizeof(*extents->recent));
+		for (int i = 0; i < 1 << RECENT_BITS; i++)
+			extents->recent[i] = (struct heap_extent){.first = 1, .last = 0};
+	}
+	return &extents->recent[hash_bits(extent->first + extent->set, RECENT_BITS)];
+}
+
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)
+{
+	uint64_t usable = allocation->size_bytes + heap_slack(details), last = details->address + (usable ? usable - 1 : 0);
+	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES, (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
+	struct heap_extent *before = recent_place(extents, &extent);
+	/* Many blocks lie where others did just before. */
+	if (before->set == set && extent.first >= before->first && extent.last <= before->last)
+		return;
+	*before = extent;
+	if (extents->count == extents->capacity) {
+		extents_join(extents);
+		if (extents->count >= extents->capacity / 2) {
+			extents->capacity = extents->capacity ? extents->capacity * 2 : EXTENTS_FIRST;
+			extents->items = memory_resize(extents->items, extents->capacity, sizeof(*extents->items));
+		}
+	}
+	extents->items[extents->count++] = extent;
+}
+
+void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets)
+{
+	extents_join(extents);
+	for (size_t i = 0; i < extents->count; i++)
+		if (extents->items[i].set < sets)
+			bytes[extents->items[i].set] += (extents->items[i].last - extents->items[i].first + 1) * HEAP_PAGE_BYTES;
+}
+
+void heap_extents_fini(struct heap_extents *extents)
+{
+	free(extents->items);
+	free(extents->recent);
+	*extents = (struct heap_extents){0};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/** How many pages blocks have lain in, each page counted once, for any number of blocks: what overlaps or touches is joined as it comes. */
+#ifndef XHEAP_QUERY_EXTENTS_H
+#define XHEAP_QUERY_EXTENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "table/allocation.h"
+
+enum { HEAP_PAGE_BYTES = 4096 };
+
+/** Pages of a set, which is any number of the caller's. */
+struct heap_extent {
+	uint64_t first, last;
+	uint32_t set;
+};
+
+/** Zero it to begin. */
+struct heap_extents {
+	struct heap_extent *items;
+	size_t count, capacity;
+	struct heap_extent *recent;   /**< by a hash of the first page: what was added last */
+};
+
+/** Add the pages of a block to the set. */
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details);
+
+/** Add the bytes of all pages of each set to bytes[set]; what is of no set below `sets` is left out. */
+void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets);
+void heap_extents_fini(struct heap_extents *extents);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+#include "query/frame_names.h"
+
+#include <inttypes.h>
+#include <libiberty/demangle.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+/* One of the functions that a code address lies in; inlined ones first. */
+struct resolved {
+	uint32_t name;
+	const char *file;
+	uint32_t line;
+	bool is_inlined;
+};
+
+/* Those of one code address: a part of `resolved`; count 0 while not looked up. */
+struct name_span {
+	uint32_t first, count;
+};
+
+struct heap_names {
+	const struct trace_dictionary *dictionary;
+	struct symbols *symbols;
+	bool with_lines;
+	struct arena arena;
+	struct intern keys;           /* what makes a name the same; the id is the name's */
+	struct heap_name *names;
+	size_t name_capacity;
+	struct map children;          /* (parent, name) -> node */
+	struct heap_frame *frames;
+	uint32_t frame_count;
+	size_t frame_capacity;
+	struct resolved *resolved;
+	uint32_t resolved_count;
+	size_t resolved_capacity;
+	struct name_span *spans;           /* per frame of the trace */
+	uint32_t *nodes;              /* per stack node of the trace: node, or HEAP_NONE */
+	uint32_t *pending;            /* nodes of a stack that are still to be named */
+	uint32_t *entry_names;        /* per entry of the trace, or HEAP_NONE */
+	bool *is_used;                /* per image */
+	uint32_t *stored;             /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
+	uint8_t *stored_image;        /* per image: 1 + whether it had symbols when they were stored, or 0 */
+	const char **without_symbols;
+};
+
+struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines)
+{
+	struct heap_names *names = memory_zeroed(1, sizeof(*names));
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	names->dictionary = dictionary;
+	names->symbols = symbols;
+	names->with_lines = with_lines;
+	names->spans = memory_zeroed(dictionary->frame_count, sizeof(*names->spans));
+	names->nodes = memory_resize(NULL, (size_t)dictionary->node_count + 1, sizeof(*names->nodes));
+	memset(names->nodes, 0xff, ((size_t)dictionary->node_count + 1) * sizeof(*names->nodes));
+	names->nodes[0] = 0;
+	names->pending = memory_resize(NULL, (size_t)dictionary->node_count + 1, sizeof(*names->pending));
+	names->entry_names = memory_resize(NULL, dictionary->entry_count, sizeof(*names->entry_names));
+	memset(names->entry_names, 0xff, dictionary->entry_count * sizeof(*names->entry_names));
+	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
+	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
+	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
+		names->stored[dictionary->symbols[i].frame] = i + 1;
+	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
+	for (uint32_t i = 0; i < dictionary->named_count; i++)
+		names->stored_image[dictionary->nameds[i].image] = 1 + dictionary->nameds[i].has_symbols;
+	memory_grow(names->frames, names->frame_count, names->frame_capacity);
+	names->frames[names->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
+	return names;
+}
+
+void heap_names_free(struct heap_names *names)
+{
+	if (!names)
+		return;
+	intern_fini(&names->keys);
+	map_fini(&names->children);
+	arena_fini(&names->arena);
+	free(names->names);
+	free(names->frames);
+	free(names->resolved);
+	free(names->spans);
+	free(names->nodes);
+	free(names->pending);
+	free(names->entry_names);
+	free(names->is_used);
+	free(names->stored);
+	free(names->stored_image);
+	free(names->without_symbols);
+	free(names);
+}
+
+/* The id of the name with this key; a new one gets the parts, which are copied. */
+static uint32_t name_intern(struct heap_names *names, const char *key, size_t key_size, const char *image, const char *symbol, const char *text)
+{
+	uint32_t known = names->keys.count, id = intern_bytes(&names->keys, key, key_size);
+	if (id < known)
+		return id;
+	memory_grow(names->names, id, names->name_capacity);
+	names->names[id] = (struct heap_name){
+		.image = image ? arena_text(&names->arena, image) : NULL,
+		.symbol = symbol ? arena_text(&names->arena, symbol) : NULL,
+		.text = arena_text(&names->arena, text),
+		.image_id = TRACE_NONE,
+	};
+	return id;
+}
+
+static const char *image_file_name(const struct heap_names *names, uint32_t image)
+{
+	return image < names->dictionary->image_count ? text_file_name(names->dictionary->images[image].path) : NULL;
+}
+
+/* A function of an image. With lines, "file:line" belongs to its name. */
+static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const struct symbol_frame *frame)
+{
+	const char *image_name = image_file_name(names, image);
+	bool has_line = names->with_lines && frame->file && frame->line;
+	char *text = NULL;
+	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function, text_file_name(frame->file), frame->line)
+			      : asprintf(&text, "%s!%s", image_name, frame->function);
+	if (length < 0)
+		memory_exhausted(0);
+	uint32_t id = name_intern(names, text, (size_t)length, image_name, frame->function, text);
+	struct heap_name *name = &names->names[id];
+	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
+		name->mangled = arena_text(&names->arena, frame->mangled);
+	free(text);
+	return id;
+}
+
+/* An address that nothing names: image and offset. The key holds the build-id, so that files of one name stay apart. */
+static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_t offset)
+{
+	const struct trace_image *file = &names->dictionary->images[image];
+	char *text = NULL, *key = NULL;
+	size_t key_size = 0;
+	FILE *out = open_memstream(&key, &key_size);
+	if (!out || asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
+		memory_exhausted(0);
+	fprintf(out, "+%" PRIx64 "+", offset);
+	if (file->build_id_size)
+		fwrite(file->build_id, 1, file->build_id_size, out);
+	else
+		fputs(file->path, out);
+	fclose(out);
+	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
+	names->names[id].image_id = image;
+	names->names[id].offset = offset;
+	free(text);
+	free(key);
+	return id;
+}
+
+/* Code of no image has no name that would be the same in the next run: its run-time address is not shown. */
+static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
+{
+	bool is_mark = offset == TRACE_FRAME_TRUNCATED || offset == TRACE_FRAME_UNWINDLESS;
+	const char *text = offset == TRACE_FRAME_TRUNCATED ? "[truncated]" : is_mark ? "[no unwind data]" : "[no image]";
+	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
+	names->names[id].is_mark = is_mark;
+	return id;
+}
+
+static void resolved_add(struct heap_names *names, uint32_t name, const struct symbol_frame *frame)
+{
+	memory_grow(names->resolved, names->resolved_count, names->resolved_capacity);
+	names->resolved[names->resolved_count++] =
+		(struct resolved){name, frame ? frame->file : NULL, frame ? frame->line : 0, frame && frame->inlined};
+}
+
+static void add_function(struct heap_names *names, const struct trace_frame *address, const struct symbol_frame *frame)
+{
+	resolved_add(names, frame->function ? name_of_symbol(names, address->image, frame) : name_of_offset(names, address->image, address->offset),
+		     frame);
+}
+
+static const char *known_text(const char *text)
+{
+	return *text ? text : NULL;
+}
+
+/* As the trace has them. */
+static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct trace_symbol *symbol)
+{
+	for (uint32_t i = 0; i < symbol->count; i++) {
+		const struct trace_function *function = &names->dictionary->functions[symbol->first + i];
+		add_function(names, address, &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
+								     known_text(function->file), function->line, function->is_inlined});
+	}
+}
+
+static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
+{
+	struct name_span *span = &names->spans[frame];
+	if (span->count)
+		return *span;
+	const struct trace_frame *address = &names->dictionary->frames[frame];
+	span->first = names->resolved_count;
+	if (address->image >= names->dictionary->image_count) {
+		resolved_add(names, name_of_no_image(names, address->offset), NULL);
+	} else {
+		const struct trace_image *image = &names->dictionary->images[address->image];
+		const struct symbol_frame *frames;
+		size_t count = 0;
+		names->is_used[address->image] = true;
+		if (names->stored[frame])
+			add_stored(names, address, &names->dictionary->symbols[names->stored[frame] - 1]);
+		else
+			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size, address->offset, true, &frames);
+		for (size_t i = 0; i < count; i++)
+			add_function(names, address, &frames[i]);
+		/* A row of the trace may be empty. */
+		if (names->resolved_count == span->first)
+			resolved_add(names, name_of_offset(names, address->image, address->offset), NULL);
+	}
+	span->count = names->resolved_count - span->first;
+	return *span;
+}
+
+/* What is not the same for all addresses that share a node is not told. */
+static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
+{
+	if (to->image != from->image)
+		to->image = TRACE_NONE;
+	if (to->offset != from->offset)
+		to->offset = 0;
+	if (!to->file || !from->file || strcmp(to->file, from->file))
+		to->file = NULL;
+	if (to->line != from->line || !to->file)
+		to->line = 0;
+}
+
+static uint32_t node_add(struct heap_names *names, const struct heap_frame *frame)
+{
+	bool added;
+	uint32_t *node = map_add(&names->children, map_pair(frame->parent, frame->name), &added);
+	if (!added) {
+		frame_merge(&names->frames[*node], frame);
+		return *node;
+	}
+	*node = names->frame_count;
+	memory_grow(names->frames, names->frame_count, names->frame_capacity);
+	names->frames[names->frame_count++] = *frame;
+	return *node;
+}
+
+/* The functions of one code address, called from `parent`: the real one first, what is inlined into it after. */
+static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint32_t trace_frame)
+{
+	const struct trace_frame *address = &names->dictionary->frames[trace_frame];
+	struct name_span span = frame_resolve(names, trace_frame);
+	bool has_image = address->image < names->dictionary->image_count;
+	for (uint32_t i = span.count; i-- > 0;) {
+		const struct resolved *resolved = &names->resolved[span.first + i];
+		struct heap_frame frame = {.parent = parent, .name = resolved->name, .image = has_image ? address->image : TRACE_NONE,
+					   .offset = has_image ? address->offset : 0, .file = resolved->file, .line = resolved->line,
+					   .is_inlined = resolved->is_inlined};
+		parent = node_add(names, &frame);
+	}
+	return parent;
+}
+
+uint32_t heap_names_stack(struct heap_names *names, uint32_t stack)
+{
+	const struct trace_node *nodes = names->dictionary->nodes;
+	uint32_t count = 0;
+	if (stack >= names->dictionary->node_count)
+		return 0;
+	for (uint32_t at = stack; names->nodes[at] == HEAP_NONE; at = nodes[at].parent)
+		names->pending[count++] = at;
+	while (count-- > 0) {
+		const struct trace_node *node = &nodes[names->pending[count]];
+		names->nodes[names->pending[count]] = node_add_address(names, names->nodes[node->parent], node->frame);
+	}
+	return names->nodes[stack];
+}
+
+/* The allocation function as the recorder knew it; it needs no symbol file. */
+static uint32_t entry_name(struct heap_names *names, uint32_t entry)
+{
+	if (names->entry_names[entry] != HEAP_NONE)
+		return names->entry_names[entry];
+	const struct trace_entry *row = &names->dictionary->entries[entry];
+	const char *image_name = image_file_name(names, row->image);
+	char *demangled = cplus_demangle(row->name, DMGL_PARAMS | DMGL_ANSI), *text = NULL;
+	const char *symbol = demangled ? demangled : row->name;
+	int length = asprintf(&text, "%s!%s", image_name ? image_name : "[no image]", symbol);
+	if (length < 0)
+		memory_exhausted(0);
+	uint32_t id = name_intern(names, text, (size_t)length, image_name, symbol, text);
+	names->names[id].is_entry = true;
+	free(demangled);
+	free(text);
+	return names->entry_names[entry] = id;
+}
+
+/* Where no code is: all blocks from before the trace are one row, and so is what remains of those with others in them. */
+static uint32_t node_add_text(struct heap_names *names, const char *text)
+{
+	struct heap_frame frame = {.name = name_intern(names, text, strlen(text), NULL, NULL, text), .image = TRACE_NONE};
+	return node_add(names, &frame);
+}
+
+uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
+{
+	if (site->entry == HEAP_NONE)
+		return node_add_text(names, "[before the trace]");
+	if (site->entry == HEAP_OVERHEAD)
+		return node_add_text(names, "[pool overhead]");
+	if (!site->stack)
+		return 0;
+	uint32_t parent = heap_names_stack(names, site->stack);
+	if (site->entry >= names->dictionary->entry_count)
+		return parent;
+	struct heap_frame frame = {.parent = parent, .name = entry_name(names, site->entry),
+				   .image = names->dictionary->entries[site->entry].image};
+	return node_add(names, &frame);
+}
+
+const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node)
+{
+	return &names->frames[node];
+}
+
+const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name)
+{
+	return &names->names[name];
+}
+
+uint32_t heap_names_count(const struct heap_names *names)
+{
+	return names->keys.count;
+}
+
+char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		memory_exhausted(0);
+	if (!node)
+		fputs("[no stack]", out);
+	for (uint32_t at = node; at && at != end; at = names->frames[at].parent) {
+		fputs(names->names[names->frames[at].name].text, out);
+		if (names->frames[at].parent && names->frames[at].parent != end)
+			putc(';', out);
+	}
+	fclose(out);
+	return text;
+}
+
+static int text_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count)
+{
+	const struct trace_dictionary *dictionary = names->dictionary;
+	size_t found = 0;
+	free(names->without_symbols);
+	names->without_symbols = memory_zeroed(dictionary->image_count, sizeof(*names->without_symbols));
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		const struct trace_image *image = &dictionary->images[i];
+		bool has_symbols = !names->is_used[i] || (names->stored_image[i] ? names->stored_image[i] > 1
+			: symbols_image_has_symbols(names->symbols, image->path, image->build_id, image->build_id_size));
+		if (!has_symbols)
+			names->without_symbols[found++] = text_file_name(image->path);
+	}
+	qsort(names->without_symbols, found, sizeof(*names->without_symbols), text_compare);
+	size_t kept = 0;
+	for (size_t i = 0; i < found; i++)
+		if (!kept || strcmp(names->without_symbols[kept - 1], names->without_symbols[i]))
+			names->without_symbols[kept++] = names->without_symbols[i];
+	*count = kept;
+	return names->without_symbols;
+}
+
+size_t heap_names_image_count(const struct heap_names *names)
+{
+	size_t count = 0;
+	for (uint32_t i = 0; i < names->dictionary->image_count; i++)
+		count += names->is_used[i];
+	return count;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "query/nearest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t edit_distance(const char *a, const char *b)
+{
+	enum { LENGTH_MAX = 64 };
+	size_t row[LENGTH_MAX + 1], length_b = strnlen(b, LENGTH_MAX);
+	for (size_t j = 0; j <= length_b; j++)
+		row[j] = j;
+	for (size_t i = 0; i < LENGTH_MAX && a[i]; i++) {
+		size_t diagonal = row[0];
+		row[0] = i + 1;
+		for (size_t j = 0; j < length_b; j++) {
+			size_t change = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
+			diagonal = row[j + 1];
+			size_t least = row[j] < diagonal ? row[j] + 1 : diagonal + 1;
+			row[j + 1] = least < change ? least : change;
+		}
+	}
+	return row[length_b];
+}
+
+/* The name in the trace that is most like what was typed; NULL when nothing is. */
+static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
+{
+	const char *wanted = pattern->symbol ? pattern->symbol : pattern->image;
+	const char *nearest = NULL;
+	size_t least = strlen(wanted) / 2 + 1;
+	for (uint32_t i = 0; i < heap_names_count(names); i++) {
+		const struct heap_name *name = heap_names_name(names, i);
+		char plain[256];
+		const char *other = pattern->symbol ? name->symbol : name->image;
+		if (!other)
+			continue;
+		heap_plain_symbol(other, plain, sizeof(plain));
+		size_t distance = edit_distance(wanted, pattern->symbol ? plain : other);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = pattern->symbol ? name->text : name->image;
+	}
+	return nearest;
+}
+
+void heap_pattern_missing(const struct heap_pattern *pattern, struct heap_names *names, char *text, size_t size)
+{
+	const char *nearest = nearest_name(names, pattern);
+	char remark[64] = "";
+	size_t without;
+	heap_names_without_symbols(names, &without);
+	if (without)
+		snprintf(remark, sizeof(remark), " (%zu image%s without symbols)", without, without == 1 ? " is" : "s are");
+	snprintf(text, size, "\"%s\" matches no frame of the trace%s%s%s", pattern->text, nearest ? "; the nearest is " : "", nearest ? nearest : "",
+		 remark);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Peaks without sorting all beginnings and ends. The range is cut into many slices of time. A first pass adds up for each what began and
+ * ended in it. That gives what was live at the slice's start, and the most that can have been live in it: that and all that began. Only slices
+ * whose bound reaches the greatest live size that is known for their part are looked at, by further passes over the allocations that can have
+ * to do with them.
+ */
+#include "query/peak.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "query/scan.h"
+#include "table/weight.h"
+
+enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
+
+struct slice {
+	uint64_t began_bytes, ended_bytes;
+	uint32_t events, first_group; /* of the table: with an allocation that begins or ends in it */
+};
+
+/* A beginning, or an end. */
+struct level_change {
+	int64_t time_ns;
+	uint64_t bytes;              /* of an end: less than none */
+};
+
+struct slicing {
+	struct heap_range range;
+	uint64_t scale;              /* slices per nanosecond, times 2^64 */
+	uint32_t count;
+};
+
+/* One thread's part of a pass. */
+struct pass {
+	const struct heap_table *table;
+	const struct slicing *slicing;
+	struct heap_scan_plan plan;
+	uint32_t *shared;
+	struct slice *slices;
+	uint64_t base_bytes;         /* live at the range's start */
+	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have places in changes. */
+	uint32_t first, last;
+	const uint64_t *starts;      /* by slice - first: of the next candidate's when it is none */
+	uint64_t *filled;            /* shared by all threads */
+	struct level_change *changes;
+};
+
+/* The slice of a time within the range: the same for all, and never falling. */
+static uint32_t slice_of(const struct slicing *slicing, int64_t time_ns)
+{
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->range.from_ns;
+	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scale >> 64);
+	return slice < slicing->count ? (uint32_t)slice : slicing->count - 1;
+}
+
+static bool begins_within(const struct heap_allocation *row, struct heap_range range)
+{
+	return !(row->flags & HEAP_EARLIER) && row->birth_ns > range.from_ns && row->birth_ns <= range.to_ns;
+}
+
+static bool ends_within(const struct heap_allocation *row, struct heap_range range)
+{
+	return row->end != HEAP_END_OPEN && row->end_ns > range.from_ns && row->end_ns <= range.to_ns &&
+	       (row->birth_ns <= range.to_ns || row->flags & HEAP_EARLIER);
+}
+
+static bool is_base(const struct heap_allocation *row, struct heap_range range)
+{
+	bool has_begun = row->flags & HEAP_EARLIER || row->birth_ns <= range.from_ns;
+	return has_begun && (row->end == HEAP_END_OPEN || row->end_ns > range.from_ns);
+}
+
+static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
+{
+	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
+	slice->events++;
+	return slice;
+}
+
+static inline __attribute__((always_inline)) void row_sum(struct pass *pass, const struct heap_allocation *row, uint64_t bytes, uint32_t group)
+{
+	struct heap_range range = pass->slicing->range;
+	if (is_base(row, range))
+		pass->base_bytes += bytes;
+	if (begins_within(row, range))
+		slice_touch(pass, row->birth_ns, group)->began_bytes += bytes;
+	if (ends_within(row, range))
+		slice_touch(pass, row->end_ns, group)->ended_bytes += bytes;
+}
+
+static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
+{
+	uint32_t slice = slice_of(pass->slicing, time_ns);
+	if (slice < pass->first || slice >= pass->last)
+		return;
+	uint64_t start = pass->starts[slice - pass->first], end = pass->starts[slice - pass->first + 1];
+	if (start == end)
+		return;
+	uint64_t place = start + __atomic_fetch_add(&pass->filled[slice - pass->first], 1, __ATOMIC_RELAXED);
+	if (place < end) /* a damaged index may say otherwise the second time */
+		pass->changes[place] = (struct level_change){time_ns, bytes};
+}
+
+static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row, uint64_t bytes)
+{
+	if (begins_within(row, pass->slicing->range))
+		change_put(pass, row->birth_ns, bytes);
+	if (ends_within(row, pass->slicing->range))
+		change_put(pass, row->end_ns, 0 - bytes);
+}
+
+static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
+	}
+}
+
+static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
+}
+
+static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+	}
+}
+
+static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
+{
+	for heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, row.size_bytes);
+	}
+}
+
+/* What a sample's blocks stand for takes a row of its own to tell; where a block stands for itself, its columns are enough. */
+static void rows_sum(struct pass *pass, const struct heap_rows *rows)
+{
+	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
+}
+
+static void rows_collect(struct pass *pass, const struct heap_rows *rows)
+{
+	(pass->table->sample_bytes ? rows_collect_sample : rows_collect_all)(pass, rows);
+}
+
+static void pass_run(void *context)
+{
+	struct pass *pass = context;
+	struct heap_scan scan;
+	const struct heap_rows *rows;
+	heap_scan_begin(&scan, pass->table, &pass->plan, pass->shared);
+	while ((rows = heap_scan_next(&scan)))
+		(pass->changes ? rows_collect : rows_sum)(pass, rows);
+	heap_scan_end(&scan);
+}
+
+/* ---- slices that may have a peak ---- */
+
+struct search {
+	const struct slice *slices;
+	uint64_t *live_bytes;        /* at each slice's start */
+	struct heap_peak *peaks;
+	uint64_t *known_bytes;       /* by part: live at some time of it */
+	uint32_t per_part;
+};
+
+static bool is_candidate(const struct search *search, uint32_t slice)
+{
+	const struct slice *at = &search->slices[slice];
+	return at->began_bytes && search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
+}
+
+static int change_compare(const void *a, const void *b)
+{
+	const struct level_change *left = a, *right = b;
+	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+}
+
+static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
+{
+	uint64_t live_bytes = search->live_bytes[slice];
+	struct heap_peak *peak = &search->peaks[slice / search->per_part];
+	qsort(changes, count, sizeof(*changes), change_compare);
+	for (size_t i = 0; i < count;) {
+		int64_t time_ns = changes[i].time_ns;
+		for (; i < count && changes[i].time_ns == time_ns; i++)
+			live_bytes += changes[i].bytes;
+		/* Slices come in order, so the first of equal ones is found. */
+		if (live_bytes > peak->bytes)
+			*peak = (struct heap_peak){time_ns, live_bytes};
+	}
+	if (peak->bytes > search->known_bytes[slice / search->per_part])
+		search->known_bytes[slice / search->per_part] = peak->bytes;
+}
+
+/* Candidates from *first on, as many as a batch holds: into starts; the slice behind them. */
+static uint32_t batch_choose(const struct search *search, uint32_t first, uint32_t count, uint64_t *starts, uint64_t *events)
+{
+	uint32_t slice = first;
+	*events = 0;
+	for (; slice < count; slice++) {
+		uint64_t more = is_candidate(search, slice) ? search->slices[slice].events : 0;
+		if (*events && *events + more > BATCH_EVENTS)
+			break;
+		starts[slice - first] = *events;
+		*events += more;
+	}
+	starts[slice - first] = *events;
+	return slice;
+}
+
+static int64_t slice_start(const struct slicing *slicing, uint32_t slice)
+{
+	/* One slice early: rounding. */
+	double length = (double)((uint64_t)slicing->range.to_ns - (uint64_t)slicing->range.from_ns) + 1;
+	double at = slice > 1 ? length * (slice - 1) / slicing->count : 0;
+	return at >= length ? slicing->range.to_ns : (int64_t)((uint64_t)slicing->range.from_ns + (uint64_t)at);
+}
+
+/* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before the first one. */
+static struct pass batch_pass(const struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts,
+			      uint32_t *first_group)
+{
+	struct pass pass = *like;
+	uint32_t from = last, to = first;
+	pass.first = first;
+	pass.last = last;
+	pass.starts = starts;
+	*first_group = UINT32_MAX;
+	for (uint32_t slice = first; slice < last; slice++) {
+		if (starts[slice - first] == starts[slice - first + 1])
+			continue;
+		from = from < slice ? from : slice;
+		to = slice;
+		*first_group = *first_group < search->slices[slice].first_group ? *first_group : search->slices[slice].first_group;
+	}
+	pass.plan.from_ns = pass.plan.live_from_ns = slice_start(like->slicing, from);
+	if (to + 3 < like->slicing->count)
+		pass.plan.to_ns = slice_start(like->slicing, to + 3);
+	return pass;
+}
+
+static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts, uint64_t events)
+{
+	unsigned width = heap_scan_width(like->table);
+	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
+	struct level_change *changes = memory_zeroed(events, sizeof(*changes));
+	uint64_t *filled = memory_zeroed(last - first, sizeof(*filled));
+	uint32_t shared;
+	struct pass pass = batch_pass(search, like, first, last, starts, &shared);
+	pass.shared = &shared;
+	pass.filled = filled;
+	pass.changes = changes;
+	for (unsigned i = 0; i < width; i++)
+		passes[i] = pass;
+	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
+	for (uint32_t slice = first; slice < last; slice++)
+		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
+			slice_search(search, slice, &changes[starts[slice - first]], starts[slice - first + 1] - starts[slice - first]);
+	free(filled);
+	free(changes);
+	free(passes);
+}
+
+/* ---- all of it ---- */
+
+static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range, uint32_t parts)
+{
+	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
+	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
+	per_part = per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
+	*slicing = (struct slicing){.range = range, .count = per_part * parts};
+	slicing->scale = length ? (uint64_t)(((unsigned __int128)slicing->count << 64) / length) : slicing->count;
+	if (length && length <= slicing->count)
+		slicing->scale = UINT64_MAX; /* one slice each nanosecond is as fine as it gets */
+}
+
+struct heap_peak_search {
+	struct slicing slicing;
+	struct pass *passes;         /* by thread */
+	unsigned width;
+	uint32_t parts, shared;
+};
+
+struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, uint32_t parts)
+{
+	struct heap_peak_search *search = memory_zeroed(1, sizeof(*search));
+	slicing_make(&search->slicing, table, range, parts);
+	search->parts = parts;
+	search->width = heap_scan_width(table);
+	search->passes = memory_zeroed(search->width, sizeof(*search->passes));
+	for (unsigned i = 0; i < search->width; i++)
+		search->passes[i] = (struct pass){.table = table, .slicing = &search->slicing, .shared = &search->shared,
+						  .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter, NULL},
+						  .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
+	return search;
+}
+
+void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows)
+{
+	rows_sum(&search->passes[thread], rows);
+}
+
+static void slice_add(struct slice *to, const struct slice *from)
+{
+	if (from->events && (!to->events || from->first_group < to->first_group))
+		to->first_group = from->first_group;
+	to->began_bytes += from->began_bytes;
+	to->ended_bytes += from->ended_bytes;
+	to->events += from->events;
+}
+
+/* What all threads found becomes that of the first one. */
+static void passes_merge(struct heap_peak_search *search)
+{
+	struct pass *to = &search->passes[0];
+	for (unsigned i = 1; i < search->width; i++) {
+		struct pass *from = &search->passes[i];
+		to->base_bytes += from->base_bytes;
+		for (uint32_t k = 0; k < search->slicing.count; k++)
+			slice_add(&to->slices[k], &from->slices[k]);
+		free(from->slices);
+	}
+}
+
+void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *peaks)
+{
+	const struct slicing *slicing = &own->slicing;
+	passes_merge(own);
+	struct slice *slices = own->passes[0].slices;
+	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing->count + 1, sizeof(uint64_t)), .peaks = peaks,
+				.known_bytes = memory_zeroed(own->parts, sizeof(uint64_t)), .per_part = slicing->count / own->parts};
+	search.live_bytes[0] = own->passes[0].base_bytes;
+	for (uint32_t i = 0; i < slicing->count; i++) {
+		uint64_t *known_bytes = &search.known_bytes[i / search.per_part];
+		if (search.live_bytes[i] > *known_bytes)
+			*known_bytes = search.live_bytes[i];
+		if (i % search.per_part == 0)
+			peaks[i / search.per_part] = (struct heap_peak){i ? slice_start(slicing, i + 1) : slicing->range.from_ns, search.live_bytes[i]};
+		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
+	}
+	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
+	for (uint32_t first = 0, last; first < slicing->count; first = last) {
+		last = batch_choose(&search, first, slicing->count, starts, &events);
+		if (events)
+			batch_search(&search, &own->passes[0], first, last, starts, events);
+	}
+	free(starts);
+	free(slices);
+	free(search.live_bytes);
+	free(search.known_bytes);
+	free(own->passes);
+	free(own);
+}
+
+void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+{
+	struct heap_peak_search *search = heap_peak_search_new(table, filter, range, parts);
+	heap_scan_threads(pass_run, search->passes, sizeof(*search->passes), search->width);
+	heap_peak_search_finish(search, peaks);
+}

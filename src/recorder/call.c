@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/call.h"
+
+#include "recorder/stream.h"
+
+static inline int is_internal(const struct recorder *recorder, uint64_t pc)
+{
+	if (pc - recorder->text_low < recorder->text_high - recorder->text_low)
+		return 1; /* a tail call: it returns to our hook */
+	for (uint32_t i = 0; i < recorder->range_count; i++)
+		if (pc - recorder->allocator[i].low < recorder->allocator[i].high - recorder->allocator[i].low)
+			return 1;
+	for (uint32_t i = 0; i < recorder->internal_count; i++)
+		if (recorder->internal[i] == pc)
+			return 1;
+	return 0;
+}
+
+/* The outer call is gone without a return. Its Free took effect as far as anybody can know: let its record stand. */
+static void guard_discard(struct thread *thread)
+{
+	struct region_slot *slot = thread->slot;
+	if (slot->pending && thread->stream.head && thread->stream.write + slot->pending <= thread->stream.limit) {
+		thread->stream.write += slot->pending;
+		stream_commit(&thread->stream);
+	}
+	slot->pending = 0;
+	slot->call_entry = 0;
+	/* The lost call may have remembered a stack that the buffer does not have: reader and thread begin anew. */
+	thread->memo_count = thread->extra_count = thread->bp_end = 0;
+	thread->memo_is_home = 0;
+	if (thread->stream.head)
+		stream_begin(thread, &thread->stream, clock_now(thread->recorder), LOST_FREE);
+	thread->guard = 0;
+}
+
+static inline int is_annotation(const struct hook_context *context)
+{
+	return context->function >= FUNCTION_FIRST_ANNOTATION;
+}
+
+/* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as the
+ * making of an exception. */
+static int is_apart(const struct thread *thread)
+{
+	const struct recorder *recorder = thread->recorder;
+	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
+	return entry < recorder->limits.entry_max && region_entry_at(recorder->region, &recorder->limits, entry)->is_apart;
+}
+
+/* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
+__attribute__((noinline))
+static int enter_nested(struct call *call, const struct hook_context *context, struct thread *thread, struct recorder *recorder)
+{
+	int is_live, is_signal;
+	struct frame_state at = caller_of(call->frame);
+	/* What an allocator tells of its own pools is no call of itself. */
+	if (!is_annotation(context) && is_internal(recorder, at.pc)) {
+		thread->slot->suppressed++;
+		return 0;
+	}
+	struct side *side = thread_side(thread);
+	/* A signal within a signal's call, or a side call that never returned. */
+	int is_side_live = side && side->busy && at.sp < side->busy && side->busy - at.sp < (1u << 20);
+	if (!side || is_side_live) {
+		__atomic_fetch_add(&recorder->region->untraced_calls, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
+	capture_whole(thread, at, side->fresh, max, thread->guard, &is_live, &is_signal);
+	if (!is_live) {
+		guard_discard(thread);
+		return 1;
+	}
+	if (!is_signal && !is_annotation(context) && !is_apart(thread)) {
+		thread->slot->suppressed++;
+		return 0;
+	}
+	side->busy = at.sp;
+	call->side = side;
+	call->is_signal = 1;
+	return 1;
+}
+
+/* The other ways to begin: under a guard, without the processor's clock, for a sample, in the test mode. False: pass the call through. */
+__attribute__((noinline))
+int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
+{
+	struct recorder *recorder = context->recorder;
+	struct thread *thread = thread_current(recorder);
+	if (!thread)
+		return 0;
+	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame,
+			       .options = LOAD(&recorder->region->options) & recorder->options_mask};
+	if (thread->guard && !enter_nested(call, context, thread, recorder))
+		return 0;
+	if (call->is_signal)
+		call->stream = &call->side->stream;
+	else
+		thread->guard = frame;
+	__asm__ volatile("" ::: "memory");
+	call->begin = clock_of(recorder, call->options);
+	/* What this thread recorded by the processor's clock stays before. */
+	if ((call->options & OPTION_COARSE_CLOCK) && call->begin <= call->stream->ticks) {
+		__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
+		call->begin = call->stream->ticks + 1;
+	}
+	return 1;
+}
+
+/* A call returns though another one took it for gone: it is no event, and that counts. */
+__attribute__((noinline))
+int call_is_lost(struct recorder *recorder)
+{
+	COUNT(&recorder->region->untraced_calls, 1);
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder/heap_rows.h"
+
+#include "recorder/stream.h"
+
+/* A new row for a heap; REGION_HEAP_NONE when there is none ready. */
+static uint32_t heap_row_add(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	struct recorder *recorder = thread->recorder;
+	struct region_header *region = recorder->region;
+	uint32_t i = LOAD(&region->heap_count);
+	do {
+		uint32_t ready = LOAD_ACQUIRE(&region->heap_ready);
+		if (i >= recorder->limits.heap_max || (i >= ready && !room_wait(recorder, ROOM_HEAPS, &region->heap_ready, ready))) {
+			COUNT(&region->heaps_refused, 1);
+			return REGION_HEAP_NONE;
+		}
+	} while (i >= LOAD_ACQUIRE(&region->heap_ready) || !swap_if_expected(&region->heap_count, &i, i + 1));
+	struct region_heap *row = region_heap_at(region, &recorder->limits, i);
+	row->process = recorder->wiped->process - 1;
+	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
+	row->entry = context->entry;
+	row->name = (uint8_t)(key >> RECORDER_HEAP_KEY_NAME);
+	STORE_RELEASE(&row->handle, key & HEAP_HANDLE_BITS);
+	return i;
+}
+
+__attribute__((noinline))
+struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	struct recorder *recorder = thread->recorder;
+	uint32_t hash = heap_hash(key);
+	for (uint32_t i = 0; i < RECORDER_HEAP_PROBES; i++) {
+		struct heap_place *place = &recorder->heap[(hash + i) & (RECORDER_HEAP_TABLE - 1)];
+		uint64_t found = LOAD_ACQUIRE(&place->key);
+		if (LIKELY(found == key))
+			return place;
+		if (found || !__atomic_compare_exchange_n(&place->key, &found, HEAP_PLACE_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		/* A heap that was never created has no name. */
+		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT) : heap_row_add(thread, context, key);
+		STORE(&place->index, index);
+		/* What found no row is tried again. */
+		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);
+		return index == REGION_HEAP_NONE ? 0 : place;
+	}
+	__atomic_fetch_add(&recorder->region->heaps_refused, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+uint32_t heap_lookup(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	const struct heap_place *place = heap_place_find(thread, context, key);
+	return place ? LOAD(&place->index) : REGION_HEAP_NONE;
+}
+
+__attribute__((noinline))
+uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	uint32_t id = thread->heap_handle[1] == key ? thread->heap_id[1] : heap_lookup(thread, context, key);
+	/* Two heaps in turn: the last one first. */
+	thread->heap_handle[1] = thread->heap_handle[0];
+	thread->heap_id[1] = thread->heap_id[0];
+	thread->heap_handle[0] = key;
+	thread->heap_id[0] = id;
+	return (uint16_t)id;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hooks of a session that samples. They do what is needed for a call that is not recorded, as nearly all are not; the rest is for the usual hook. The guard
+ * stands for what the allocator calls of itself, which is not to be counted again.
+ */
+#include "recorder/hooks.h"
+
+#define SAMPLED_ALLOC(name, size, previous) \
+	uint64_t hook_##name(PARAMETERS); \
+	HOOK sampled_##name(PARAMETERS) \
+	{ \
+		struct recorder *recorder = context->recorder; \
+		struct thread *thread = thread_at_hand(recorder, cpu_thread_pointer()); \
+		uint64_t length = sample_length(size); \
+		if (UNLIKELY(!thread) || UNLIKELY(thread->guard) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
+			return hook_##name(a, b, c, d, context); \
+		thread->sample_left -= length; \
+		thread->guard = FRAME; \
+		__asm__ volatile("" ::: "memory"); \
+		uint64_t result = ((heap_call *)context->original)(a, b, c, 0); \
+		__asm__ volatile("" ::: "memory"); \
+		/* It is ours or discarded, for whoever set another since has cleared it; in a child forked meanwhile it is nobody's. */ \
+		thread->guard = 0; \
+		return result; \
+	}
+
+#define SAMPLED_FREE(name) \
+	uint64_t hook_##name(PARAMETERS); \
+	HOOK sampled_##name(PARAMETERS) \
+	{ \
+		if (UNLIKELY(sample_may_hold(context->recorder, a))) \
+			return hook_##name(a, b, c, d, context); \
+		return ((heap_call *)context->original)(a, b, c, 0); \
+	}
+
+SAMPLED_ALLOC(malloc, a, 0)
+SAMPLED_ALLOC(calloc, product(a, b), 0)
+SAMPLED_ALLOC(aligned, b, 0)
+SAMPLED_ALLOC(new_aligned, a, 0)
+SAMPLED_ALLOC(realloc, b, a)
+SAMPLED_ALLOC(realloc_extended, b, a)
+SAMPLED_ALLOC(reallocarray, product(b, c), a)
+SAMPLED_ALLOC(posix_memalign, c, 0)
+SAMPLED_ALLOC(new_throwing, a, 0)
+SAMPLED_ALLOC(new_aligned_throwing, a, 0)
+SAMPLED_FREE(free)
+SAMPLED_FREE(free_sized)
+SAMPLED_FREE(free_aligned_sized)
+SAMPLED_FREE(delete_aligned)
+SAMPLED_FREE(delete_sized_aligned)

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/index_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "table/weight.h"
+
+_Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
+
+static bool trace_describe(struct heap_index_trace *described, const struct trace *trace, const char *trace_path, struct stat *status)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	*described = (struct heap_index_trace){
+		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .start_realtime_ns = dictionary->start_realtime_ns,
+		.duration_ns = dictionary->duration_ns, .nodes = dictionary->node_count, .threads = dictionary->thread_count,
+		.heaps = dictionary->heap_count, .entries = dictionary->entry_count};
+	if (stat(trace_path, status) != 0 || (uint64_t)status->st_size != dictionary->size_bytes)
+		return false;
+	described->modified_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+	return true;
+}
+
+/* ---- reading ---- */
+
+/* Somebody else's answers are not ours to give. */
+static bool is_trusted(const struct stat *index, const struct stat *trace)
+{
+	return S_ISREG(index->st_mode) && (index->st_uid == geteuid() || index->st_uid == 0 || index->st_uid == trace->st_uid);
+}
+
+static size_t tables_bytes(const struct heap_index_head *head)
+{
+	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
+	       head->process_count * sizeof(struct heap_process) + head->trace.heaps * sizeof(uint32_t) +
+	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use);
+}
+
+static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
+{
+	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
+	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) && !memcmp(&head->trace, of, sizeof(*of)) &&
+	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS && head->process_count == dictionary->process_count &&
+	       (head->numbers_count ? head->numbers_count == head->site_count : !head->use_count) &&
+	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
+}
+
+static bool sites_are_good(const struct heap_table *table)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		const struct heap_site *site = &table->sites[i];
+		if ((site->stack && site->stack >= dictionary->node_count) || (site->entry < HEAP_OVERHEAD && site->entry >= dictionary->entry_count))
+			return false;
+	}
+	for (uint32_t i = 0; i < table->groups.count; i++)
+		if (table->groups.items[i].end_count > PACK_ROWS)
+			return false;
+	for (uint32_t i = 0; i < dictionary->heap_count; i++)
+		if (table->inside[i] != TRACE_NONE && table->inside[i] >= dictionary->heap_count)
+			return false;
+	return !table->nested_count || (table->site_count && table->sites[table->site_count - 1].entry == HEAP_OVERHEAD);
+}
+
+/* Sums of more than there is would be a lot of room for lifetimes. */
+static bool sums_are_good(const struct heap_table *table)
+{
+	const struct heap_sums *sums = &table->sums;
+	uint64_t count = 0;
+	for (uint32_t i = 0; sums->numbers && i < table->site_count; i++) {
+		if (sums->numbers[i].recorded_count > table->count)
+			return false;
+		count += sums->numbers[i].recorded_count;
+	}
+	for (size_t i = 0; i < sums->use_count; i++)
+		if (sums->uses[i].cell >= table->site_count || sums->uses[i].thread >= table->dictionary->thread_count)
+			return false;
+	return count <= table->count;
+}
+
+static void *array_read(const uint8_t **at, size_t count, size_t size)
+{
+	void *array = memory_resize(NULL, count, size);
+	if (count)
+		memcpy(array, *at, count * size);
+	*at += count * size;
+	return array;
+}
+
+static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
+{
+	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
+	if (file_read(fd, tables, tables_bytes(head), head->tables_offset) != tables_bytes(head) || XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
+		free(tables);
+		return NULL;
+	}
+	struct heap_table *table = memory_zeroed(1, sizeof(*table));
+	*table = (struct heap_table){.trace = trace, .dictionary = trace_dictionary(trace), .count = head->count, .site_count = head->site_count,
+				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak,
+				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace)), .nested_count = head->nested_count};
+	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
+	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
+	const uint8_t *at = tables;
+	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
+	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
+	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
+	table->inside = array_read(&at, head->trace.heaps, sizeof(*table->inside));
+	table->sums.use_count = head->use_count;
+	if (head->numbers_count) {
+		table->sums.numbers = array_read(&at, head->numbers_count, sizeof(*table->sums.numbers));
+		table->sums.uses = array_read(&at, head->use_count, sizeof(*table->sums.uses));
+	}
+	free(tables);
+	if (sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table))
+		return table;
+	heap_table_free(table);
+	return NULL;
+}
+
+static struct heap_table *path_read(const char *path, const struct trace *trace, const struct heap_index_trace *of, const struct stat *trace_status)
+{
+	struct heap_index_head head;
+	struct stat status;
+	struct heap_table *table = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &status) && is_trusted(&status, trace_status) && file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
+	    head_is_good(&head, of, trace_dictionary(trace), (uint64_t)status.st_size))
+		table = table_read(fd, &head, trace);
+	if (table)
+		table->groups.fd = fd;
+	else
+		close(fd);
+	return table;
+}
+
+int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path, const char *const *paths, unsigned path_count)
+{
+	struct heap_index_trace of;
+	struct stat status;
+	*out = NULL;
+	if (!trace_describe(&of, trace, trace_path, &status))
+		return -ENOENT;
+	for (unsigned i = 0; i < path_count && !*out; i++)
+		*out = path_read(paths[i], trace, &of, &status);
+	return *out ? 0 : -ENOENT;
+}
+
+/* ---- writing ---- */
+
+int heap_index_begin(const char *const *paths, unsigned path_count, unsigned *chosen, struct diag *diag)
+{
+	int error = -ENOENT;
+	for (unsigned i = 0; i < path_count; i++) {
+		char *copy = strdup(paths[i]);
+		if (!copy)
+			memory_exhausted(strlen(paths[i]));
+		const char *directory = dirname(copy);
+		int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+		/* The first reason is that of the place where it belongs. */
+		if (fd < 0 && !i)
+			error = diag_errno(diag, "cannot write to %s", directory);
+		free(copy);
+		if (fd >= 0) {
+			*chosen = i;
+			return fd;
+		}
+	}
+	return error;
+}
+
+static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *data, size_t size)
+{
+	uint64_t at = *offset;
+	XXH3_64bits_update(hash, data, size);
+	*offset += size;
+	return file_write(fd, data, size, at);
+}
+
+static bool tables_write(const struct heap_table *table, struct heap_index_head *head)
+{
+	const struct heap_groups *groups = &table->groups;
+	uint64_t offset = head->tables_offset, at = 0;
+	XXH3_state_t *hash = XXH3_createState();
+	if (!hash)
+		memory_exhausted(0);
+	XXH3_64bits_reset(hash);
+	bool is_written = append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
+			  append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
+			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
+			  append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
+			  append(groups->fd, hash, &offset, table->sums.numbers, head->numbers_count * sizeof(*table->sums.numbers)) &&
+			  append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
+	head->tables_checksum = XXH3_64bits_digest(hash);
+	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
+	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
+	XXH3_freeState(hash);
+	return is_written;
+}
+
+/* Give the file its name, also where an older index has it. */
+static int file_name(int fd, const char *path)
+{
+	char self[64];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if (!linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+		return 0;
+	if (errno != EEXIST || unlink(path) != 0)
+		return -errno;
+	return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+int heap_index_write(const struct heap_table *table, const char *trace_path, const char *path, struct diag *diag)
+{
+	const struct heap_groups *groups = &table->groups;
+	struct heap_index_head head;
+	struct stat status;
+	memset(&head, 0, sizeof(head));
+	memcpy(head.magic, HEAP_INDEX_MAGIC, sizeof(head.magic));
+	head.head_bytes = sizeof(head);
+	head.group_rows = PACK_ROWS;
+	head.tables_offset = groups->end;
+	head.count = table->count;
+	head.group_count = groups->count;
+	head.site_count = table->site_count;
+	head.process_count = table->dictionary->process_count;
+	head.numbers_count = table->sums.numbers ? table->site_count : 0;
+	head.use_count = (uint32_t)table->sums.use_count;
+	head.unknown_frees = table->unknown_frees;
+	head.order_conflicts = table->order_conflicts;
+	head.duration_ns = table->duration_ns;
+	head.peak = table->peak;
+	head.nested_count = table->nested_count;
+	if (groups->error)
+		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
+	if (!trace_describe(&head.trace, table->trace, trace_path, &status))
+		return diag_fail(diag, ESTALE, "%s changes while it is read", trace_path);
+	if (!tables_write(table, &head))
+		return diag_errno(diag, "cannot write %s", path);
+	if (fchmod(groups->fd, status.st_mode & 0666))
+		return diag_errno(diag, "cannot write %s", path);
+	int error = file_name(groups->fd, path);
+	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
+}

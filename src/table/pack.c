@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/pack.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/wide_registers.h"
+
+enum { WIDTHS = 65, WIDE = 56, WHOLE = 64, BYTE = 8, HEAD_BYTES = 3 };
+
+/* ---- columns ---- */
+
+static unsigned bits_of(uint64_t number)
+{
+	return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
+}
+
+/*
+ * The width that makes the column smallest, going by each eighth number. Numbers wider than a load at any bit are not cut, and neither are
+ * columns of few numbers.
+ */
+static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned widest)
+{
+	enum { STEP = 8 };
+	uint16_t of_width[WIDTHS] = {0};
+	unsigned best = widest <= WIDE ? widest : WHOLE, wider = 0, fewest = count * best, exception_bits = (widest + BYTE - 1) / BYTE * BYTE + BYTE;
+	if (count < PACK_ROWS)
+		return best;
+	for (uint32_t i = 0; i < count; i += STEP)
+		of_width[bits_of(numbers[i])]++;
+	for (unsigned width = widest; width-- > 0;) {
+		wider += of_width[width + 1];
+		unsigned bits = count * width + wider * STEP * exception_bits;
+		if (width <= WIDE && bits < fewest) {
+			fewest = bits;
+			best = width;
+		}
+	}
+	return best;
+}
+
+/* Two numbers as one, as long as that can be: there are fewer to be put behind each other then. */
+static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t (*joined)[PACK_ROWS], const uint64_t *numbers, uint32_t *count, unsigned *width)
+{
+	uint64_t mask = *width == WHOLE ? UINT64_MAX : (UINT64_C(1) << *width) - 1;
+	for (uint32_t i = 0; i < *count; i++)
+		joined[0][i] = numbers[i] & mask;
+	for (; *width <= WIDE / 2 && *count % 2 == 0 && *count; *width *= 2) {
+		const uint64_t *from = joined[0];
+		*count /= 2;
+		for (uint32_t i = 0; i < *count; i++)
+			joined[1][i] = from[2 * i] | from[2 * i + 1] << *width;
+		memcpy(joined[0], joined[1], *count * sizeof(*joined[0]));
+	}
+	return joined[0];
+}
+
+static inline __attribute__((always_inline)) void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
+{
+	uint64_t joined[2][PACK_ROWS], gathered = 0;
+	unsigned filled = 0;
+	if (!width || !bytes_reserve(bytes, (size_t)count * sizeof(uint64_t) + sizeof(uint64_t)))
+		return;
+	numbers = join_bits(joined, numbers, &count, &width);
+	if (width == WHOLE) {
+		bytes_add(bytes, numbers, count * sizeof(*numbers));
+		return;
+	}
+	uint8_t *at = bytes->data + bytes->size;
+	for (uint32_t i = 0; i < count; i++) {
+		gathered |= numbers[i] << filled;
+		memcpy(at, &gathered, sizeof(gathered));
+		filled += width;
+		at += filled / BYTE;
+		gathered >>= filled / BYTE * BYTE;
+		filled %= BYTE;
+	}
+	bytes->size = (size_t)(at - bytes->data) + (filled > 0);
+}
+
+/* The places of numbers that have more bits. */
+static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32_t count, unsigned width)
+{
+	unsigned found = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		places[found] = (uint8_t)i;
+		found += numbers[i] >> width != 0;
+	}
+	return found;
+}
+
+/* A column whose numbers are all the same, as most are in some columns, is only its head. */
+static inline __attribute__((always_inline)) bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
+{
+	static const uint8_t head[HEAD_BYTES];
+	uint64_t different = 0;
+	if (count && numbers[0] != numbers[count - 1])
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		different |= numbers[i] ^ numbers[0];
+	if (different)
+		return false;
+	bytes_add(bytes, head, sizeof(head));
+	bytes_number(bytes, count ? numbers[0] : 0);
+	return true;
+}
+
+/* The numbers are changed: the least one is taken off. */
+WIDE_REGISTERS static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
+{
+	uint64_t least = UINT64_MAX, used = 0;
+	uint8_t places[PACK_ROWS + 1];
+	if (put_constant(bytes, numbers, count))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		least = numbers[i] < least ? numbers[i] : least;
+	for (uint32_t i = 0; i < count; i++)
+		used |= numbers[i] -= least;
+	unsigned widest = bits_of(used), width = width_find(numbers, count, widest);
+	unsigned exceptions = width < widest ? exceptions_find(places, numbers, count, width) : 0;
+	if (exceptions >= PACK_ROWS) {
+		width = widest <= WIDE ? widest : WHOLE;
+		exceptions = 0;
+	}
+	unsigned exception_bytes = (widest + BYTE - 1) / BYTE;
+	uint8_t head[HEAD_BYTES] = {(uint8_t)width, (uint8_t)exceptions, (uint8_t)exception_bytes};
+	bytes_add(bytes, head, sizeof(head));
+	bytes_number(bytes, least);
+	put_bits(bytes, numbers, count, width);
+	bytes_add(bytes, places, exceptions);
+	for (unsigned i = 0; i < exceptions; i++)
+		bytes_add(bytes, &numbers[places[i]], exception_bytes);
+}
+
+static void put_columns(struct bytes *bytes, uint64_t (*columns)[PACK_ROWS], size_t column_count, uint32_t count)
+{
+	for (size_t i = 0; i < column_count; i++)
+		put_column(bytes, columns[i], count);
+}
+
+static uint64_t load64(const uint8_t *at)
+{
+	uint64_t number;
+	memcpy(&number, at, sizeof(number));
+	return number;
+}
+
+typedef uint64_t four __attribute__((vector_size(4 * sizeof(uint64_t))));
+
+/* Numbers k to k + 3 of eight. */
+static inline __attribute__((always_inline)) void get_four(const uint8_t *at, unsigned k, unsigned width, uint64_t least, uint64_t *numbers)
+{
+	const four shifts = {k * width % BYTE, (k + 1) * width % BYTE, (k + 2) * width % BYTE, (k + 3) * width % BYTE};
+	four loaded = {load64(at + k * width / BYTE), load64(at + (k + 1) * width / BYTE), load64(at + (k + 2) * width / BYTE),
+		       load64(at + (k + 3) * width / BYTE)};
+	loaded = (loaded >> shifts & ((UINT64_C(1) << width) - 1)) + least;
+	memcpy(numbers + k, &loaded, sizeof(loaded));
+}
+
+/* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all that tells where they are. */
+static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+{
+	uint64_t mask = (UINT64_C(1) << width) - 1;
+	uint32_t i = 0;
+	for (; i + BYTE <= count; i += BYTE, at += width) {
+		get_four(at, 0, width, least, &numbers[i]);
+		get_four(at, 4, width, least, &numbers[i]);
+	}
+	for (unsigned k = 0; i < count; i++, k++)
+		numbers[i] = least + (load64(at + k * width / BYTE) >> k * width % BYTE & mask);
+}
+
+/* X(width): those up to WIDE. */
+#define EIGHT_WIDTHS(X, from) X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
+#define WIDTHS_TO_WIDE(X) \
+	EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
+
+WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+{
+	switch (width) {
+	case 0:
+		for (uint32_t i = 0; i < count; i++)
+			numbers[i] = least;
+		break;
+	case WHOLE:
+		for (uint32_t i = 0; i < count; i++)
+			numbers[i] = least + load64(at + (size_t)i * sizeof(uint64_t));
+		break;
+#define X(constant) case constant: get_bits_of(at, constant, least, numbers, count); break;
+	WIDTHS_TO_WIDE(X)
+#undef X
+	}
+}
+
+/* numbers NULL: the column is passed over. */
+static void get_column(struct reading *reading, uint64_t *numbers, uint32_t count)
+{
+	const uint8_t *head = reading_bytes(reading, HEAD_BYTES);
+	uint64_t least = reading_number(reading);
+	if (!head || (head[0] > WIDE && head[0] != WHOLE) || head[2] > sizeof(uint64_t)) {
+		reading->has_failed = true;
+		return;
+	}
+	const uint8_t *bits = reading_bytes(reading, ((uint64_t)count * head[0] + BYTE - 1) / BYTE);
+	const uint8_t *places = reading_bytes(reading, head[1]), *exceptions = reading_bytes(reading, (uint64_t)head[1] * head[2]);
+	if (reading->has_failed || !numbers)
+		return;
+	get_bits(bits, head[0], least, numbers, count);
+	uint64_t mask = head[2] == sizeof(uint64_t) ? UINT64_MAX : (UINT64_C(1) << head[2] * BYTE) - 1;
+	for (unsigned i = 0; i < head[1]; i++) {
+		if (places[i] >= count)
+			reading->has_failed = true;
+		else
+			numbers[places[i]] = least + (load64(exceptions + (size_t)i * head[2]) & mask);
+	}
+}
+
+static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], unsigned column_count, uint32_t count, unsigned wanted)
+{
+	for (unsigned i = 0; i < column_count && count <= PACK_ROWS && !reading->has_failed; i++)
+		get_column(reading, wanted >> i & 1 ? columns[i] : NULL, count);
+	return count <= PACK_ROWS && !reading->has_failed;
+}
+
+/* ---- rows ---- */
+
+/* A number that may be none: one more than it is. */
+static uint64_t or_none(uint32_t number)
+{
+	return (uint32_t)(number + 1);
+}
+
+static uint64_t state_code(unsigned flags, unsigned end)
+{
+	return (uint64_t)flags << PACK_FLAGS_SHIFT | end;
+}
+
+/* A beginning is told by what is between it and the one before, an end by the lifetime. */
+void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
+{
+	uint64_t columns[PACK_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
+	bytes_number(bytes, before_ns);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct heap_allocation *row = &allocations[i];
+		columns[PACK_BIRTH][i] = (uint64_t)row->birth_ns - before_ns;
+		columns[PACK_END][i] = row->end == HEAP_END_OPEN ? 0 : (uint64_t)row->end_ns - (uint64_t)row->birth_ns;
+		columns[PACK_SIZE][i] = row->size_bytes;
+		columns[PACK_SITE][i] = row->site;
+		columns[PACK_END_SITE][i] = or_none(row->end_site);
+		columns[PACK_THREAD][i] = row->thread;
+		columns[PACK_HEAP][i] = or_none(row->heap);
+		columns[PACK_STATE][i] = state_code(row->flags, row->end);
+		before_ns = (uint64_t)row->birth_ns;
+	}
+	put_columns(bytes, columns, PACK_COLUMNS, count);
+}
+
+WIDE_REGISTERS static void times_settle(struct pack_columns *columns, uint64_t time_ns, uint32_t count, uint64_t open_ns)
+{
+	_Static_assert(HEAP_END_OPEN == 6, "the only one with these two bits, or none");
+	uint64_t *births = columns->numbers[PACK_BIRTH], *ends = columns->numbers[PACK_END];
+	const uint64_t *states = columns->numbers[PACK_STATE];
+	for (uint32_t i = 0; i < count; i++)
+		births[i] = time_ns += births[i];
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t is_open = 0 - (states[i] >> 1 & states[i] >> 2 & 1);
+		ends[i] = ((births[i] + ends[i]) & ~is_open) | (open_ns & is_open);
+	}
+}
+
+/* Whether one of the numbers is above the most there can be, which has fewer than 64 bits. */
+WIDE_REGISTERS static bool is_above(const uint64_t *numbers, uint64_t most, uint32_t count)
+{
+	uint64_t above = 0;
+	for (uint32_t i = 0; i < count; i++)
+		above |= numbers[i] | (most - numbers[i]);
+	return above >> 63;
+}
+
+/* The ends' code is four bits, and the flags' eight. */
+WIDE_REGISTERS static bool has_bad_state(const uint64_t *states, uint32_t count)
+{
+	uint64_t bad = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bad |= states[i] >> (PACK_FLAGS_SHIFT + 8) | (states[i] >> 3 & 1) | (states[i] & states[i] >> 1 & states[i] >> 2 & 1);
+	return bad != 0;
+}
+
+static bool is_within_limits(const struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+{
+	/* One more where it may be none. */
+	const struct { enum pack_column column; uint64_t limit; } below[] = {
+		{PACK_SIZE, UINT64_C(1) << 48}, {PACK_SITE, limits->sites}, {PACK_END_SITE, (uint64_t)limits->sites + 1},
+		{PACK_THREAD, limits->threads}, {PACK_HEAP, (uint64_t)limits->heaps + 1}};
+	for (unsigned i = 0; i < sizeof(below) / sizeof(*below); i++)
+		if (wanted >> below[i].column & 1 && (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
+			return false;
+	return !(wanted >> PACK_STATE & 1) || !has_bad_state(columns->numbers[PACK_STATE], count);
+}
+
+bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+{
+	struct reading reading = {.at = data, .end = data + size};
+	uint64_t time_ns = reading_number(&reading);
+	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) || (count && !is_within_limits(columns, count, limits, wanted)))
+		return false;
+	if ((wanted & PACK_TIMES) == PACK_TIMES)
+		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);
+	return true;
+}
+
+/* ---- details ---- */
+
+/* Addresses are multiples of 16, as a rule: these bits become the highest ones. */
+static uint64_t address_turn(uint64_t address)
+{
+	return address >> 4 | address << 60;
+}
+
+static uint64_t thread_code(uint32_t end_thread, uint32_t thread)
+{
+	return end_thread == HEAP_NONE ? 0 : zigzag((int64_t)end_thread - thread) + 1;
+}
+
+enum { ADDRESS, SLACK, PREVIOUS, END_THREAD, DETAIL_COLUMNS };
+
+void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
+{
+	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
+	for (uint32_t i = 0; i < count; i++) {
+		columns[ADDRESS][i] = address_turn(details[i].address);
+		/* One more, so that what is not known is 0. */
+		columns[SLACK][i] = (uint32_t)(details[i].slack_bytes + 1);
+		columns[PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
+		columns[END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
+	}
+	put_columns(bytes, columns, DETAIL_COLUMNS, count);
+}
+
+static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32_t *end_thread)
+{
+	int64_t number = code ? (int64_t)((uint64_t)unzigzag(code - 1) + thread) : -1;
+	*end_thread = number < 0 ? HEAP_NONE : (uint32_t)number;
+	return number >= -1 && number < (int64_t)limit;
+}
+
+bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details, uint32_t first, uint32_t count,
+		    const struct pack_limits *limits)
+{
+	struct reading reading = {.at = data, .end = data + size};
+	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
+	if (!get_columns(&reading, columns, DETAIL_COLUMNS, count, UINT_MAX))
+		return false;
+	bool is_good = true;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t address = columns[ADDRESS][i], slack = columns[SLACK][i], previous = columns[PREVIOUS][i];
+		details[i] = (struct heap_details){.address = address << 4 | address >> 60, .slack_bytes = (uint32_t)slack - 1,
+						   .previous = previous ? first + i - (uint32_t)previous : HEAP_NONE};
+		is_good &= slack <= UINT32_MAX && previous <= first + i &&
+			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads, &details[i].end_thread);
+	}
+	return is_good;
+}
+
+/* ---- ends that came later ---- */
+
+enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
+
+void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count)
+{
+	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
+	for (uint32_t i = 0; i < count; i++) {
+		columns[ENDS_ROW][i] = ends[i].row;
+		columns[ENDS_LIFETIME][i] = (uint64_t)ends[i].end_ns - (uint64_t)allocations[i].birth_ns;
+		columns[ENDS_SITE][i] = or_none(ends[i].end_site);
+		columns[ENDS_STATE][i] = state_code(ends[i].flags, ends[i].end);
+		columns[ENDS_THREAD][i] = thread_code(ends[i].end_thread, allocations[i].thread);
+	}
+	put_columns(bytes, columns, ENDS_COLUMNS, count);
+}
+
+bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details, uint32_t count, uint32_t end_count,
+		 const struct pack_limits *limits)
+{
+	struct reading reading = {.at = data, .end = data + size};
+	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
+	if (!get_columns(&reading, columns, ENDS_COLUMNS, end_count, UINT_MAX))
+		return false;
+	for (uint32_t i = 0; i < end_count; i++) {
+		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];
+		if (row >= count || site > limits->sites || (state & PACK_END_MASK) > HEAP_END_OPEN || state >> PACK_FLAGS_SHIFT > UINT8_MAX)
+			return false;
+		rows->numbers[PACK_END][row] = rows->numbers[PACK_BIRTH][row] + columns[ENDS_LIFETIME][i];
+		rows->numbers[PACK_END_SITE][row] = site;
+		rows->numbers[PACK_STATE][row] = state;
+		if (details && !thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row], limits->threads, &details[row].end_thread))
+			return false;
+	}
+	return true;
+}

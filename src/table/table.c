@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/table.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+
+void heap_variance_add(struct heap_variance *to, const struct heap_variance *from)
+{
+	to->count += from->count;
+	to->bytes += from->bytes;
+}
+
+void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from)
+{
+	to->total_count += from->total_count;
+	to->total_bytes += from->total_bytes;
+	to->outstanding_count += from->outstanding_count;
+	to->outstanding_bytes += from->outstanding_bytes;
+	to->realloc_count += from->realloc_count;
+	to->realloc_moved_count += from->realloc_moved_count;
+	to->temporary_count += from->temporary_count;
+	to->open_count += from->open_count;
+	to->peak_count += from->peak_count;
+	to->peak_bytes += from->peak_bytes;
+	to->recorded_count += from->recorded_count;
+	heap_variance_add(&to->total_variance, &from->total_variance);
+	heap_variance_add(&to->outstanding_variance, &from->outstanding_variance);
+	heap_variance_add(&to->peak_variance, &from->peak_variance);
+}
+
+static int use_compare(const void *a, const void *b)
+{
+	const struct heap_use *left = a, *right = b;
+	if (left->cell != right->cell)
+		return left->cell < right->cell ? -1 : 1;
+	return (left->thread > right->thread) - (left->thread < right->thread);
+}
+
+void heap_uses_sort(struct heap_use *uses, size_t count)
+{
+	if (count)
+		qsort(uses, count, sizeof(*uses), use_compare);
+}
+
+bool heap_table_find_sum_sites(struct heap_table *table)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	struct map sites = {0};
+	bool is_known = true, added;
+	for (uint32_t i = 0; i < table->site_count && dictionary->sum_count; i++)
+		*map_add(&sites, map_pair(table->sites[i].stack, table->sites[i].entry), &added) = i;
+	table->sum_sites = memory_zeroed(dictionary->sum_count, sizeof(*table->sum_sites));
+	for (uint32_t i = 0; i < dictionary->sum_count && is_known; i++) {
+		struct heap_site site = heap_sum_site(&dictionary->sums[i]);
+		const uint32_t *found = map_find(&sites, map_pair(site.stack, site.entry));
+		table->sum_sites[i] = found ? *found : 0;
+		is_known = found != NULL;
+	}
+	map_fini(&sites);
+	return is_known;
+}
+
+void heap_table_free(struct heap_table *table)
+{
+	if (!table)
+		return;
+	groups_fini(&table->groups);
+	free(table->is_damaged);
+	free(table->sites);
+	free(table->sums.numbers);
+	free(table->sums.uses);
+	free(table->processes);
+	free(table->sum_sites);
+	free(table->inside);
+	free(table);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/weight.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (!strcmp(dictionary->options[i].name, "sample"))
+			return strtoull(dictionary->options[i].value, NULL, 10);
+	return 0;
+}
+
+/* A whole number near the value, whose mean over blocks is the value; the same for the same block, also where its thread has another id. */
+static uint64_t round_by_lot(double value, const struct heap_allocation *allocation, uint64_t which)
+{
+	uint64_t hash = ((uint64_t)allocation->birth_ns ^ (uint64_t)allocation->size_bytes << 40 ^ which) * HASH_FACTOR;
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+	double whole = floor(value), lot = (double)((hash ^ hash >> 32) >> 11) * 0x1p-53;
+	return (uint64_t)whole + (lot < value - whole);
+}
+
+struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation)
+{
+	double size = (double)allocation->size_bytes, length = size > 0 ? size : 1, chance = -expm1(-length / (double)sample_bytes);
+	double count = 1 / chance, variance = (1 - chance) * count * count;
+	return (struct heap_weight){.count = round_by_lot(count, allocation, 0), .bytes = round_by_lot(size * count, allocation, 1),
+				    .count_variance = variance, .bytes_variance = variance * size * size};
+}
