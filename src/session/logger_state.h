@@ -112,6 +112,19 @@ struct logger {
 
 /* ---- logger.c ---- */
 
+/** Keep what is known of the recording's end, after which a process of the trace, or none (TRACE_NONE), has made calls. cookie: the logger. */
+void logger_note_after(void *cookie, uint32_t process);
+
+/* ---- session_text.c ---- */
+
+/** Write the file of the session's directory that recover reads first. */
+void logger_session_write(struct logger *logger);
+
+/** Write the session's options into the trace. */
+void logger_options_write(struct logger *logger);
+
+/* ---- logger.c, members.c, held_results.c ---- */
+
 /** Measure the clock's rate to the end and tell the trace, when there was time enough or it is urgent. */
 void logger_settle_clock(struct logger *logger, bool is_urgent);
 

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking buffers: full ones in their order, those that are being filled, those of threads that are gone. */
+#include "session/drain_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- one buffer ---- */
+
+static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode, uint64_t bytes)
+{
+	struct drain *drain = region->drain;
+	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count : DECODE_EVENT_BYTES_MIN;
+	uint64_t events = bytes / (size < DECODE_EVENT_BYTES_MIN ? DECODE_EVENT_BYTES_MIN : size) + 1;
+	drain->past.damaged_buffers++;
+	drain->past.damaged_bytes += bytes;
+	drain->past.lost += events;
+	region->own.lost += events;
+	bool is_open = stream->owner.is_open;
+	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE, .thread = is_open ? stream->owner.id : TRACE_NONE,
+				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest), .to_ns = (int64_t)ticks_now(region->region)};
+	gap.count[EVENT_ALLOC] = events;
+	writer_add_gap(drain->writer, &gap);
+	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
+		char text[200];
+		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
+			 decode->damage, (unsigned long long)bytes, (unsigned long long)events);
+		drain_add_note(drain, "damaged-buffer", text);
+	}
+}
+
+/* The records that follow are of the thread that the last RECORD_BEGIN named. False: it finds no room in the trace. */
+static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+{
+	struct owner *owner = &stream->owner;
+	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process && owner->tid == decode->tid)
+		return true;
+	stream_write(region, stream, sequence, decode->event_count);
+	owner_end(region, stream);
+	if (owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks))
+		return true;
+	decode->damage = "more threads than can be kept";
+	return false;
+}
+
+void drain_note_point(struct drain_region *region, struct stream *stream, uint32_t process_index, uint64_t ticks)
+{
+	stream->owner.last = ticks;
+	if (process_index < REGION_PROCESS_MAX && region->translate.process[process_index].last_ticks < ticks)
+		region->translate.process[process_index].last_ticks = ticks;
+}
+
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, const struct stack_ends *ends)
+{
+	region->event_count += (uint64_t)events;
+	stream->owner.events += (uint64_t)events;
+	stack_ends_add(&stream->owner.ends, ends);
+	stack_ends_add(&stream->ends, ends);
+}
+
+/* As stream_decode(), for stacks of which some may not be kept. */
+static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+{
+	for (;;) {
+		bool is_known = decode->event_count < stream->written_events;
+		if (!is_known && decode->is_begun && !stream_follow(region, stream, decode, sequence))
+			return;
+		uint64_t bytes = (uint64_t)(decode->end - decode->at);
+		struct writer_events *events = &region->drain->ignored;
+		events->count = 0;
+		if (is_known) {
+			columns_reserve(region->drain, events, bytes / DECODE_EVENT_BYTES_MIN + 2);
+		} else {
+			columns_ready(region, stream, bytes);
+			events = stream->events;
+		}
+		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
+		decode->ends = (struct stack_ends){0};
+		enum decode_result result = decode_run(decode, events, limit);
+		if (!is_known)
+			owner_count(region, stream, events->count - count, &decode->ends);
+		if (!is_known && events->count > count)
+			drain_note_point(region, stream, decode->process_index, events->time[events->count - 1]);
+		if (result == DECODE_END || result == DECODE_DAMAGED)
+			return;
+	}
+}
+
+/* Decode what lies between decode->at and decode->end. */
+static void stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+{
+	keep_begin_stacks(&region->translate.keep);
+	stream_decode_all(region, stream, decode, sequence);
+	keep_end_stacks(&region->translate.keep);
+}
+
+/* The Free that was under way when its process died: its record lies whole behind what was committed. */
+static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode, const struct ending *ending)
+{
+	uint32_t count = stream->events ? stream->events->count : 0;
+	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun || decode->damage)
+		return;
+	bool is_followed = stream_follow(region, stream, decode, 0);
+	decode->damage = NULL;
+	decode->end = decode->at + ending->pending;
+	if (!is_followed)
+		return;
+	columns_ready(region, stream, ending->pending);
+	decode->ends = (struct stack_ends){0};
+	keep_begin_stacks(&region->translate.keep);
+	enum decode_result result = decode_run(decode, stream->events, 1);
+	keep_end_stacks(&region->translate.keep);
+	/* What lies there may be older than the call: its time tells. */
+	const struct writer_events *events = stream->events;
+	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 && events->time[count] == ending->ticks &&
+	    events->entry[count] == region->translate.entry[(ending->entry - 1) & 0xff].id) {
+		stream->events->flags[count] |= EVENT_IN_FLIGHT | EVENT_NO_DURATION;
+		drain_note_point(region, stream, decode->process_index, ending->ticks);
+		stack_ends_add(&stream->ends, &decode->ends);
+		region->drain->past.in_flight++;
+	} else {
+		stream->events->count = count;
+	}
+	decode->damage = NULL;
+}
+
+static void stream_complete(struct drain_region *region, struct stream *stream, uint32_t sequence, uint32_t index)
+{
+	if (stream->completed_first > stream->completed_last)
+		stream->completed_first = sequence;
+	stream->completed_last = sequence;
+	stream->sequence = sequence;
+	stream->has_sequence = true;
+	held_add(region, &stream->held, index);
+	region->is_taken[index] = 1;
+	region->held_count++;
+	if (stream->events && stream->events->count >= BLOCK_EVENTS)
+		stream_write(region, stream, 0, 0);
+}
+
+static bool stream_knows(const struct drain_region *region, const struct stream *stream, uint32_t sequence)
+{
+	return region->known && stream->has_sequence && (int32_t)((sequence - stream->sequence) << 1) <= 0;
+}
+
+/* How many events of the buffer the trace has, also where it has dropped them since. */
+static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index, uint32_t sequence)
+{
+	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
+	uint64_t taken = region->known ? region_buffer(region->region, index)->taken : 0;
+	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
+}
+
+/* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows which the trace has. */
+static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes, uint32_t sequence)
+{
+	struct drain *drain = region->drain;
+	stream->written_events = events_taken(region, stream, index, sequence);
+	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
+		stream_write(region, stream, 0, 0);
+	return (struct decode){.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
+			       .end = drain->copy + bytes, .sequence = sequence, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+}
+
+/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the midst of a record writes, too. */
+static uint32_t buffer_committed(const struct region_buffer *head)
+{
+	uint32_t committed = LOAD_ACQUIRE(&head->committed);
+	uint64_t handed_over = LOAD(&head->handed_over);
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over ? (uint32_t)handed_over : committed;
+}
+
+void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
+{
+	struct drain *drain = region->drain;
+	const struct region_limits *limits = &region->region->limits;
+	struct region_buffer *head = region_buffer(region->region, index);
+	uint32_t sequence = head->sequence & ~REGION_SIDE;
+	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
+	if (committed > limits->buffer_size)
+		committed = limits->buffer_size;
+	committed &= ~7u;
+	if (pending > limits->buffer_size - committed || (pending & 7))
+		pending = 0;
+	if (stream_knows(region, stream, sequence)) {
+		buffer_release(region, index);
+		return;
+	}
+	/* Nothing of the target's is read twice. */
+	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
+	struct decode decode = copy_decode(region, stream, index, committed, sequence);
+	stream_decode(region, stream, &decode, sequence);
+	if (decode.damage)
+		damage_note(region, stream, &decode, (uint64_t)(decode.end - decode.at));
+	if (ending) {
+		struct ending checked = *ending;
+		checked.pending = pending;
+		pending_take(region, stream, &decode, &checked);
+	}
+	stream_complete(region, stream, sequence, index);
+}
+
+/* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until it was taken when full. */
+static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index, uint64_t until_ticks, enum open_when when)
+{
+	struct drain *drain = region->drain;
+	if (index >= region->region->buffer_ready || region->is_taken[index])
+		return;
+	struct region_buffer *head = region_buffer(region->region, index);
+	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot || (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
+	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) ||
+	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) || committed > region->region->limits.buffer_size ||
+	    (stream->open_sequence == sequence && stream->open_committed == committed))
+		return;
+	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
+	struct decode decode = copy_decode(region, stream, index, committed, sequence);
+	/* What makes no sense is told of when the buffer is full. */
+	stream_decode(region, stream, &decode, sequence);
+	struct writer_events *events = stream->events;
+	struct stack_ends ends = {0};
+	uint32_t later = 0;
+	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
+		uint32_t last = --events->count;
+		trace_count_end(&ends, events->flags[last], (uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);
+	}
+	/* Those will be taken again. */
+	owner_count(region, stream, -(int64_t)later, &ends);
+	uint32_t taken = decode.event_count - later;
+	if (events && events->count > 0)
+		stream_write(region, stream, sequence, taken);
+	/* Also those of threads that had the slot before, which are written by now. */
+	if (taken > stream->written_events) {
+		stream->open_index = index;
+		stream->open_taken = region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
+		region->has_new_parts = true;
+	}
+	stream->open_sequence = sequence;
+	stream->open_committed = later ? 0 : committed;
+}
+
+/*
+ * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not allocated yet, all are
+ * taken up to one moment, which lies behind what full buffers had.
+ */
+void open_take_all(struct drain_region *region, enum open_when when)
+{
+	uint64_t until_ticks = ticks_now(region->region);
+	for (uint32_t i = 0; i < region->slot_count; i++) {
+		const struct region_slot *slot = region_slot(region->region, i);
+		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
+			continue;
+		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks, when);
+		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks, when);
+	}
+}
+
+/* ---- slots that were added ---- */
+
+static void slot_begin(struct drain_region *region, uint32_t index)
+{
+	const struct region_slot *slot = region_slot(region->region, index);
+	struct gap *gap = &region->gap[index];
+	*gap = (struct gap){.is_new = false};
+	for (uint32_t side = 0; side < 2; side++) {
+		struct stream *stream = &region->stream[side][index];
+		*stream = (struct stream){.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
+		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody knows. */
+		if (region->known)
+			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
+		stream->has_sequence = stream->sequence != UINT32_MAX;
+	}
+	if (!region->known)
+		return;
+	memcpy(gap->count, slot->taken_count, sizeof(gap->count));
+	memcpy(gap->bytes, slot->taken_bytes, sizeof(gap->bytes));
+	gap->stacks = slot->taken_stacks;
+}
+
+/* As many streams as there are slots. */
+void slots_follow(struct drain_region *region)
+{
+	uint32_t count = region->region->slot_ready;
+	if (count <= region->slot_count)
+		return;
+	for (int side = 0; side < 2; side++)
+		region->stream[side] = memory_resize(region->stream[side], count, sizeof(*region->stream[side]));
+	region->gap = memory_resize(region->gap, count, sizeof(*region->gap));
+	while (region->slot_count < count)
+		slot_begin(region, region->slot_count++);
+}
+
+/* ---- finding full buffers ---- */
+
+static int full_compare(const void *a, const void *b)
+{
+	const struct full *left = a, *right = b;
+	if (left->key != right->key)
+		return left->key < right->key ? -1 : 1;
+	return left->sequence < right->sequence ? -1 : left->sequence > right->sequence;
+}
+
+static uint32_t full_find(struct drain_region *region)
+{
+	uint32_t count = 0, in_use = 0, owned = 0;
+	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
+		struct region_buffer *head = region_buffer(region->region, i);
+		/* Pairs with the recorder's release: what it wrote before is visible. */
+		uint32_t state = LOAD_ACQUIRE(&head->state);
+		in_use += state != BUFFER_FREE && state != BUFFER_AWAY;
+		owned += state == BUFFER_OWNED;
+		if (state != BUFFER_FULL || region->is_taken[i])
+			continue;
+		uint32_t slot = head->slot, sequence = head->sequence;
+		if (slot < region->slot_count) {
+			region->full[count++] = (struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i, 0};
+		} else if (slot >= region->region->slot_ready) {
+			/* Nobody's: there is no such slot. */
+			region->drain->past.damaged_buffers++;
+			buffer_release(region, i);
+		}
+	}
+	region->in_use = in_use;
+	region->owned = owned;
+	if (region->region->buffers_used < in_use)
+		region->region->buffers_used = in_use;
+	qsort(region->full, count, sizeof(struct full), full_compare);
+	return count;
+}
+
+/* Whether each stream's next buffers are there without a hole. */
+static bool full_is_whole(const struct drain_region *region, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct full *full = &region->full[i];
+		const struct stream *stream = stream_by_key(region, full->key);
+		bool is_first = i == 0 || region->full[i - 1].key != full->key;
+		if (is_first ? stream->has_sequence && full->sequence != stream->sequence + 1
+			     : full->sequence != region->full[i - 1].sequence + 1)
+			return false;
+	}
+	return true;
+}
+
+static int time_compare(const void *a, const void *b)
+{
+	const struct full *left = a, *right = b;
+	return left->ticks != right->ticks ? (left->ticks < right->ticks ? -1 : 1) : full_compare(a, b);
+}
+
+/* In the order in which they were begun, which within a stream stays that of the sequence numbers. */
+static void full_order(struct drain_region *region, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct full *full = &region->full[i];
+		uint64_t before = i && full[-1].key == full->key ? full[-1].ticks : 0;
+		full->ticks = record_get_begin(region_buffer_bytes(region->region, full->index)).ticks;
+		full->ticks = full->ticks < before ? before : full->ticks;
+	}
+	qsort(region->full, count, sizeof(struct full), time_compare);
+}
+
+/*
+ * A file that becomes full is to have of all threads what they did up to one moment, more or less. So, each time that the room has become half of what
+ * it was, what waits in columns and in buffers that are being filled is written, of those too who seldom call.
+ */
+static void open_take_in_time(struct drain *drain)
+{
+	uint64_t room = writer_room_left(drain->writer);
+	if (room == UINT64_MAX || room > drain->room_seen / 2 || writer_has_ended(drain->writer))
+		return;
+	drain->room_seen = room;
+	for (struct drain_region *region = drain->regions; region; region = region->next) {
+		if (region->known)
+			continue;
+		translate_refresh(&region->translate);
+		slots_follow(region);
+		open_take_all(region, OPEN_BESIDE_FULL);
+		streams_write(region);
+	}
+}
+
+bool full_take(struct drain_region *region)
+{
+	slots_follow(region);
+	uint32_t count = full_find(region);
+	/* A buffer can become full behind our back, and its successor before our eyes: looking again finds both. */
+	if (!full_is_whole(region, count))
+		count = full_find(region);
+	if (writer_room_left(region->drain->writer) != UINT64_MAX)
+		full_order(region, count);
+	for (uint32_t i = 0; i < count; i++) {
+		open_take_in_time(region->drain);
+		buffer_take(region, stream_by_key(region, region->full[i].key), region->full[i].index, NULL);
+		columns_bound(region->drain);
+		/* The target may be waiting for them. */
+		if (region->written != REGION_NONE)
+			drain_settle(region);
+	}
+	return count > 0;
+}

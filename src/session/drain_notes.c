@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the trace notes, and what of a region cannot be kept. */
+#include "session/drain_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void drain_limit(struct drain *drain, const struct keep_limits *limits)
+{
+	drain->limits = *limits;
+}
+
+bool drain_has_room(const struct drain *drain)
+{
+	return keep_has_room(&drain->limits, drain->writer);
+}
+
+/* name: one of a few that stay. */
+static struct note_kind *note_kind(struct drain *drain, const char *name)
+{
+	struct note_kind *kind = drain->notes;
+	while (kind < drain->notes + NOTE_KINDS - 1 && kind->name && strcmp(kind->name, name))
+		kind++;
+	kind->name = name;
+	return kind;
+}
+
+void drain_add_note(struct drain *drain, const char *name, const char *text)
+{
+	struct note_kind *kind = note_kind(drain, name);
+	if (kind->count < NOTES_MAX)
+		writer_add_option(drain->writer, name, text);
+	else if (kind->count == NOTES_MAX)
+		writer_add_option(drain->writer, name, "and more of the kind, which are not named");
+	kind->count += kind->count <= NOTES_MAX;
+}
+
+bool drain_is_limited(const struct drain_region *region)
+{
+	return region->translate.keep.has_cut_stacks || region->translate.keep.has_refused_rows;
+}
+
+bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
+{
+	const struct keep *keep = &region->translate.keep;
+	bool is_cut = keep->has_cut_stacks && !region->is_cut_told, is_refused = keep->has_refused_rows && !region->is_refusal_told;
+	if (!is_cut && !is_refused)
+		return false;
+	if (is_cut)
+		snprintf(text, size, "process %u and those that it forked have more different stacks than can be kept (%llu nodes): those of later calls are cut",
+			 region->pid, (unsigned long long)keep->nodes);
+	else
+		snprintf(text, size, "process %u and those that it forked have more threads, processes and heaps than can be kept (%llu): calls of further ones are "
+			 "lost, or without a heap", region->pid, (unsigned long long)keep->rows);
+	region->is_cut_told |= is_cut;
+	region->is_refusal_told |= !is_cut;
+	drain_add_note(region->drain, TRACE_OPTION_LIMITED, text);
+	return true;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose events a stream has: rows of threads. */
+#include "session/drain_state.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+
+#define SIGNAL_MARK " (signal)"
+
+/* What the thread calls itself; "" when it is gone. */
+static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	name[length > 0 ? length : 0] = 0;
+	name[strcspn(name, "\n")] = 0;
+}
+
+static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_side, char name[NAME_BYTES])
+{
+	name[0] = 0;
+	if (region->names_are_ours)
+		comm_read(process_pid, tid, name, NAME_BYTES - sizeof(SIGNAL_MARK));
+	if (is_side)
+		strcat(name, SIGNAL_MARK);
+}
+
+static void owner_row(const struct owner *owner, bool has_ended, struct trace_thread *row)
+{
+	*row = (struct trace_thread){.process = owner->process, .tid = owner->tid, .start_ns = (int64_t)owner->first,
+				     .end_ns = !has_ended ? INT64_MAX : (int64_t)(owner->last ? owner->last : owner->first), .name = owner->name};
+}
+
+/* The thread's row, when the logger before us has added it: the one that it took events of last. */
+static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
+{
+	const struct drain_known *known = region->known;
+	uint64_t noted = region_slot(region->region, key & ~REGION_SIDE)->trace_thread[key >> 31];
+	uint32_t id = (uint32_t)noted - 1;
+	if (!known || noted >> 32 != owner->serial || id >= known->dictionary->thread_count)
+		return TRACE_NONE;
+	const struct trace_thread *row = &known->dictionary->threads[id];
+	return row->process == owner->process && row->tid == owner->tid ? id : TRACE_NONE;
+}
+
+static uint32_t process_pid(const struct drain_region *region, uint32_t index)
+{
+	return index < REGION_PROCESS_MAX ? region->translate.process[index].row.pid : 0;
+}
+
+/* False: there are as many threads as may be. */
+bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial,
+			uint32_t tid, uint64_t ticks)
+{
+	struct owner *owner = &stream->owner;
+	bool is_side = stream->key & REGION_SIDE;
+	struct trace_thread row;
+	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIDE);
+	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
+				.wait_ticks_before = slot->wait_ticks};
+	pace_begin(&owner->pace, ticks);
+	owner->id = known_thread(region, owner, stream->key);
+	if (owner->id == TRACE_NONE && !keep_add_row(&region->translate.keep)) {
+		owner->is_open = false;
+		return false;
+	}
+	if (owner->id == TRACE_NONE) {
+		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
+		owner_row(owner, false, &row);
+		owner->id = writer_add_thread(region->drain->writer, &row);
+	}
+	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
+	return true;
+}
+
+void owner_end(struct drain_region *region, struct stream *stream)
+{
+	struct owner *owner = &stream->owner;
+	struct trace_thread row;
+	if (!owner->is_open)
+		return;
+	owner->is_open = false;
+	owner_row(owner, true, &row);
+	/* Its first time is the logger's before us, which we do not know in ticks: leave the row as it is. */
+	if (!region->known || owner->id >= region->known->dictionary->thread_count)
+		writer_update_thread(region->drain->writer, owner->id, &row);
+}
+
+struct owner *slot_owner(struct drain_region *region, uint32_t index)
+{
+	const struct region_slot *slot = region_slot(region->region, index);
+	struct stream *stream = &region->stream[0][index];
+	uint32_t serial = slot->serial, tid = slot->tid, process_index = slot->process;
+	uint32_t process = translate_process_id(&region->translate, process_index);
+	if (stream->owner.is_open && (process == TRACE_NONE || (stream->owner.serial == serial && stream->owner.process == process)))
+		return &stream->owner;
+	if (process == TRACE_NONE)
+		return NULL;
+	stream_write(region, stream, 0, 0);
+	owner_end(region, stream);
+	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->region);
+	bool is_kept = owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
+	return is_kept ? &stream->owner : NULL;
+}

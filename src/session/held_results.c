@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* What became of processes that were held at an exec, or attached to. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/proc.h"
+#include "region/mail.h"
+#include "session/members.h"
+#include "session/target_requests.h"
+#include "session/targets.h"
+
+void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		logger_find_members(logger, target);
+		uint32_t index = logger_member_of_pid(target, pid);
+		if (index != UINT32_MAX)
+			member_end(logger, target, index, TRACE_END_EXEC, 0, ticks);
+	}
+}
+
+static void untraced_held(struct logger *logger, const struct hold_result *result)
+{
+	char command[2048];
+	proc_command(result->pid, command, sizeof(command));
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+						     .note = result->diag.text});
+}
+
+/* What was in the heaps before is known now, or what of it is not. */
+static void target_walked(struct logger *logger, struct hold_result *result)
+{
+	struct target *target = logger->targets;
+	while (target && target->number != result->number)
+		target = target->next;
+	if (target) {
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
+		/* What it does now is in no event, so what was found may be from later, or given back. */
+		if (target->is_unread)
+			heapwalk_drop(&result->walk, "it was let go of before its heaps were read");
+		logger_settle_clock(logger, true);
+		drain_earlier(target->drain, &result->walk);
+	}
+	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does not want to know. */
+	bool is_told = !logger->options->session_name;
+	char text[400];
+	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms", (int)result->pid, result->walk.count,
+		 (unsigned long long)result->walk.bytes, (double)result->walk.took_ns / 1e6);
+	if (is_told)
+		logger_note(logger, text);
+	if (result->walk.missing[0]) {
+		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
+		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
+		if (is_told)
+			logger_warn(logger, text);
+	}
+	heapwalk_fini(&result->walk);
+}
+
+bool logger_take_results(struct logger *logger)
+{
+	struct hold_result result;
+	bool has_any = false;
+	while (holder_take(logger->holder, &result)) {
+		has_any = true;
+		if (result.kind == HOLD_FAILED)
+			continue;
+		if (result.kind == HOLD_WALKED) {
+			target_walked(logger, &result);
+			continue;
+		}
+		/* The mail outlives who sent it. */
+		if (result.has_executed && result.mail)
+			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
+		if (result.has_executed)
+			logger_image_over(logger, result.pid, result.start_ticks);
+		if (result.kind == HOLD_INJECTED) {
+			target_add(logger, &result);
+			if (result.inject.refused)
+				unhooked_note(logger, result.pid, &result.inject);
+		} else {
+			untraced_held(logger, &result);
+		}
+	}
+	return has_any;
+}

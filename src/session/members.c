@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/members.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "os/clock.h"
+#include "os/moment.h"
+#include "os/proc.h"
+
+enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
+
+void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity, pid_t inner)
+{
+	struct member *member = &target->member[index];
+	*member = (struct member){.identity = identity, .pid = pid, .inner = inner, .state = 1,
+				  .is_foreign = pid && proc_is_foreign(pid)};
+	watch_add(logger->watch, member->identity.pidfd);
+	target->alive++;
+	if (index >= target->member_count)
+		target->member_count = index + 1;
+}
+
+void member_release(struct member *member)
+{
+	identity_drop(&member->identity);
+	free(member->cgroups);
+	member->cgroups = NULL;
+	if (!member->inject)
+		return;
+	inject_fini(member->inject);
+	free(member->inject);
+	member->inject = NULL;
+}
+
+void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
+{
+	struct member *member = &target->member[index];
+	if (member->state != 1)
+		return;
+	member->state = 2;
+	target->alive--;
+	flight_note_end(logger, member, end, status);
+	member_release(member);
+	logger_settle_clock(logger, true);
+	drain_end_process(target->drain, index, end, status, ticks);
+	/* Its end is in no row of the file. */
+	if (writer_has_ended(logger->writer))
+		logger_note_after(logger, drain_process(target->drain, index));
+}
+
+/* ---- finding them ---- */
+
+/* Whether pid has the region mapped: what a mail says is not believed. */
+bool process_has_region(const struct target *target, pid_t pid)
+{
+	struct stat status;
+	return pid && fstat(target->region.fd, &status) == 0 && proc_has_mapped(pid, target->region_path, status.st_ino);
+}
+
+/* A process that has ended has no memory any more; its parent may have. */
+static bool is_of_target(const struct target *target, pid_t pid)
+{
+	return process_has_region(target, pid) ||
+	       (proc_has_ended(pid) && process_has_region(target, (pid_t)proc_status_value(pid, "PPid")));
+}
+
+struct inner_process { const struct target *target; pid_t inner; uint32_t index; };
+
+/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for it. */
+static bool is_taken(const struct target *target, pid_t pid)
+{
+	bool has_ended = proc_has_ended(pid);
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].pid == pid && (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
+			return true;
+	return false;
+}
+
+/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which goes when it ends. */
+static bool is_inner_process(void *cookie, pid_t pid)
+{
+	const struct inner_process *wanted = cookie;
+	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
+		return false;
+	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
+	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
+}
+
+/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is of this process, unless it has
+ * ended by then, and another one of the target has its number. */
+static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct identity *identity)
+{
+	*identity = identity_take(pid);
+	if (pid && is_inner_process(wanted, pid))
+		return true;
+	identity_drop(identity);
+	return false;
+}
+
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *identity: its, the caller's; or nobody's. */
+pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
+{
+	struct inner_process wanted = {target, inner, index};
+	if (take_inner_process(&wanted, inner, identity))
+		return inner;
+	pid_t found = proc_search(is_inner_process, &wanted);
+	return take_inner_process(&wanted, found, identity) ? found : 0;
+}
+
+/* Forked processes have found themselves in the region. */
+void logger_find_members(const struct logger *logger, struct target *target)
+{
+	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
+		struct region_process *process = region_process(&target->region, i);
+		uint32_t state = __atomic_load_n(&process->state, __ATOMIC_ACQUIRE);
+		/* Places are taken from the first on; among those that had a process, one may be free again. */
+		if (state == PROCESS_FREE && i >= target->member_count)
+			break;
+		if (state != PROCESS_LIVE || target->member[i].state == 1)
+			continue;
+		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
+			continue;
+		struct identity identity;
+		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &identity);
+		member_begin(logger, target, i, pid, identity, inner);
+		target->member[i].start_ticks = process->start_ticks;
+		/* For the trace, and for whoever recovers it. */
+		if (pid)
+			process->pid = (uint32_t)pid;
+	}
+}
+
+/* ---- their ends ---- */
+
+/* As the kernel has it, since 6.15. */
+struct pidfd_information { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; uint64_t more[4]; };
+
+/* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in /proc, then in its pidfd. */
+static bool status_of(struct logger *logger, const struct member *member, int *status)
+{
+	for (struct told *told = logger->told; told; told = told->next) {
+		if (told->pid == member->pid) {
+			*status = told->status;
+			return true;
+		}
+	}
+	enum { INFO_EXIT = 8 };
+	struct pidfd_information information = {.mask = INFO_EXIT};
+	if (member->identity.pidfd >= 0 && ioctl(member->identity.pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
+	    (information.mask & INFO_EXIT)) {
+		*status = information.exit_code;
+		return true;
+	}
+	/* If the process is still there after that, the pid was its. */
+	return member->pid && proc_wait_status(member->pid, status) && identity_is_there(&member->identity);
+}
+
+bool member_has_ended(const struct member *member)
+{
+	return identity_has_ended(&member->identity);
+}
+
+/* The kernel does not say how (before Linux 6.15), or it was gone before we looked: its own word, or none. */
+static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
+{
+	int status;
+	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner, &status);
+	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, clock_event_ticks());
+}
+
+void members_check(struct logger *logger, struct target *target, uint64_t now)
+{
+	for (uint32_t i = 0; i < target->member_count; i++) {
+		struct member *member = &target->member[i];
+		if (member->state != 1 || !member_has_ended(member))
+			continue;
+		int status;
+		if (status_of(logger, member, &status)) {
+			if (WIFSIGNALED(status))
+				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), clock_event_ticks());
+			else
+				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), clock_event_ticks());
+		} else if (!member->pid) {
+			member_end_unseen(logger, target, i);
+		} else if (!member->ended_ns) {
+			member->ended_ns = now;
+		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
+			member_end_unseen(logger, target, i);
+		}
+	}
+}
+
+static bool has_unsettled_member(const struct target *target)
+{
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+			return true;
+	return false;
+}
+
+/* End every member whose process has ended, also one that came and went between two rounds. Wait for a status no longer than twice STATUS_WAIT_NS. */
+static void members_settle(struct logger *logger, struct target *target)
+{
+	uint64_t until = moment_now_ns() + 2 * (uint64_t)STATUS_WAIT_NS;
+	logger_find_members(logger, target);
+	members_check(logger, target, moment_now_ns());
+	while (has_unsettled_member(target) && moment_now_ns() < until) {
+		moment_pause(BUSY_MS * NS_PER_MS);
+		members_check(logger, target, moment_now_ns());
+	}
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+			member_end_unseen(logger, target, i);
+}
+
+void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now)
+{
+	struct member *member = &target->member[index];
+	/* Without a clock there is nothing to write times with. */
+	if (member->state != 1 || !member->pid || !logger->is_clock_set || (member->sampled_ns && now - member->sampled_ns < SAMPLE_NS))
+		return;
+	member->sampled_ns = now;
+	uint64_t bytes = proc_resident_bytes(member->pid), before = member->resident_bytes;
+	flight_note_memory(logger, member, bytes);
+	uint64_t change = bytes > before ? bytes - before : before - bytes;
+	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)clock_event_ticks(), .resident_bytes = bytes};
+	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
+		return;
+	member->resident_bytes = bytes;
+	writer_add_sample(logger->writer, &sample);
+}
+
+bool thread_lives(const struct member *member, pid_t tid)
+{
+	return member->is_foreign ? proc_outer_thread(member->pid, tid) != 0 : proc_thread_exists(member->pid, tid);
+}
+
+void threads_reap(struct target *target)
+{
+	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
+		const struct region_slot *slot = region_slot(&target->region, i);
+		uint32_t process = slot->process, tid = slot->tid;
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || process >= target->member_count ||
+		    target->member[process].state != 1)
+			continue;
+		if (!thread_lives(&target->member[process], (pid_t)tid) && slot->tid == tid)
+			drain_end_thread(target->drain, i);
+	}
+}
+
+uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
+{
+	for (uint32_t i = 0; i < target->member_count; i++)
+		if (target->member[i].state == 1 && target->member[i].pid == pid)
+			return i;
+	return UINT32_MAX;
+}
+
+/* ---- detaching ---- */
+
+/* A process that is being detached from. */
+struct leaving { struct logger *logger; struct target *target; const struct member *member; uint64_t began_ns; };
+
+/* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or for the answer to a mail. */
+static void serve_meanwhile(void *cookie)
+{
+	enum { WAIT_FOR_ROOM_NS = 1000000000 };
+	struct leaving *leaving = cookie;
+	logger_serve_meanwhile(leaving->logger, leaving->target, leaving->member);
+	/* Threads that wait for room give up; what they record is counted as lost. */
+	if (leaving->target->alive == 1 && moment_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
+		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
+}
+
+static void note_detached(struct logger *logger, const struct member *member, const char *command, const struct inject_detaching *detaching)
+{
+	char text[1024];
+	const struct inject_pause *pause = &detaching->pause;
+	int size = snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
+			    pause->thread_count, pause->thread_count == 1 ? "" : "s", (double)pause->all_ns / 1e6);
+	if (pause->one_ns)
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms", (double)pause->one_ns / 1e6);
+	if (detaching->rest.bytes) {
+		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
+		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
+	}
+	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
+}
+
+int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
+{
+	struct member *member = &target->member[index];
+	char command[512], text[900];
+	struct diag diag = {""};
+	struct leaving leaving = {logger, target, member, moment_now_ns()};
+	struct inject_detaching detaching = {.pid = member->pid, .inject = &target->inject, .own = member->inject, .patience = INJECT_PATIENT,
+					     .meanwhile = serve_meanwhile, .cookie = &leaving};
+	proc_command(member->pid, command, sizeof(command));
+	int error = member->pid ? inject_detach(&detaching, &diag) : -ESRCH;
+	if (error && member_has_ended(member))
+		return 0;
+	if (error && diag_or_null)
+		return diag_fail(diag_or_null, -error, "%s", diag.text);
+	if (error) {
+		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
+			 diag.text);
+		logger_warn(logger, text);
+		detaching.rest.bytes = target->region.bytes;
+		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");
+	} else {
+		note_detached(logger, member, command, &detaching);
+	}
+	if (detaching.rest.bytes && member->pid) {
+		inactive_add(logger, target, member->pid, command, &detaching.rest);
+		target->has_inactive = true;
+	}
+	member_end(logger, target, index, TRACE_END_DETACHED, 0, clock_event_ticks());
+	target->is_let_go = target->alive == 0;
+	target->is_unread |= index == 0 && target->region.header->options & OPTION_MEASURE;
+	if (target->is_let_go)
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void detach_all(struct logger *logger)
+{
+	for (struct target *target = logger->targets; target; target = target->next) {
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
+		logger_find_members(logger, target);
+		for (uint32_t i = 0; i < target->member_count; i++)
+			if (target->member[i].state == 1)
+				logger_detach_member(logger, target, i, NULL);
+		members_settle(logger, target);
+		__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
+	}
+}
