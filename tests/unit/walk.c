@@ -341,7 +341,7 @@ static __attribute__((noinline)) void capture_here(void *cookie)
 		frames_append(&scene.now, scene.beyond);
 	if (scene.now.has_signal)
 		frames_hide(&scene.now);
-	compare_stack(kept, scene.depth, at.sp);
+	compare_stack(kept, scene.depth < RECORDER_DEPTH_MAX ? scene.depth : RECORDER_DEPTH_MAX, at.sp);
 	region_grow(&scene.region);
 	__asm__ volatile("" ::: "memory");
 }
@@ -1048,7 +1048,9 @@ static void so_many_frames_as_are_wanted_are_kept(void **state)
 static __attribute__((noinline)) void go_down(void *cookie)
 {
 	struct wander *wander = cookie;
-	if (++wander->level < wander->target)
+	if (++wander->level % 1000 == 0 && wander->steps)
+		capture_here(NULL);
+	if (wander->level < wander->target)
 		shapes_without_bp[wander->level % 2 ? SHAPE_PLAIN : SHAPE_TWO_CALLS].call(go_down, wander, wander->level);
 	if (wander->level == wander->target || wander->level % 1000 == 0)
 		capture_here(NULL);
@@ -1060,10 +1062,16 @@ static void a_stack_too_deep_keeps_its_inner_frames(void **state)
 {
 	(void)state;
 	prime();
-	struct wander wander = {.target = 4800};
-	go_down(&wander);
-	assert_true(scene.thread.slot->truncated > 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct wander wander = {.target = 4800, .steps = i & 1};
+		/* More than the most is no more. */
+		scene.depth = i < 2 ? RECORDER_DEPTH_MAX : UINT32_MAX;
+		scene.thread.memo_is_home = scene.can_keep = false;
+		go_down(&wander);
+	}
 	assert_no_difference();
+	assert_true(scene.thread.slot->truncated > 0);
+	assert_int_equal(scene.thread.capacity, RECORDER_DEPTH_MAX);
 }
 
 static void a_full_table_of_pcs_leaves_frames_without_ids(void **state)
