@@ -574,6 +574,9 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start_sp)};
 	struct memo *joint = thread->memo + progress.joint - 1;
 	int on_home = is_home(thread, start_sp);
+	/* The options lie in memory that others share: there is room for so many, whatever they say. */
+	if (depth > RECORDER_DEPTH_MAX)
+		depth = RECORDER_DEPTH_MAX;
 
 	for (;;) {
 		while (joint->sp < walk.at.sp)
@@ -582,7 +585,7 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 			kept = memo_join(thread, joint, walk.bp_slot);
 			break;
 		}
-		if (count + 2 >= thread->capacity) {
+		if (count + 2 >= thread->capacity && thread->capacity < RECORDER_DEPTH_MAX) {
 			uint32_t at = (uint32_t)(joint - thread->memo + 1);
 			walk.is_over = !thread_grow(thread);
 			joint = thread->memo + at - 1;

@@ -151,7 +151,7 @@ struct thread {
 	struct side *side;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
-	uint32_t capacity;            /**< of the three arrays; grows */
+	uint32_t capacity;            /**< frames that the three arrays have room for; grows up to RECORDER_DEPTH_MAX */
 	uint32_t bp_end;              /**< remembered frames from here on have a bp that no walk reads */
 	uint64_t dead_bp;             /**< always 0: what bp_slot of a remembered frame points to whose bp no walk reads */
 	struct memo *memo;            /**< outermost first; memo[-1] is a sentinel */

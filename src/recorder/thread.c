@@ -51,11 +51,15 @@ static void *pool_take(struct recorder *recorder, uint64_t bytes)
 int thread_grow(struct thread *thread)
 {
 	uint32_t capacity = thread->capacity ? thread->capacity * 4 : RECORDER_DEPTH_FIRST;
-	if (capacity > 2 * RECORDER_DEPTH_MAX)
+	if (thread->capacity == RECORDER_DEPTH_MAX)
 		return 0;
-	/* The old arrays are left behind: remembered frames may point at their own bp in them, which stays true. */
-	uint64_t memo_bytes = (capacity + 1) * sizeof(struct memo), fresh_bytes = capacity * sizeof(struct fresh);
-	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + capacity * sizeof(uint32_t));
+	if (capacity > RECORDER_DEPTH_MAX)
+		capacity = RECORDER_DEPTH_MAX;
+	/* The mark of a stack that is cut lies beyond the deepest. The old arrays are left behind: remembered frames may point at their own bp in them,
+	 * which stays true. */
+	uint32_t room = capacity + 1;
+	uint64_t memo_bytes = (room + 1) * sizeof(struct memo), fresh_bytes = room * sizeof(struct fresh);
+	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + room * sizeof(uint32_t));
 	if (!memory)
 		return 0;
 	struct memo *memo = (struct memo *)memory + 1;

@@ -10,7 +10,7 @@
 /** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
-/** Room for four times as many frames as before; 0 when there is no memory or the limit is reached. */
+/** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory or the limit is reached. */
 int thread_grow(struct thread *thread);
 
 /** State for calls of signal handlers; NULL when there is no memory. */
