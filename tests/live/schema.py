@@ -27,9 +27,10 @@ SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
                     "inactive": {"pid", "command", "bytes", "threads"}},
-    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unwritten_events", "events_without_heap"}},
-    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unwritten_events", "events_without_heap", "inactive"},
+    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
+    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
                   "cost": {"recorder_us"}},
+    "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "dump-images.json": {"": {"unload_ns"}},
 }
 NAME = f"schema{os.getpid()}"

@@ -149,7 +149,7 @@ static void thread_begin(void)
 	void *low;
 	size_t bytes;
 	scene.thread = (struct thread){.recorder = scene.recorder, .slot = region_slot_at(scene.region.header, &scene.region.limits, 0),
-				       .fs_base = thread_pointer()};
+				       .fs_base = cpu_thread_pointer()};
 	scene.can_keep = false;
 	scene.before.count = 0;
 	scene.known_low = UINT64_MAX;
@@ -184,7 +184,7 @@ static int scene_begin(void **state)
 	recorder->wiped = memory_new(sizeof(struct wiped));
 	recorder->wiped->process = recorder->wiped->is_alive = 1;
 	recorder->ticks_per_ms = 1000000;
-	recorder->main_fs_base = thread_pointer();
+	recorder->main_fs_base = cpu_thread_pointer();
 	recorder->stack_start = proc_stack_start(getpid());
 	recorder->stack_high = end_of_stack(recorder->stack_start);
 	assert_true(recorder->stack_high > recorder->stack_start);
