@@ -20,21 +20,6 @@ const char *options_value(struct words *words, const char *option)
 	return NULL;
 }
 
-int options_range(struct words *words, int64_t *from_ns, int64_t *to_ns)
-{
-	int64_t *const times[] = {from_ns, to_ns};
-	for (int i = 0; i < 2; i++) {
-		const char *word = options_value(words, "range");
-		if (!word)
-			return CLI_FAILED;
-		if (!text_parse_time(word, times[i]))
-			return cli_fail("-range: \"%s\" is no time: a number of microseconds, or with s, ms, us, ns", word);
-	}
-	if (*from_ns > *to_ns)
-		return cli_fail("-range: it ends before it begins");
-	return 0;
-}
-
 /* The option that the word names; what follows a '=' becomes a word of its own. */
 static const struct option *option_find(char *word, const struct option *options, unsigned option_count, char **value)
 {

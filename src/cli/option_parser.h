@@ -30,9 +30,6 @@ const char *options_value(struct words *words, const char *option);
 /** The next word, if there is one, without taking it. */
 const char *options_peek(const struct words *words);
 
-/** Two times follow. 0, or CLI_FAILED after a message. */
-int options_range(struct words *words, int64_t *from_ns, int64_t *to_ns);
-
 /** What a command reads. Zero it. */
 struct input {
 	const char *path;            /**< NULL: not named */

@@ -65,12 +65,6 @@ static inline int page_is_readable(uint64_t address)
 /** The compiler's own, without a library: see builtins.c. */
 void *memcpy(void *restrict to, const void *restrict from, size_t size);
 
-static inline void memcpy_8(void *to, const void *from)
-{
-	typedef uint64_t __attribute__((may_alias, aligned(1))) word;
-	*(word *)to = *(const word *)from;
-}
-
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

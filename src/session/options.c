@@ -91,11 +91,6 @@ void session_pieces_path(char *path, size_t size, const char *trace_path)
 	snprintf(path, size, "%s.pieces", trace_path);
 }
 
-const char *session_trigger_name(enum session_trigger trigger)
-{
-	return triggers[trigger];
-}
-
 bool session_add_trigger(struct session_options *options, const char *text)
 {
 	const char *value = strchr(text, '=');

@@ -109,7 +109,6 @@ bool session_is_in_pieces(const struct session_options *options);
 
 /** Add a trigger as it is written: its name, or rss=SIZE. */
 bool session_add_trigger(struct session_options *options, const char *text);
-const char *session_trigger_name(enum session_trigger trigger);
 
 /** Where the pieces of a long run are: beside its file. */
 void session_pieces_path(char *path, size_t size, const char *trace_path);

@@ -519,16 +519,6 @@ uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap)
 	return id;
 }
 
-void writer_add_early_end(struct writer *writer, const struct trace_early_end *row)
-{
-	segment_need(writer);
-	if (row->process < writer->dictionary.process_count)
-		segment_need_process(writer, row->process);
-	struct section *section = segment_section(writer, FORMAT_EARLY_ENDS);
-	rows_put_early_end(&section->bytes, row);
-	segment_section_added(writer, section);
-}
-
 /* Gaps that find no room at the end of a full file are a number there. */
 static bool gap_counts_only(struct writer *writer, const struct trace_gap *gap)
 {

@@ -96,7 +96,6 @@ uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *m
 uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry); /**< an equal one gives the same id */
 uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
-void writer_add_early_end(struct writer *writer, const struct trace_early_end *row);
 
 /** Whether writing has come to an end: the limit, a full disk, an error. What is given to the writer from then on goes into no number but those of
  *  writer_count_after(). */
