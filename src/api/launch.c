@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 extern char **environ;
@@ -147,7 +147,7 @@ static bool wait_for_exec(pid_t pid)
 			return WIFSTOPPED(status);
 		if ((got < 0 && errno != EINTR) || proc_state(pid) == 't')
 			return got >= 0;
-		moment_pause(500000);
+		monotonic_pause(500000);
 	}
 }
 

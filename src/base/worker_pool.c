@@ -8,111 +8,111 @@
 
 enum { HELPERS_MAX = 4, TASKS_MIN = 16 /* fewer are not worth a thread */ };
 
-struct crew {
+struct worker_pool {
 	pthread_t threads[HELPERS_MAX];
 	unsigned count;
 	pthread_mutex_t lock;
 	pthread_cond_t has_work, has_result;
-	struct crew_task *first, **last;
+	struct worker_task *first, **last;
 	bool is_ending;
 	struct memory_guard guard;
 };
 
-static void crew_end(void *context);
+static void worker_pool_end(void *context);
 
 /* Do the oldest task, with the lock but while it is done. False when there is none. */
-static bool crew_do_one(struct crew *crew)
+static bool worker_pool_do_one(struct worker_pool *pool)
 {
-	struct crew_task *task = crew->first;
+	struct worker_task *task = pool->first;
 	if (!task)
 		return false;
-	crew->first = task->next;
-	if (!crew->first)
-		crew->last = &crew->first;
-	pthread_mutex_unlock(&crew->lock);
+	pool->first = task->next;
+	if (!pool->first)
+		pool->last = &pool->first;
+	pthread_mutex_unlock(&pool->lock);
 	bool is_given_up = !memory_try(task->run, task->context);
-	pthread_mutex_lock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
 	task->is_done = true;
 	task->is_given_up = is_given_up;
-	pthread_cond_signal(&crew->has_result);
+	pthread_cond_signal(&pool->has_result);
 	return true;
 }
 
 static void *helper_run(void *argument)
 {
-	struct crew *crew = argument;
-	pthread_mutex_lock(&crew->lock);
+	struct worker_pool *pool = argument;
+	pthread_mutex_lock(&pool->lock);
 	for (;;) {
-		if (crew_do_one(crew))
+		if (worker_pool_do_one(pool))
 			continue;
-		if (crew->is_ending)
+		if (pool->is_ending)
 			break;
-		pthread_cond_wait(&crew->has_work, &crew->lock);
+		pthread_cond_wait(&pool->has_work, &pool->lock);
 	}
-	pthread_mutex_unlock(&crew->lock);
+	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
-struct crew *crew_new(unsigned task_count)
+struct worker_pool *worker_pool_new(unsigned task_count)
 {
 	unsigned most = thread_processors(HELPERS_MAX + 1) - 1;
-	struct crew *crew = memory_zeroed(1, sizeof(*crew));
-	crew->last = &crew->first;
-	memory_guard(&crew->guard, crew_end, crew);
-	pthread_mutex_init(&crew->lock, NULL);
-	pthread_cond_init(&crew->has_work, NULL);
-	pthread_cond_init(&crew->has_result, NULL);
-	while (task_count >= TASKS_MIN && crew->count < most && thread_begin(&crew->threads[crew->count], helper_run, crew))
-		crew->count++;
-	return crew;
+	struct worker_pool *pool = memory_zeroed(1, sizeof(*pool));
+	pool->last = &pool->first;
+	memory_guard(&pool->guard, worker_pool_end, pool);
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->has_work, NULL);
+	pthread_cond_init(&pool->has_result, NULL);
+	while (task_count >= TASKS_MIN && pool->count < most && thread_begin(&pool->threads[pool->count], helper_run, pool))
+		pool->count++;
+	return pool;
 }
 
-unsigned crew_helpers(const struct crew *crew)
+unsigned worker_pool_helpers(const struct worker_pool *pool)
 {
-	return crew->count;
+	return pool->count;
 }
 
-void crew_give(struct crew *crew, struct crew_task *task)
+void worker_pool_give(struct worker_pool *pool, struct worker_task *task)
 {
 	task->is_done = false;
 	task->next = NULL;
-	pthread_mutex_lock(&crew->lock);
-	*crew->last = task;
-	crew->last = &task->next;
-	pthread_cond_signal(&crew->has_work);
-	pthread_mutex_unlock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
+	*pool->last = task;
+	pool->last = &task->next;
+	pthread_cond_signal(&pool->has_work);
+	pthread_mutex_unlock(&pool->lock);
 }
 
-void crew_wait(struct crew *crew, struct crew_task *task)
+void worker_pool_wait(struct worker_pool *pool, struct worker_task *task)
 {
-	pthread_mutex_lock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
 	while (!task->is_done)
-		if (!crew_do_one(crew))
-			pthread_cond_wait(&crew->has_result, &crew->lock);
-	pthread_mutex_unlock(&crew->lock);
+		if (!worker_pool_do_one(pool))
+			pthread_cond_wait(&pool->has_result, &pool->lock);
+	pthread_mutex_unlock(&pool->lock);
 	if (task->is_given_up)
 		memory_exhausted(0);
 }
 
 /* Who began it gives up: what its threads work on is not there much longer. */
-static void crew_end(void *context)
+static void worker_pool_end(void *context)
 {
-	crew_free(context);
+	worker_pool_free(context);
 }
 
-void crew_free(struct crew *crew)
+void worker_pool_free(struct worker_pool *pool)
 {
-	memory_unguard(&crew->guard);
-	pthread_mutex_lock(&crew->lock);
-	while (crew_do_one(crew))
+	memory_unguard(&pool->guard);
+	pthread_mutex_lock(&pool->lock);
+	while (worker_pool_do_one(pool))
 		;
-	crew->is_ending = true;
-	pthread_cond_broadcast(&crew->has_work);
-	pthread_mutex_unlock(&crew->lock);
-	for (unsigned i = 0; i < crew->count; i++)
-		pthread_join(crew->threads[i], NULL);
-	pthread_mutex_destroy(&crew->lock);
-	pthread_cond_destroy(&crew->has_work);
-	pthread_cond_destroy(&crew->has_result);
-	free(crew);
+	pool->is_ending = true;
+	pthread_cond_broadcast(&pool->has_work);
+	pthread_mutex_unlock(&pool->lock);
+	for (unsigned i = 0; i < pool->count; i++)
+		pthread_join(pool->threads[i], NULL);
+	pthread_mutex_destroy(&pool->lock);
+	pthread_cond_destroy(&pool->has_work);
+	pthread_cond_destroy(&pool->has_result);
+	free(pool);
 }

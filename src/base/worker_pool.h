@@ -6,28 +6,28 @@
 #include <stdbool.h>
 
 /** To be embedded in what the task is about. */
-struct crew_task {
+struct worker_task {
 	void (*run)(void *context);
 	void *context;
-	struct crew_task *next;
+	struct worker_task *next;
 	bool is_done, is_given_up;
 };
 
-struct crew;
+struct worker_pool;
 
-/** A crew for work of so many tasks: as many threads as there are processors beside the caller's; none when it is not worth it. */
-struct crew *crew_new(unsigned task_count);
+/** A pool for work of so many tasks: as many threads as there are processors beside the caller's; none when it is not worth it. */
+struct worker_pool *worker_pool_new(unsigned task_count);
 
 /** How many threads help the caller. */
-unsigned crew_helpers(const struct crew *crew);
+unsigned worker_pool_helpers(const struct worker_pool *pool);
 
-/** Have task->run(task->context) called. The caller keeps it until it waited for it or freed the crew. */
-void crew_give(struct crew *crew, struct crew_task *task);
+/** Have task->run(task->context) called. The caller keeps it until it waited for it or freed the pool. */
+void worker_pool_give(struct worker_pool *pool, struct worker_task *task);
 
 /** Until it was run. When it was given up for want of memory (base/memory.h), so is what the caller does. */
-void crew_wait(struct crew *crew, struct crew_task *task);
+void worker_pool_wait(struct worker_pool *pool, struct worker_task *task);
 
 /** All tasks are done first. */
-void crew_free(struct crew *crew);
+void worker_pool_free(struct worker_pool *pool);
 
 #endif

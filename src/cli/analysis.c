@@ -14,7 +14,7 @@
 #include "cli/cache.h"
 #include "cli/cli.h"
 #include "match/match.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "table/index_file.h"
 
 enum { INDEX_EVENTS_DEFAULT = 1000000, PROGRESS_NS = 200000000, PERCENT = 100 };
@@ -52,7 +52,7 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 {
 	(void)cookie;
 	static int64_t last_ns;
-	int64_t time_ns = (int64_t)moment_now_ns();
+	int64_t time_ns = (int64_t)monotonic_now_ns();
 	if (!last_ns)
 		last_ns = time_ns;
 	if (time_ns - last_ns < PROGRESS_NS || !all)
@@ -130,7 +130,7 @@ int analysis_table_mend(struct heap_table **table, const struct trace *trace, co
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 {
 	struct diag diag = {""};
-	*analysis = (struct analysis){.path = cli_trace_path(path), .begin_ns = moment_now_ns()};
+	*analysis = (struct analysis){.path = cli_trace_path(path), .begin_ns = monotonic_now_ns()};
 	if (!analysis->path)
 		return CLI_FAILED;
 	int error = trace_open(&analysis->trace, analysis->path, &diag);
@@ -138,13 +138,13 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 		free(analysis->path);
 		return cli_fail("%s", diag.text);
 	}
-	analysis->opened_ns = moment_now_ns();
+	analysis->opened_ns = monotonic_now_ns();
 	if (analysis_table(&analysis->table, analysis->trace, analysis->path, &analysis->index_path) != CLI_OK) {
 		trace_close(analysis->trace);
 		free(analysis->path);
 		return CLI_FAILED;
 	}
-	analysis->matched_ns = moment_now_ns();
+	analysis->matched_ns = monotonic_now_ns();
 	analysis->symbols = symbols_new();
 	analysis->names = heap_names_new(analysis->trace, analysis->symbols, with_lines);
 	return CLI_OK;
@@ -172,7 +172,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 
 void analysis_tell_times(const struct analysis *analysis)
 {
-	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = moment_now_ns();
+	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = monotonic_now_ns();
 	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s", seconds(analysis->begin_ns, analysis->opened_ns),
 		analysis->index_path ? "index" : "matching", seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
 		seconds(analysis->matched_ns + symbols_ns, end_ns));

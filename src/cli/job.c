@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 enum { IGNORED_COUNT = 2, FORWARDED_COUNT = 5, STOPS_COUNT = 3, POLL_NS = 20000000, POLLS_FIRST = 3, POLLS_LAST = 100, FREED_MAX = 64,
@@ -101,7 +101,7 @@ static pid_t wait_for_stop(pid_t pid, int *status)
 	pid_t got = 0;
 	stop_asked = 0;
 	for (int poll = 0; poll < POLLS_LAST && got == 0; poll++) {
-		moment_pause(POLL_NS);
+		monotonic_pause(POLL_NS);
 		got = waitpid(pid, status, WUNTRACED | WNOHANG);
 		if (got == 0 && poll >= POLLS_FIRST)
 			free_children(pid, 0, &freed);

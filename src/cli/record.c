@@ -28,7 +28,7 @@
 #include "hook/hook.h"
 #include "os/fd.h"
 #include "os/limits.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "recorder/recorder.h"
 #include "session/clocks.h"
 #include "session/control.h"
@@ -501,12 +501,12 @@ static void index_wait_show(struct record *record, const struct control_message 
 {
 	const struct sigaction unwanted = {.sa_handler = on_index_unwanted};
 	if (!record->index_wait_ns) {
-		record->index_wait_ns = moment_now_ns();
+		record->index_wait_ns = monotonic_now_ns();
 		sigaction(SIGINT, &unwanted, NULL);
 		sigaction(SIGTERM, &unwanted, NULL);
 		sigaction(SIGHUP, &unwanted, NULL);
 	}
-	if (!record->is_quiet && isatty(STDERR_FILENO) == 1 && moment_now_ns() - record->index_wait_ns >= NS_PER_S)
+	if (!record->is_quiet && isatty(STDERR_FILENO) == 1 && monotonic_now_ns() - record->index_wait_ns >= NS_PER_S)
 		fprintf(stderr, "\r\033[Kmaking the index: %d %%; Ctrl-C goes without", (int)message->value);
 }
 
@@ -637,7 +637,7 @@ void record_end_logger(pid_t pid)
 	for (int poll = 0; pid > 0 && poll < LOGGER_END_POLLS; poll++) {
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			return;
-		moment_pause(POLL_NS);
+		monotonic_pause(POLL_NS);
 	}
 	if (pid > 0)
 		kill(pid, SIGKILL);

@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "inject/inject.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/logger.h"
 
@@ -69,7 +69,7 @@ int record_attach_all(struct record *record)
 
 static uint64_t now_ms(void)
 {
-	return moment_now_ns() / NS_PER_MS;
+	return monotonic_now_ns() / NS_PER_MS;
 }
 
 static void wait_for_end(struct record *record)

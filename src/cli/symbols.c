@@ -22,7 +22,7 @@
 #include "base/whole_file.h"
 #include "cli/option_parser.h"
 #include "cli/symbol_cache.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "symbols/symbols.h"
 #include "trace/writer.h"
 
@@ -174,7 +174,7 @@ static void progress_show(struct work *work, uint32_t all)
 	if (isatty(STDERR_FILENO) != 1)
 		return;
 	for (uint32_t done = 0; done < all;) {
-		moment_pause(PROGRESS_NS);
+		monotonic_pause(PROGRESS_NS);
 		done = __atomic_load_n(&work->done, __ATOMIC_RELAXED);
 		cli_progress("%s of %s addresses", text_count(done).data, text_count(all).data);
 	}
@@ -383,7 +383,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 {
 	struct work work;
 	struct symbol_worker workers[THREADS_MAX];
-	int64_t began_ns = (int64_t)moment_now_ns();
+	int64_t began_ns = (int64_t)monotonic_now_ns();
 	if (!dictionary->is_complete)
 		return cli_fail("%s is not complete: %s; see xheap recover", path, dictionary->cut_reason);
 	work_make(&work, dictionary, options->is_again);
@@ -396,7 +396,7 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 		work_do(&work, workers, count);
 		status = trace_replace(&work, path);
 		if (status == CLI_OK)
-			summary_print(&work, path, (int64_t)moment_now_ns() - began_ns);
+			summary_print(&work, path, (int64_t)monotonic_now_ns() - began_ns);
 		if (status == CLI_OK && work.with_cache)
 			cache_write(&work);
 		for (unsigned i = 0; i < count; i++) {

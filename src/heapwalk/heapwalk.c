@@ -31,7 +31,7 @@
 #include "heapwalk/thread_caches.h"
 #include "heapwalk/unconfirmed.h"
 #include "os/clock.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 enum { CHUNKS_MAX = READING_WINDOW_BYTES / GLIBC_CHUNK_MIN, WALKS = 2, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20 };
@@ -47,7 +47,7 @@ static void calls_await(const struct region *region)
 {
 	uint64_t ticks = clock_event_ticks();
 	for (int i = 0; i < CALLS_LIMIT_MS && reading_has_call(region, ticks); i++)
-		moment_pause(1000000);
+		monotonic_pause(1000000);
 }
 
 /* ---- arenas, as they are when the reading begins ---- */
@@ -443,9 +443,9 @@ static uint64_t settle_limit_ns(pid_t pid)
 static uint32_t threads_settle(struct heapwalk *walk, const struct region *region)
 {
 	uint32_t settled = 0;
-	for (int i = 0; settled < walk->thread_count && moment_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !reading_is_over(walk); i++) {
+	for (int i = 0; settled < walk->thread_count && monotonic_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !reading_is_over(walk); i++) {
 		if (i)
-			moment_pause(1000000);
+			monotonic_pause(1000000);
 		settled = 0;
 		for (uint32_t j = 0; j < walk->thread_count; j++) {
 			struct heapwalk_thread *thread = &walk->threads[j];
@@ -474,7 +474,7 @@ void heapwalk_run(struct heapwalk *walk, const struct region *region)
 	}
 	calls_await(region);
 	walk->ticks = clock_event_ticks();
-	walk->took_ns = moment_now_ns() - walk->began_ns;
+	walk->took_ns = monotonic_now_ns() - walk->began_ns;
 	if (walk->missing[0] && reading_is_gone(walk->pid))
 		snprintf(walk->missing, sizeof(walk->missing), "it ended before its heaps were read");
 }

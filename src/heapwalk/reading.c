@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/grow.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 enum { PAUSE_NS = 50000, BLOCK_MAX = 1 << 26 };
@@ -38,32 +38,32 @@ bool reading_is_over(const struct heapwalk *walk)
 {
 	if (!walk->is_ending || !__atomic_load_n(walk->is_ending, __ATOMIC_ACQUIRE))
 		return false;
-	uint64_t took_ns = moment_now_ns() - walk->began_ns, now_cpu_ns = cpu_ns();
+	uint64_t took_ns = monotonic_now_ns() - walk->began_ns, now_cpu_ns = cpu_ns();
 	bool has_had_all = now_cpu_ns - walk->began_cpu_ns >= READING_LEAST_NS, is_stuck = now_cpu_ns - walk->advanced_cpu_ns >= STUCK_CPU_NS;
 	return took_ns >= READING_LEAST_MOST_NS || (took_ns >= READING_LEAST_NS && (has_had_all || is_stuck));
 }
 
 void reading_begin(struct heapwalk *walk)
 {
-	walk->began_ns = moment_now_ns();
+	walk->began_ns = monotonic_now_ns();
 	walk->began_cpu_ns = walk->advanced_cpu_ns = cpu_ns();
 }
 
 bool reading_is_late(const struct heap_reading *reading)
 {
-	uint64_t now_ns = moment_now_ns();
+	uint64_t now_ns = monotonic_now_ns();
 	return now_ns >= reading->until_ns || now_ns - reading->walk->advanced_ns >= STUCK_LIMIT_NS || reading_is_over(reading->walk);
 }
 
 void reading_has_advanced(struct heap_reading *reading)
 {
-	reading->walk->advanced_ns = moment_now_ns();
+	reading->walk->advanced_ns = monotonic_now_ns();
 	reading->walk->advanced_cpu_ns = cpu_ns();
 }
 
 bool reading_goes_on(const struct heap_reading *reading)
 {
-	moment_pause(PAUSE_NS);
+	monotonic_pause(PAUSE_NS);
 	return !reading_is_late(reading) && !reading_is_gone(reading->walk->pid);
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "heapwalk/thread_caches.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 
 enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
 

@@ -29,7 +29,7 @@
 #include "inject/detach.h"
 #include "inject/remote.h"
 #include "inject/thread_stacks.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 enum { ATTEMPTS = 20, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
@@ -93,12 +93,12 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct 
 		wait_ns = attempt && 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : wait_ns;
 		stacks_prepare(&stacks);
 		struct urgency before = urgency_begin();
-		uint64_t began_ns = moment_now_ns();
+		uint64_t began_ns = monotonic_now_ns();
 		error = crowd_patch_once(crowd, inject, &stacks, &is_done, diag);
 		if (!is_done || error)
 			crowd_go_on(crowd);
 		pause->thread_count = crowd->count;
-		pause->all_ns += moment_now_ns() - began_ns;
+		pause->all_ns += monotonic_now_ns() - began_ns;
 		urgency_end(&before);
 	}
 	stacks_fini(&stacks);
@@ -114,13 +114,13 @@ static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, vo
 {
 	struct remote remote;
 	struct urgency before = urgency_begin();
-	uint64_t began_ns = moment_now_ns();
+	uint64_t began_ns = monotonic_now_ns();
 	struct stand *stand = calls_begin(crowd, &remote, diag);
 	pid_t caller = stand ? stand->tid : 0;
 	int error = stand ? call(&remote, cookie) : -EBUSY;
 	if (stand)
 		calls_end(&remote, crowd, caller);
-	pause->one_ns += moment_now_ns() - began_ns;
+	pause->one_ns += monotonic_now_ns() - began_ns;
 	urgency_end(&before);
 	return error;
 }
@@ -134,7 +134,7 @@ static int alone_begin(void *cookie, struct diag *diag)
 {
 	struct aloneness *alone = cookie;
 	alone->before = urgency_begin();
-	alone->began_ns = moment_now_ns();
+	alone->began_ns = monotonic_now_ns();
 	return crowd_stop_others(alone->crowd, alone->caller, diag);
 }
 
@@ -142,7 +142,7 @@ static void alone_end(void *cookie)
 {
 	struct aloneness *alone = cookie;
 	crowd_others_go_on(alone->crowd, alone->caller);
-	alone->pause->all_ns += moment_now_ns() - alone->began_ns;
+	alone->pause->all_ns += monotonic_now_ns() - alone->began_ns;
 	urgency_end(&alone->before);
 }
 

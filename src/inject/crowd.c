@@ -20,7 +20,7 @@
 #include "base/grow.h"
 #include "inject/inject.h"
 #include "inject/seccomp.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 #define LEAVE_LIMIT_NS UINT64_C(10000000000)
@@ -177,10 +177,10 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 			stand_note(stand, status);
 		else if (got < 0 && errno != EINTR)
 			stand->is_gone = true;
-		else if (moment_now_ns() > until_ns)
+		else if (monotonic_now_ns() > until_ns)
 			return false;
 		else if (round > 20)
-			moment_pause(20000);
+			monotonic_pause(20000);
 		else
 			sched_yield();
 	}
@@ -283,7 +283,7 @@ static int did_not_stop(const struct crowd *crowd, pid_t tid, struct diag *diag)
 
 static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
 {
-	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
+	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
 	for (bool more = true; more;) {
 		for (uint32_t i = 0; i < crowd->count; i++)
 			stand_interrupt(&crowd->stands[i]);
@@ -324,13 +324,13 @@ int crowd_stop(struct crowd *crowd, struct diag *diag)
 void crowd_wait(struct crowd *crowd, uint64_t ns)
 {
 	enum { POLL_NS = 500000 };
-	uint64_t until_ns = moment_now_ns() + ns;
-	for (uint64_t now = moment_now_ns(); now < until_ns; now = moment_now_ns()) {
+	uint64_t until_ns = monotonic_now_ns() + ns;
+	for (uint64_t now = monotonic_now_ns(); now < until_ns; now = monotonic_now_ns()) {
 		struct stand *stand = crowd_next(crowd);
 		if (stand)
 			stand_go_on(stand);
 		else
-			moment_pause(until_ns - now < POLL_NS ? until_ns - now : POLL_NS);
+			monotonic_pause(until_ns - now < POLL_NS ? until_ns - now : POLL_NS);
 	}
 }
 
@@ -347,7 +347,7 @@ void crowd_leave(struct crowd *crowd)
 {
 	/* Those that still run have to stand to be let go, each until it is seen; on a busy machine they have to get a processor for that. */
 	enum { POLL_NS = 50000 };
-	uint64_t until_ns = moment_now_ns() + LEAVE_LIMIT_NS;
+	uint64_t until_ns = monotonic_now_ns() + LEAVE_LIMIT_NS;
 	uint32_t left = 0;
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
@@ -356,13 +356,13 @@ void crowd_leave(struct crowd *crowd)
 		stand_interrupt(stand);
 		left += !stand->is_gone;
 	}
-	while (left && moment_now_ns() < until_ns) {
+	while (left && monotonic_now_ns() < until_ns) {
 		struct stand *stand = crowd_next(crowd);
 		if (stand) {
 			left--;
 			stand_leave(stand);
 		} else {
-			moment_pause(POLL_NS);
+			monotonic_pause(POLL_NS);
 		}
 	}
 	free(crowd->stands);
@@ -386,7 +386,7 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns,
 		struct stand *stand = &crowd->stands[i];
 		for (int attempt = 0; attempt < CHOICES && !stand->is_gone; attempt++) {
 			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
-			if (!stand_wait(stand, moment_now_ns() + limit_ns)) {
+			if (!stand_wait(stand, monotonic_now_ns() + limit_ns)) {
 				*late = stand->tid;
 				break;
 			}

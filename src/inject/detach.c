@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "inject/thread_stacks.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "recorder/recorder.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
@@ -129,8 +129,8 @@ static void count_inside(struct clearing *clearing)
 /* All stand: look at some of them now, since each would have to stop again. */
 static void look_at_all(struct clearing *clearing)
 {
-	uint64_t until_ns = moment_now_ns() + LOOK_ALL_NS;
-	for (uint32_t i = 0; i < clearing->crowd->count && moment_now_ns() < until_ns; i++)
+	uint64_t until_ns = monotonic_now_ns() + LOOK_ALL_NS;
+	for (uint32_t i = 0; i < clearing->crowd->count && monotonic_now_ns() < until_ns; i++)
 		if (is_unknown(&clearing->crowd->stands[i]))
 			look(clearing, &clearing->crowd->stands[i]);
 }
@@ -149,12 +149,12 @@ static void look_at_each(struct clearing *clearing)
 		if (stand->is_awaited)
 			stand_interrupt(stand);
 	}
-	uint64_t now_ns = moment_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, none_ns = now_ns;
-	for (; awaited && now_ns < until_ns; now_ns = moment_now_ns()) {
+	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, none_ns = now_ns;
+	for (; awaited && now_ns < until_ns; now_ns = monotonic_now_ns()) {
 		struct stand *stand = crowd_next(crowd);
 		if (!stand) {
-			moment_pause(POLL_NS);
-			none_ns = moment_now_ns();
+			monotonic_pause(POLL_NS);
+			none_ns = monotonic_now_ns();
 			continue;
 		}
 		awaited -= stand->is_awaited;
@@ -163,7 +163,7 @@ static void look_at_each(struct clearing *clearing)
 		else
 			stand_go_on(stand);
 		/* It did not stand before the last time when none was found. */
-		uint64_t took_ns = moment_now_ns() - none_ns;
+		uint64_t took_ns = monotonic_now_ns() - none_ns;
 		clearing->pause->one_ns = took_ns > clearing->pause->one_ns ? took_ns : clearing->pause->one_ns;
 	}
 	urgency_end(&before);
@@ -194,7 +194,7 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 {
 	struct inject_pause *pause = clearing->pause;
 	struct urgency before = urgency_begin();
-	uint64_t began_ns = moment_now_ns();
+	uint64_t began_ns = monotonic_now_ns();
 	int error = crowd_stop(clearing->crowd, diag);
 	if (!error && !originals->write(originals))
 		error = diag_fail(diag, EIO, "the code of process %d cannot be written", (int)clearing->crowd->pid);
@@ -202,7 +202,7 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 	if (!error)
 		look_at_all(clearing);
 	crowd_go_on(clearing->crowd);
-	pause->all_ns += moment_now_ns() - began_ns;
+	pause->all_ns += monotonic_now_ns() - began_ns;
 	urgency_end(&before);
 	return error;
 }
@@ -210,12 +210,12 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 /* Until all were seen outside. */
 static void crowd_wait_outside(struct clearing *clearing, enum inject_patience patience)
 {
-	uint64_t until_ns = moment_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0), wait_ns = WAIT_FIRST_NS;
+	uint64_t until_ns = monotonic_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0), wait_ns = WAIT_FIRST_NS;
 	bool has_looked = false;
 	for (count_inside(clearing); clearing->inside; count_inside(clearing)) {
 		/* Which tables are missing is known once somebody was looked at; then nobody has to be waited for. */
 		bool is_wanting = clearing->stacks.unwinding.is_wanting;
-		if (has_looked && !is_wanting && moment_now_ns() >= until_ns)
+		if (has_looked && !is_wanting && monotonic_now_ns() >= until_ns)
 			break;
 		if (has_looked && !is_wanting) {
 			crowd_wait(clearing->crowd, wait_ns);
@@ -359,10 +359,10 @@ int inject_detach(struct inject_detaching *detaching, struct diag *diag)
 	detaching->rest = (struct inject_rest){.bytes = 0};
 	if (pthread_create(&thread, NULL, detach_run, &run) != 0)
 		return diag_fail(diag, EAGAIN, "no thread to detach from process %d with", (int)detaching->pid);
-	struct timespec until = moment_at(moment_now_ns() + MEANWHILE_NS);
+	struct timespec until = monotonic_at(monotonic_now_ns() + MEANWHILE_NS);
 	while (detaching->meanwhile && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT) {
 		detaching->meanwhile(detaching->cookie);
-		until = moment_at(moment_now_ns() + MEANWHILE_NS);
+		until = monotonic_at(monotonic_now_ns() + MEANWHILE_NS);
 	}
 	if (!detaching->meanwhile)
 		pthread_join(thread, NULL);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 bool remote_read(int memory, uint64_t address, void *data, size_t size)
@@ -555,7 +555,7 @@ void remote_end(struct remote *remote)
 void remote_await_none(uint64_t limit_ns)
 {
 	enum { POLL_NS = 200000 };
-	uint64_t until_ns = moment_now_ns() + limit_ns;
-	while (__atomic_load_n(&remote_count, __ATOMIC_ACQUIRE) && moment_now_ns() < until_ns)
-		moment_pause(POLL_NS);
+	uint64_t until_ns = monotonic_now_ns() + limit_ns;
+	while (__atomic_load_n(&remote_count, __ATOMIC_ACQUIRE) && monotonic_now_ns() < until_ns)
+		monotonic_pause(POLL_NS);
 }

@@ -24,7 +24,7 @@ _Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block f
 /* ---- cells: an address, and the row that lives there; 0: empty ---- */
 
 /* Empty, with room for `count`: as small as that allows. */
-static void cells_reserve(struct within *within, uint32_t count)
+static void cells_reserve(struct block_match *within, uint32_t count)
 {
 	within->cell_bits = CELL_FIRST_BITS;
 	while ((1u << within->cell_bits) / 8 * 5 < count)
@@ -51,7 +51,7 @@ static uint64_t *cell_probe(uint64_t *cells, uint32_t bits, uint64_t address)
 	return &cells[place];
 }
 
-static void within_reserve(struct within *within, uint32_t count)
+static void block_match_reserve(struct block_match *within, uint32_t count)
 {
 	within->open_count = within->taken_count = within->site_count = 0;
 	within->open_bytes = 0;
@@ -80,13 +80,13 @@ static void within_reserve(struct within *within, uint32_t count)
 #undef RESERVE
 }
 
-static uint32_t site_add(struct within *within, struct heap_site site)
+static uint32_t site_add(struct block_match *within, struct heap_site site)
 {
 	uint32_t place = (site.stack * 31 + site.entry) * 0x9e3779b1u >> (32 - WITHIN_NOTE_BITS);
-	struct within_note *note = &within->notes[place];
+	struct block_match_note *note = &within->notes[place];
 	if (note->stack != site.stack || note->entry != site.entry || note->site == HEAP_NONE) {
-		*note = (struct within_note){site.stack, site.entry, within->site_count};
-		within->sums[within->site_count] = (struct within_sum){0};
+		*note = (struct block_match_note){site.stack, site.entry, within->site_count};
+		within->sums[within->site_count] = (struct block_match_sum){0};
 		within->sites[within->site_count++] = site;
 	}
 	return note->site;
@@ -103,12 +103,12 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
  * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more of it only when its
  * count goes up.
  */
-static void points_pair(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+static void points_pair(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
 	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of, *ended = within->ended;
 	uint64_t *fresh = within->fresh, *cells = within->cells;
 	uint32_t bits = within->cell_bits;
-	struct within_end *ends = within->ends;
+	struct block_match_end *ends = within->ends;
 	bool is_plain = true;
 	for (uint32_t i = 0; i < count; i++) {
 		__builtin_prefetch(&cells[cell_place(bits, places[i + AHEAD < count ? i + AHEAD : i].address)], 1);
@@ -142,19 +142,19 @@ static void points_pair(struct within *within, const struct trace_block *block, 
 /* ---- what they say ---- */
 
 /* The row came from a realloc: it took what its thread's last point before ended; that another row began between means a signal's handler. */
-static void taken_add(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+static void taken_add(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
 {
 	for (uint32_t i = within->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
 			continue;
-		within->taken[within->taken_count++] = (struct within_taken){row, within->ended[i]};
+		within->taken[within->taken_count++] = (struct block_match_taken){row, within->ended[i]};
 		return;
 	}
 	within->takes_before |= !row;
 }
 
 /* Likewise for what a realloc behind the last row took. */
-static void last_taken_find(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+static void last_taken_find(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
 	within->last_taken = HEAP_NONE;
 	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
@@ -162,7 +162,7 @@ static void last_taken_find(struct within *within, const struct trace_block *blo
 			within->last_taken = within->ended[i];
 }
 
-static void row_end(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+static void row_end(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
 {
 	struct heap_allocation *allocation = &within->rows[row];
 	uint32_t place = within->end_of[row];
@@ -175,14 +175,14 @@ static void row_end(struct within *within, const struct trace_block *block, cons
 	allocation->flags |= is_next && allocation->end == HEAP_END_FREE ? HEAP_TEMPORARY : 0;
 	within->details[row].end_thread = block->thread;
 	uint64_t size_bytes = born_size(block, places[within->begin_of[row]].row);
-	struct within_sum *sum = &within->sums[allocation->site];
+	struct block_match_sum *sum = &within->sums[allocation->site];
 	sum->given_count++;
 	sum->given_bytes += size_bytes;
 	sum->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
 	within->changes[place] = 0 - size_bytes;
 }
 
-static void rows_make(struct within *within, const struct trace_block *block, const struct point_place *places)
+static void rows_make(struct block_match *within, const struct trace_block *block, const struct point_place *places)
 {
 	for (uint32_t row = 0; row < within->count; row++) {
 		const struct point_place *at = &places[within->begin_of[row]];
@@ -192,7 +192,7 @@ static void rows_make(struct within *within, const struct trace_block *block, co
 		born_details(&within->details[row], block, at->row);
 		/* Not from the row: what was written to parts of a word cannot be read as a whole at once. */
 		uint64_t size_bytes = born_size(block, at->row);
-		struct within_sum *sum = &within->sums[allocation->site];
+		struct block_match_sum *sum = &within->sums[allocation->site];
 		sum->count++;
 		sum->bytes += size_bytes;
 		within->changes[within->begin_of[row]] = size_bytes;
@@ -211,10 +211,10 @@ static void rows_make(struct within *within, const struct trace_block *block, co
 	}
 }
 
-static void ends_make(struct within *within, const struct trace_block *block, const struct point_place *places)
+static void ends_make(struct block_match *within, const struct trace_block *block, const struct point_place *places)
 {
 	for (uint32_t i = 0; i < within->end_count; i++) {
-		struct within_end *end = &within->ends[i];
+		struct block_match_end *end = &within->ends[i];
 		const struct point_place *at = &places[end->place];
 		within->is_plain &= !born_is_measured(block, at->row);
 		end->time_ns = at->time_ns;
@@ -223,7 +223,7 @@ static void ends_make(struct within *within, const struct trace_block *block, co
 	}
 }
 
-static void changes_sum(struct within *within, uint32_t count)
+static void changes_sum(struct block_match *within, uint32_t count)
 {
 	int64_t sum_bytes = 0, most_bytes = 0;
 	for (uint32_t i = 0; i < count; i++) {
@@ -234,9 +234,9 @@ static void changes_sum(struct within *within, uint32_t count)
 	within->most_bytes = (uint64_t)most_bytes;
 }
 
-void within_make(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
 {
-	within_reserve(within, count);
+	block_match_reserve(within, count);
 	points_pair(within, block, places, count);
 	if (!within->is_plain)
 		return;
@@ -249,7 +249,7 @@ void within_make(struct within *within, const struct trace_block *block, const s
 	within->last_made = last && last->kind == HEAP_POINT_BEGIN ? within->count - 1 : HEAP_NONE;
 }
 
-void within_fini(struct within *within)
+void block_match_fini(struct block_match *within)
 {
 	free(within->cells);
 	free(within->rows);
@@ -266,5 +266,5 @@ void within_fini(struct within *within)
 	free(within->sums);
 	free(within->changes);
 	free(within->notes);
-	*within = (struct within){0};
+	*within = (struct block_match){0};
 }

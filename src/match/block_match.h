@@ -10,7 +10,7 @@
 #include "table/table.h"
 
 /** An end of what began before the event block. */
-struct within_end {
+struct block_match_end {
 	uint64_t address;
 	int64_t time_ns;
 	uint32_t id;                 /**< of the allocation, when it has been found */
@@ -20,26 +20,26 @@ struct within_end {
 };
 
 /** A row that came from a realloc, and what that took. */
-struct within_taken {
+struct block_match_taken {
 	uint32_t row;
 	uint32_t from;               /**< another row, or WITHIN_END + an end */
 };
 #define WITHIN_END 0x80000000u
 
 /** What begins at a site, and what of that is given back in the event block. */
-struct within_sum {
+struct block_match_sum {
 	uint64_t count, bytes, given_count, given_bytes;
 	uint32_t realloc_count, moved_count, temporary_count;
 };
 
-struct within_note {
+struct block_match_note {
 	uint32_t stack, entry, site;
 };
 
 enum { WITHIN_NOTE_BITS = 11 };
 
 /** Zero it to begin. Numbers of rows are places in `rows`, in the order of their beginnings. */
-struct within {
+struct block_match {
 	bool is_plain;               /**< the rest holds; false: it takes all of the table to tell, point by point */
 	struct heap_allocation *rows; /**< sites are places in sites */
 	struct heap_details *details; /**< what they came from is in taken */
@@ -48,14 +48,14 @@ struct within {
 	uint32_t open_count;
 	uint64_t *fresh;             /**< addresses that have to be nobody's before the block */
 	uint32_t fresh_count;
-	struct within_end *ends;
+	struct block_match_end *ends;
 	uint32_t end_count;
-	struct within_taken *taken;
+	struct block_match_taken *taken;
 	uint32_t taken_count;
 	bool takes_before;           /**< the first row came from a realloc that took something before these points */
 	uint32_t last_taken;         /**< as within_taken.from: what a realloc took that has not begun a row yet; or HEAP_NONE */
 	struct heap_site *sites;     /**< some may be there twice */
-	struct within_sum *sums;     /**< by site */
+	struct block_match_sum *sums;     /**< by site */
 	uint32_t site_count;
 	uint32_t *site_ids;          /**< by site: of the table; who knows them fills them in */
 	uint64_t *changes;           /**< by point: live bytes more, or (less than none) less; those of `ends` are not known */
@@ -70,12 +70,12 @@ struct within {
 	uint64_t *cells;             /* by address */
 	size_t cell_capacity;
 	uint32_t cell_bits;
-	struct within_note *notes;
+	struct block_match_note *notes;
 	size_t capacity;
 };
 
 /** From points in order of time. */
-void within_make(struct within *within, const struct trace_block *block, const struct point_place *places, uint32_t count);
-void within_fini(struct within *within);
+void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count);
+void block_match_fini(struct block_match *within);
 
 #endif

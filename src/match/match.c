@@ -56,9 +56,9 @@ enum { PROGRESS_POINTS = 1 << 18 };
 
 /* ---- setting up ---- */
 
-static int moment_compare(const void *a, const void *b)
+static int lifecycle_event_compare(const void *a, const void *b)
 {
-	const struct moment *left = a, *right = b;
+	const struct lifecycle_event *left = a, *right = b;
 	if (left->time_ns != right->time_ns)
 		return left->time_ns < right->time_ns ? -1 : 1;
 	return (left->process > right->process) - (left->process < right->process);
@@ -190,14 +190,14 @@ static void matching_read_processes(struct matching *matching)
 		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
 		if (is_forked) {
 			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
-			matching->starts[matching->start_count++] = (struct moment){process->start_ns, i};
+			matching->starts[matching->start_count++] = (struct lifecycle_event){process->start_ns, i};
 		}
 		if (process->end != TRACE_END_OPEN && !matching->processes[i].has_ended)
-			matching->ends[matching->end_count++] = (struct moment){matching->table->processes[i].end_ns, i};
+			matching->ends[matching->end_count++] = (struct lifecycle_event){matching->table->processes[i].end_ns, i};
 	}
-	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), moment_compare);
-	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), moment_compare);
-	matching->next_moment_ns = INT64_MIN;
+	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), lifecycle_event_compare);
+	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), lifecycle_event_compare);
+	matching->next_lifecycle_ns = INT64_MIN;
 }
 
 static bool has_annotations(const struct trace_dictionary *dictionary)
@@ -386,7 +386,7 @@ static void matching_finish(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
 	matching_advance(matching, matching->until_ns);
-	matching_strays_expire(matching, INT64_MAX);
+	matching_pending_expire(matching, INT64_MAX);
 	matching_doubts_settle(matching);
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
@@ -443,7 +443,7 @@ void matching_free(struct matching *matching)
 	free(matching->last_taken);
 	free(matching->site_notes);
 	free(matching->copies);
-	free(matching->strays);
+	free(matching->pending);
 	free(matching->doubts);
 	free(matching->starts);
 	free(matching->ends);

@@ -43,18 +43,18 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 }
 
 /* The block was there before, and was given back before it was found; a child's was its parent's. */
-static void earlier_end(struct matching *matching, const struct stray *stray)
+static void earlier_end(struct matching *matching, const struct pending_free *pending)
 {
-	if (matching->processes[stray->process].forked_from != TRACE_NONE) {
-		matching->table->processes[stray->process].inherited_freed++;
+	if (matching->processes[pending->process].forked_from != TRACE_NONE) {
+		matching->table->processes[pending->process].inherited_freed++;
 		return;
 	}
-	uint64_t size_bytes = stray->earlier_bytes < BORN_SIZE_MAX ? stray->earlier_bytes : BORN_SIZE_MAX;
+	uint64_t size_bytes = pending->earlier_bytes < BORN_SIZE_MAX ? pending->earlier_bytes : BORN_SIZE_MAX;
 	const struct heap_allocation row = {
 		.birth_ns = 0, .end_ns = INT64_MAX, .end = HEAP_END_OPEN, .size_bytes = size_bytes, .flags = HEAP_EARLIER,
-		.site = matching_site(matching, earlier_site), .end_site = HEAP_NONE, .thread = stray->thread, .heap = stray->heap};
-	const struct heap_details details = {.address = stray->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
-	matching_allocation_end(matching, matching_row_add(matching, &row, &details), stray->end, stray->time_ns, stray->site, stray->thread);
+		.site = matching_site(matching, earlier_site), .end_site = HEAP_NONE, .thread = pending->thread, .heap = pending->heap};
+	const struct heap_details details = {.address = pending->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
+	matching_allocation_end(matching, matching_row_add(matching, &row, &details), pending->end, pending->time_ns, pending->site, pending->thread);
 }
 
 void matching_unknown_free(struct matching *matching, uint32_t process)
@@ -63,45 +63,45 @@ void matching_unknown_free(struct matching *matching, uint32_t process)
 	matching->table->processes[process].unknown_frees++;
 }
 
-static bool is_earlier(const struct stray *stray)
+static bool is_earlier(const struct pending_free *pending)
 {
-	return stray->earlier_bytes && stray->before_ns == INT64_MIN;
+	return pending->earlier_bytes && pending->before_ns == INT64_MIN;
 }
 
-static void stray_settle(struct matching *matching, const struct stray *stray)
+static void pending_settle(struct matching *matching, const struct pending_free *pending)
 {
-	if (is_earlier(stray)) {
-		earlier_end(matching, stray);
-	} else if (stray->earlier_bytes) {
+	if (is_earlier(pending)) {
+		earlier_end(matching, pending);
+	} else if (pending->earlier_bytes) {
 		memory_grow(matching->doubts, matching->doubt_count, matching->doubt_capacity);
-		matching->doubts[matching->doubt_count++] = *stray;
+		matching->doubts[matching->doubt_count++] = *pending;
 	} else {
-		matching_unknown_free(matching, stray->process);
+		matching_unknown_free(matching, pending->process);
 	}
 }
 
 void matching_doubts_settle(struct matching *matching)
 {
 	for (size_t i = 0; i < matching->doubt_count; i++) {
-		const struct stray *stray = &matching->doubts[i];
-		if (stray->before_ns < matching->processes[stray->process].reading_ns)
-			earlier_end(matching, stray);
+		const struct pending_free *pending = &matching->doubts[i];
+		if (pending->before_ns < matching->processes[pending->process].reading_ns)
+			earlier_end(matching, pending);
 		else
-			matching_unknown_free(matching, stray->process);
+			matching_unknown_free(matching, pending->process);
 	}
 }
 
-void matching_strays_expire(struct matching *matching, int64_t time_ns)
+void matching_pending_expire(struct matching *matching, int64_t time_ns)
 {
-	for (; matching->stray_first < matching->stray_count; matching->stray_first++) {
-		const struct stray *stray = &matching->strays[matching->stray_first];
-		if (stray->time_ns != INT64_MIN) {
-			if ((uint64_t)time_ns - (uint64_t)stray->time_ns <= STAMP_SLACK_NS)
+	for (; matching->pending_first < matching->pending_count; matching->pending_first++) {
+		const struct pending_free *pending = &matching->pending[matching->pending_first];
+		if (pending->time_ns != INT64_MIN) {
+			if ((uint64_t)time_ns - (uint64_t)pending->time_ns <= STAMP_SLACK_NS)
 				return;
-			stray_settle(matching, stray);
+			pending_settle(matching, pending);
 		}
 	}
-	matching->stray_first = matching->stray_count = 0;
+	matching->pending_first = matching->pending_count = 0;
 }
 
 /* 0: nothing. */
@@ -152,28 +152,28 @@ static uint32_t annotated_of(const struct matching *matching, const struct point
 	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
 }
 
-void matching_stray_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
+void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
 {
-	matching_strays_expire(matching, point->time_ns);
-	memory_grow(matching->strays, matching->stray_count, matching->stray_capacity);
-	matching->strays[matching->stray_count++] = (struct stray){
+	matching_pending_expire(matching, point->time_ns);
+	memory_grow(matching->pending, matching->pending_count, matching->pending_capacity);
+	matching->pending[matching->pending_count++] = (struct pending_free){
 		.time_ns = point->time_ns, .address = point->address, .process = point->process, .thread = point->thread, .annotated = annotated_of(matching, point),
 		.site = matching_site_of(matching, point->block, point->row), .earlier_bytes = measure.bytes, .before_ns = measure.before_ns,
 		.heap = point->block->heap[point->row], .end = (uint8_t)end};
 }
 
-/* The end, stamped a little early, of the block that begins here; it is taken from the strays. An earlier block's end needs no other. */
-struct stray *matching_stray_take(struct matching *matching, const struct point *point, struct stray *taken)
+/* The end, stamped a little early, of the block that begins here; it is taken from those that are pending. An earlier block's end needs no other. */
+struct pending_free *matching_pending_take(struct matching *matching, const struct point *point, struct pending_free *taken)
 {
 	uint32_t annotated = annotated_of(matching, point);
-	matching_strays_expire(matching, point->time_ns);
-	for (size_t i = matching->stray_first; i < matching->stray_count; i++) {
-		struct stray *stray = &matching->strays[i];
-		if (stray->time_ns == INT64_MIN || is_earlier(stray) || stray->address != point->address || stray->process != point->process ||
-		    stray->annotated != annotated || stray->thread == point->thread)
+	matching_pending_expire(matching, point->time_ns);
+	for (size_t i = matching->pending_first; i < matching->pending_count; i++) {
+		struct pending_free *pending = &matching->pending[i];
+		if (pending->time_ns == INT64_MIN || is_earlier(pending) || pending->address != point->address || pending->process != point->process ||
+		    pending->annotated != annotated || pending->thread == point->thread)
 			continue;
-		*taken = *stray;
-		stray->time_ns = INT64_MIN;
+		*taken = *pending;
+		pending->time_ns = INT64_MIN;
 		return taken;
 	}
 	return NULL;

@@ -77,9 +77,9 @@ static void point_begin(struct matching *matching, const struct point *point)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
 	cell->current = id;
 	*last_made(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
-	struct stray stray;
-	if (cell->other == HEAP_NONE && matching->stray_first < matching->stray_count && matching_stray_take(matching, point, &stray)) {
-		matching_allocation_end(matching, id, stray.end, point->time_ns, stray.site, stray.thread);
+	struct pending_free pending;
+	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count && matching_pending_take(matching, point, &pending)) {
+		matching_allocation_end(matching, id, pending.end, point->time_ns, pending.site, pending.thread);
 		if (!process->keeps_history)
 			live_remove(point->live, cell);
 	}
@@ -137,7 +137,7 @@ static void point_end(struct matching *matching, const struct point *point)
 		if (is_of_folded_parent(matching, point, cell))
 			matching_unknown_free(matching, point->process);
 		else
-			matching_stray_add(matching, point, end, measure);
+			matching_pending_add(matching, point, end, measure);
 		return;
 	}
 	bool is_older;
@@ -221,7 +221,7 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 void matching_advance(struct matching *matching, int64_t time_ns)
 {
 	for (;;) {
-		const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+		const struct lifecycle_event *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
 		bool has_start = matching->next_start < matching->start_count && start->time_ns <= time_ns;
 		bool has_end = matching->next_end < matching->end_count && end->time_ns < time_ns;
 		if (has_start && (!has_end || start->time_ns <= end->time_ns)) {
@@ -235,10 +235,10 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 			break;
 		}
 	}
-	const struct moment *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+	const struct lifecycle_event *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
 	int64_t start_ns = matching->next_start < matching->start_count ? start->time_ns : INT64_MAX;
 	int64_t end_ns = matching->next_end < matching->end_count ? end->time_ns : INT64_MAX;
-	matching->next_moment_ns = start_ns < end_ns ? start_ns : end_ns;
+	matching->next_lifecycle_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
 /* Where blocks are that the point's function tells of. */
@@ -253,7 +253,7 @@ static struct live *live_of(const struct matching *matching, const struct point 
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
 {
 	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
-	if (at->time_ns >= matching->next_moment_ns)
+	if (at->time_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
 		matching->table->duration_ns = at->time_ns;
@@ -278,9 +278,9 @@ static void matching_point(struct matching *matching, const struct trace_block *
 /* ---- event blocks that were matched by themselves ---- */
 
 /* What it ends was allocated long ago and lies anywhere in memory. */
-static void plain_expect(const struct matching *matching, const struct within *within, uint32_t i)
+static void plain_expect(const struct matching *matching, const struct block_match *within, uint32_t i)
 {
-	const struct within_end *ends = &within->ends[i];
+	const struct block_match_end *ends = &within->ends[i];
 	if (i + 2 * AHEAD < within->end_count && ends[2 * AHEAD].id < matching->written)
 		survivors_expect(matching->survivors, ends[2 * AHEAD].id);
 	if (i + AHEAD < within->end_count && ends[AHEAD].id < matching->written)
@@ -288,9 +288,9 @@ static void plain_expect(const struct matching *matching, const struct within *w
 }
 
 /* What the event block ends: false when some of it is not live, or not only it. */
-static bool plain_find_ends(struct matching *matching, const struct live *live, struct within *within)
+static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *within)
 {
-	struct within_end *ends = within->ends;
+	struct block_match_end *ends = within->ends;
 	for (uint32_t i = 0; i < within->end_count; i++) {
 		if (i + AHEAD < within->end_count)
 			live_expect(live, ends[i + AHEAD].address);
@@ -307,7 +307,7 @@ static bool plain_find_ends(struct matching *matching, const struct live *live, 
 	return true;
 }
 
-static bool plain_is_fresh(const struct live *live, const struct within *within)
+static bool plain_is_fresh(const struct live *live, const struct block_match *within)
 {
 	for (uint32_t i = 0; i < within->fresh_count; i++) {
 		if (i + AHEAD < within->fresh_count)
@@ -325,10 +325,10 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
 	if (matching->is_by_points || process->keeps_history || matching->is_annotation || last_ns > matching->until_ns)
 		return false;
-	if (first_ns >= matching->next_moment_ns)
+	if (first_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, first_ns);
-	matching_strays_expire(matching, first_ns);
-	return !matching->stray_count && last_ns < matching->next_moment_ns;
+	matching_pending_expire(matching, first_ns);
+	return !matching->pending_count && last_ns < matching->next_lifecycle_ns;
 }
 
 /* Whether it could only come to what its points tell by themselves; what they end is known then. */
@@ -338,11 +338,11 @@ static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 	return run->within->is_plain && plain_find_ends(matching, live, run->within) && plain_is_fresh(live, run->within);
 }
 
-static void plain_end(struct matching *matching, struct within *within, uint32_t thread)
+static void plain_end(struct matching *matching, struct block_match *within, uint32_t thread)
 {
 	struct live *live = &matching->processes[matching->table->dictionary->threads[thread].process].live;
 	for (uint32_t i = 0; i < within->end_count; i++) {
-		const struct within_end *end = &within->ends[i];
+		const struct block_match_end *end = &within->ends[i];
 		if (i + AHEAD < within->end_count)
 			live_expect(live, end[AHEAD].address);
 		plain_expect(matching, within, i);
@@ -356,13 +356,13 @@ static void plain_end(struct matching *matching, struct within *within, uint32_t
 	}
 }
 
-static uint32_t taken_id(const struct within *within, uint32_t from, uint32_t first)
+static uint32_t taken_id(const struct block_match *within, uint32_t from, uint32_t first)
 {
 	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
 }
 
 /* What reallocs took. Other threads' points may lie between the two of one. */
-static void plain_take(const struct within *within, uint32_t first, uint32_t *last_taken)
+static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_taken)
 {
 	if (within->takes_before)
 		within->details[0].previous = *last_taken;
@@ -375,7 +375,7 @@ static void plain_take(const struct within *within, uint32_t first, uint32_t *la
 }
 
 /* What begins there and lives on. */
-static void plain_begin(struct matching *matching, const struct within *within, uint32_t first, uint32_t thread)
+static void plain_begin(struct matching *matching, const struct block_match *within, uint32_t first, uint32_t thread)
 {
 	uint32_t process = matching->table->dictionary->threads[thread].process;
 	struct live *live = &matching->processes[process].live;
@@ -393,7 +393,7 @@ static void plain_begin(struct matching *matching, const struct within *within, 
 }
 
 /* Only where it can have been more than it ever was, each change is looked at. */
-static void plain_level(struct level *level, const struct within *within, const struct heap_run *run)
+static void plain_level(struct level *level, const struct block_match *within, const struct heap_run *run)
 {
 	int64_t first_ns = run->places[0].time_ns;
 	if (level->live_bytes + within->most_bytes > level->peak.bytes) {
@@ -405,7 +405,7 @@ static void plain_level(struct level *level, const struct within *within, const 
 	level->time_ns = run->places[run->count - 1].time_ns;
 }
 
-static void within_sum_add(struct heap_numbers *numbers, const struct within_sum *sum)
+static void block_match_sum_add(struct heap_numbers *numbers, const struct block_match_sum *sum)
 {
 	numbers->total_count += sum->count;
 	numbers->recorded_count += sum->count;
@@ -421,7 +421,7 @@ static void within_sum_add(struct heap_numbers *numbers, const struct within_sum
 static void matching_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct heap_table *table = matching->table;
-	struct within *within = run->within;
+	struct block_match *within = run->within;
 	uint32_t thread = run->block->thread;
 	int64_t last_ns = run->places[run->count - 1].time_ns;
 	while (matching->written < table->count)
@@ -429,7 +429,7 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	uint32_t first = table->count;
 	for (uint32_t i = 0; i < within->site_count; i++) {
 		uint32_t site = within->site_ids[i] = matching_site(matching, within->sites[i]);
-		within_sum_add(&table->sums.numbers[site], &within->sums[i]);
+		block_match_sum_add(&table->sums.numbers[site], &within->sums[i]);
 		if (within->sums[i].count)
 			matching_site_use(matching, site, thread);
 	}
@@ -475,7 +475,7 @@ static bool run_apart(struct matching *matching, struct heap_run *run)
 		heap_stream_keep(matching->stream);
 	} else {
 		run->within = heap_stream_take(matching->stream);
-		within_make(run->within, run->block, run->places, run->count);
+		block_match_make(run->within, run->block, run->places, run->count);
 	}
 	bool is_plain = run_is_plain(matching, run);
 	if (is_plain)

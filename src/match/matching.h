@@ -24,7 +24,7 @@ struct copy {
 };
 
 /* An end of an address that was not live. */
-struct stray {
+struct pending_free {
 	int64_t time_ns;
 	uint64_t address;
 	uint32_t process, thread;
@@ -53,7 +53,7 @@ struct matching_process {
 	uint32_t gap_count;
 };
 
-struct moment {
+struct lifecycle_event {
 	int64_t time_ns;
 	uint32_t process;
 };
@@ -103,13 +103,13 @@ struct matching {
 	size_t user_capacity;
 	struct copy *copies;
 	size_t copy_count, copy_capacity;
-	struct stray *strays;         /* from stray_first on, in order of time */
-	size_t stray_first, stray_count, stray_capacity;
-	struct stray *doubts;         /* second ends of addresses: of earlier blocks, if the first ones were over before the heaps were read */
+	struct pending_free *pending; /* frees of addresses that are not live; from pending_first on, in order of time */
+	size_t pending_first, pending_count, pending_capacity;
+	struct pending_free *doubts;  /* second ends of addresses: of earlier blocks, if the first ones were over before the heaps were read */
 	size_t doubt_count, doubt_capacity;
-	struct moment *starts, *ends; /* of forked, and of ended processes */
+	struct lifecycle_event *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
-	int64_t next_moment_ns;       /* before it nothing begins or ends */
+	int64_t next_lifecycle_ns;    /* before it nothing begins or ends */
 	int64_t until_ns;             /* points behind it are none yet */
 	bool is_by_points;            /* nothing is matched apart */
 	const struct trace_gap **gaps;
@@ -211,13 +211,13 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 void matching_unknown_free(struct matching *matching, uint32_t process);
 
 /** An end of an address that is not live: it waits for its Begin. */
-void matching_stray_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure);
+void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure);
 
-/** The end, stamped a little early, of the block that begins here; it is taken from the strays. NULL: there is none. */
-struct stray *matching_stray_take(struct matching *matching, const struct point *point, struct stray *taken);
+/** The end, stamped a little early, of the block that begins here; it is taken from those that are pending. NULL: there is none. */
+struct pending_free *matching_pending_take(struct matching *matching, const struct point *point, struct pending_free *taken);
 
 /** Those that have waited long enough by this time; and what can only be told when all is known. */
-void matching_strays_expire(struct matching *matching, int64_t time_ns);
+void matching_pending_expire(struct matching *matching, int64_t time_ns);
 void matching_doubts_settle(struct matching *matching);
 
 /* ---- forks (match/match_forks.c) ---- */

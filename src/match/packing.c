@@ -19,8 +19,8 @@
 enum { TASKS_MAX = 6 };
 
 struct packing_task {
-	struct crew_task task;
-	struct within *within;
+	struct worker_task task;
+	struct block_match *within;
 	uint32_t first, head;        /* number of the first row; rows before the first whole group */
 	struct groups_packed packed;
 };
@@ -65,7 +65,7 @@ static void rows_gather(struct packing *packing, const struct heap_allocation *r
 static void task_run(void *context)
 {
 	struct packing_task *task = context;
-	struct within *within = task->within;
+	struct block_match *within = task->within;
 	groups_packed_clear(&task->packed);
 	for (uint32_t i = 0; i < within->count; i++) {
 		struct heap_allocation *row = &within->rows[i];
@@ -80,8 +80,8 @@ static void task_run(void *context)
 static void task_collect(struct packing *packing)
 {
 	struct packing_task *task = &packing->tasks[packing->first_task];
-	struct within *within = task->within;
-	crew_wait(heap_stream_crew(packing->stream), &task->task);
+	struct block_match *within = task->within;
+	worker_pool_wait(heap_stream_pool(packing->stream), &task->task);
 	uint32_t tail = task->head + task->packed.count * PACK_ROWS;
 	rows_gather(packing, within->rows, within->details, task->head);
 	groups_append(packing->groups, &task->packed);
@@ -91,18 +91,18 @@ static void task_collect(struct packing *packing)
 	packing->task_count--;
 }
 
-void packing_add_within(struct packing *packing, struct within *within)
+void packing_add_within(struct packing *packing, struct block_match *within)
 {
 	if (packing->task_count == TASKS_MAX)
 		task_collect(packing);
 	struct packing_task *task = &packing->tasks[(packing->first_task + packing->task_count++) % TASKS_MAX];
 	uint32_t head = (PACK_ROWS - packing->next % PACK_ROWS) % PACK_ROWS;
-	task->task = (struct crew_task){.run = task_run, .context = task};
+	task->task = (struct worker_task){.run = task_run, .context = task};
 	task->within = within;
 	task->first = packing->next;
 	task->head = head < within->count ? head : within->count;
 	packing->next += within->count;
-	crew_give(heap_stream_crew(packing->stream), &task->task);
+	worker_pool_give(heap_stream_pool(packing->stream), &task->task);
 }
 
 /* ---- all of it ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the stream's crew. */
+/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the stream's pool of threads. */
 #ifndef XHEAP_MATCH_PACKING_H
 #define XHEAP_MATCH_PACKING_H
 
@@ -9,14 +9,14 @@ struct packing;
 
 struct packing *packing_new(struct heap_groups *groups);
 
-/** Whose crew packs, from now on; NULL: nobody does, and nothing of the one before is needed any more. */
+/** The stream whose pool packs from now on; NULL: none does, and nothing of the one before is needed any more. */
 void packing_follow(struct packing *packing, struct heap_stream *stream);
 
 /** Add rows, which may change then. */
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count);
 
 /** Add those of an event block, whose site_ids are known; it is given back to the stream some time. */
-void packing_add_within(struct packing *packing, struct within *within);
+void packing_add_within(struct packing *packing, struct block_match *within);
 
 /** All that was added is in the groups, the last of which may be short. */
 void packing_finish(struct packing *packing);

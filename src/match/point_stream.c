@@ -48,13 +48,13 @@ struct reader {
 	uint32_t place_count;
 	struct reader *next_free;
 	/* Work for another thread. */
-	struct crew_task task;
+	struct worker_task task;
 	enum heap_order order;
 	uint32_t block_number;
 	int error;
 	struct diag diag;
 	/* What the block tells by itself, or NULL. */
-	struct within *within;
+	struct block_match *within;
 };
 
 struct heap_stream {
@@ -68,11 +68,11 @@ struct heap_stream {
 	uint32_t *blocks;
 	uint64_t skipped;
 	bool *is_alone;               /* by block: it is all in the range, and no other thread has points between its first and its last one; or NULL */
-	struct within **withins;      /* that nobody uses */
-	size_t within_count, within_capacity;
+	struct block_match **withins;      /* that nobody uses */
+	size_t block_match_count, block_match_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
-	struct crew *crew;
+	struct worker_pool *pool;
 	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
 	struct heap_run run;          /* what heap_stream_next() has of these */
 	uint32_t run_next;
@@ -267,25 +267,25 @@ int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *pas
 	return until_ns;
 }
 
-struct within *heap_stream_take(struct heap_stream *stream)
+struct block_match *heap_stream_take(struct heap_stream *stream)
 {
-	return stream->within_count ? stream->withins[--stream->within_count] : memory_zeroed(1, sizeof(struct within));
+	return stream->block_match_count ? stream->withins[--stream->block_match_count] : memory_zeroed(1, sizeof(struct block_match));
 }
 
-struct within *heap_stream_keep(struct heap_stream *stream)
+struct block_match *heap_stream_keep(struct heap_stream *stream)
 {
 	struct reader *reader = stream->heap[0]->reader;
-	struct within *within = reader->within;
+	struct block_match *within = reader->within;
 	reader->within = NULL;
 	return within;
 }
 
-void heap_stream_give_back(struct heap_stream *stream, struct within *within)
+void heap_stream_give_back(struct heap_stream *stream, struct block_match *within)
 {
 	if (!within)
 		return;
-	memory_grow(stream->withins, stream->within_count, stream->within_capacity);
-	stream->withins[stream->within_count++] = within;
+	memory_grow(stream->withins, stream->block_match_count, stream->block_match_capacity);
+	stream->withins[stream->block_match_count++] = within;
 }
 
 /* ---- readers ---- */
@@ -307,7 +307,7 @@ static struct reader *reader_take(struct heap_stream *stream)
 static void reader_free(struct reader *reader)
 {
 	if (reader->within)
-		within_fini(reader->within);
+		block_match_fini(reader->within);
 	free(reader->within);
 	trace_cursor_free(reader->cursor);
 	free(reader->places);
@@ -424,14 +424,14 @@ static void reader_decode(void *context)
 		return;
 	reader_make_places(reader, reader->order);
 	if (reader->within)
-		within_make(reader->within, &reader->block, reader->places, reader->place_count);
+		block_match_make(reader->within, &reader->block, reader->places, reader->place_count);
 }
 
 /* The reader of the lane's next block, which is to be decoded. */
 static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
 	struct reader *reader = reader_take(stream);
-	reader->task = (struct crew_task){.run = reader_decode, .context = reader};
+	reader->task = (struct worker_task){.run = reader_decode, .context = reader};
 	reader->order = stream->order;
 	reader->block_number = *lane->blocks++;
 	lane->block_count--;
@@ -442,12 +442,12 @@ static struct reader *lane_take_block(struct heap_stream *stream, struct lane *l
 
 static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
 {
-	while (crew_helpers(stream->crew) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
+	while (worker_pool_helpers(stream->pool) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
 	       stream->ahead_count < (lane->ahead_count ? AHEAD_FEW : AHEAD_MAX)) {
 		struct reader *reader = lane_take_block(stream, lane); /* it may find no memory */
 		lane->ahead[lane->ahead_count++] = reader;
 		stream->ahead_count++;
-		crew_give(stream->crew, &reader->task);
+		worker_pool_give(stream->pool, &reader->task);
 	}
 }
 
@@ -467,7 +467,7 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 		lane->reader = lane->ahead[0];
 		memmove(lane->ahead, lane->ahead + 1, --lane->ahead_count * sizeof(*lane->ahead));
 		stream->ahead_count--;
-		crew_wait(stream->crew, &lane->reader->task);
+		worker_pool_wait(stream->pool, &lane->reader->task);
 	} else {
 		lane->reader = lane_take_block(stream, lane);
 		reader_decode(lane->reader);
@@ -489,7 +489,7 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 	for (uint32_t i = 0; i < stream->lane_count; i++)
 		stream->heap[i] = &stream->lanes[i];
 	stream->heap_count = stream->lane_count;
-	stream->crew = crew_new(stream_block_count(stream));
+	stream->pool = worker_pool_new(stream_block_count(stream));
 	if (stream->order == HEAP_ORDER_MATCHED)
 		stream_find_alone(stream);
 	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
@@ -584,16 +584,16 @@ int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struc
 	return 1;
 }
 
-struct crew *heap_stream_crew(const struct heap_stream *stream)
+struct worker_pool *heap_stream_pool(const struct heap_stream *stream)
 {
-	return stream->crew;
+	return stream->pool;
 }
 
 void heap_stream_free(struct heap_stream *stream)
 {
 	if (!stream)
 		return;
-	crew_free(stream->crew);
+	worker_pool_free(stream->pool);
 	for (uint32_t i = 0; i < stream->lane_count; i++) {
 		if (stream->lanes[i].reader)
 			reader_free(stream->lanes[i].reader);
@@ -604,8 +604,8 @@ void heap_stream_free(struct heap_stream *stream)
 		next = reader->next_free;
 		reader_free(reader);
 	}
-	for (size_t i = 0; i < stream->within_count; i++) {
-		within_fini(stream->withins[i]);
+	for (size_t i = 0; i < stream->block_match_count; i++) {
+		block_match_fini(stream->withins[i]);
 		free(stream->withins[i]);
 	}
 	free(stream->withins);

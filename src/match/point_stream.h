@@ -55,12 +55,12 @@ struct heap_run {
 	uint32_t count;                      /**< 1 at least */
 	uint32_t known;                      /**< with those that come later, behind points of other threads */
 	struct heap_position at;             /**< where it begins */
-	struct within *within;               /**< of a run that is a whole event block: what it tells by itself; else NULL */
+	struct block_match *within;               /**< of a run that is a whole event block: what it tells by itself; else NULL */
 };
 
 struct heap_stream;
-struct within;
-struct crew;
+struct block_match;
+struct worker_pool;
 
 /** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
@@ -78,12 +78,12 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream);
 int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
 
 /** Keep the run's `within` for longer, or take one that nobody uses, and give it back. */
-struct within *heap_stream_keep(struct heap_stream *stream);
-struct within *heap_stream_take(struct heap_stream *stream);
-void heap_stream_give_back(struct heap_stream *stream, struct within *within);
+struct block_match *heap_stream_keep(struct heap_stream *stream);
+struct block_match *heap_stream_take(struct heap_stream *stream);
+void heap_stream_give_back(struct heap_stream *stream, struct block_match *within);
 
 /** Those that decode for it. */
-struct crew *heap_stream_crew(const struct heap_stream *stream);
+struct worker_pool *heap_stream_pool(const struct heap_stream *stream);
 
 /** The next point, when there was no heap_stream_run(): 1; 0 at the end; or a negative errno with the reason in diag. */
 int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag);

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "arch/cpu.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 
 static bool is_kernel_used;
 

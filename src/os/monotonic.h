@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** Moments of the monotonic clock, in nanoseconds, and waiting. Not the clock of events: that one is the session's. */
-#ifndef XHEAP_OS_MOMENT_H
-#define XHEAP_OS_MOMENT_H
+#ifndef XHEAP_OS_MONOTONIC_H
+#define XHEAP_OS_MONOTONIC_H
 
 #include <stdint.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-static inline uint64_t moment_now_ns(void)
+static inline uint64_t monotonic_now_ns(void)
 {
 	struct timespec time;
 	clock_gettime(CLOCK_MONOTONIC, &time);
@@ -17,15 +17,15 @@ static inline uint64_t moment_now_ns(void)
 }
 
 /** As calls take it that wait until then. */
-static inline struct timespec moment_at(uint64_t ns)
+static inline struct timespec monotonic_at(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
 
 /** Shorter when a signal comes. */
-static inline void moment_pause(uint64_t ns)
+static inline void monotonic_pause(uint64_t ns)
 {
-	struct timespec time = moment_at(ns);
+	struct timespec time = monotonic_at(ns);
 	nanosleep(&time, NULL);
 }
 

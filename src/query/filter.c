@@ -8,8 +8,8 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "base/wide_registers.h"
 #include "base/text.h"
+#include "base/wide_registers.h"
 
 static const char *const class_names[] = {"AIFI", "AIFO", "AOFI", "AOFO"};
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
 
@@ -300,9 +300,9 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 
 static void handle_status(struct logger *logger, const struct control_message *message)
 {
-	struct told *told = memory_zeroed(1, sizeof(*told));
-	*told = (struct told){message->pid, (int)message->value, logger->told};
-	logger->told = told;
+	struct exit_status *told = memory_zeroed(1, sizeof(*told));
+	*told = (struct exit_status){message->pid, (int)message->value, logger->exit_statuses};
+	logger->exit_statuses = told;
 	if (message->pid == logger->command_pid)
 		logger->is_command_over = true;
 }

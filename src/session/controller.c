@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 
 /* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. One that
  * says that it is busy is waited for longer, but not for ever. */
@@ -45,7 +45,7 @@ static int send_message(int socket, const struct control_message *message, struc
 
 static int64_t now_ms(void)
 {
-	return (int64_t)(moment_now_ns() / NS_PER_MS);
+	return (int64_t)(monotonic_now_ns() / NS_PER_MS);
 }
 
 /* The next message that is no note. The program's signals may interrupt the wait. */

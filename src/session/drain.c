@@ -189,7 +189,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	added->names_are_ours = namespace != 0 && namespace == proc_pid_namespace(getpid());
 	added->is_after = writer_has_ended(drain->writer);
 	slots_follow(added);
-	pace_begin(&added->pace, ticks_now(region));
+	event_rate_begin(&added->rate, ticks_now(region));
 	added->next = drain->regions;
 	drain->regions = added;
 	return added;
@@ -316,20 +316,20 @@ static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 	return region->stream[0][slot].owner.events + (side ? side->events : 0);
 }
 
-void drain_note_paces(struct drain *drain, uint64_t ticks_per_ms)
+void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms)
 {
 	for (struct drain_region *region = drain->regions; region; region = region->next) {
 		uint64_t now = ticks_now(region->region);
-		pace_note(&region->pace, region->event_count, now, ticks_per_ms);
+		event_rate_note(&region->rate, region->event_count, now, ticks_per_ms);
 		for (uint32_t i = 0; i < region->slot_count; i++)
 			if (region->stream[0][i].owner.is_open)
-				pace_note(&region->stream[0][i].owner.pace, thread_events(region, i), now, ticks_per_ms);
+				event_rate_note(&region->stream[0][i].owner.rate, thread_events(region, i), now, ticks_per_ms);
 	}
 }
 
 uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms)
 {
-	return pace_rate(&region->pace, region->event_count, ticks_now(region->region), ticks_per_ms);
+	return event_rate_get(&region->rate, region->event_count, ticks_now(region->region), ticks_per_ms);
 }
 
 void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
@@ -341,7 +341,7 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 		if (!owner->is_open || LOAD(&slot->state) != SLOT_LIVE)
 			continue;
 		uint64_t events = thread_events(region, i);
-		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, pace_rate(&owner->pace, events, now, ticks_per_ms),
+		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, event_rate_get(&owner->rate, events, now, ticks_per_ms),
 					      slot->waits - owner->waits_before, slot->wait_ticks - owner->wait_ticks_before, owner->ends};
 		if (side)
 			stack_ends_add(&thread.ends, &side->ends);

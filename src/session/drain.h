@@ -112,8 +112,8 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag);
 /** Sums of one region. */
 void drain_region_totals(const struct drain_region *region, struct drain_totals *totals);
 
-/** All regions were polled with `flush`: rates (pace.h) are counted from here. */
-void drain_note_paces(struct drain *drain, uint64_t ticks_per_ms);
+/** All regions were polled with `flush`: rates (event_rate.h) are counted from here. */
+void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms);
 
 /** Events a second of a region that has just been polled so. */
 uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms);

@@ -11,7 +11,7 @@
 #include "region/atomic.h"
 #include "region/record.h"
 #include "session/drain.h"
-#include "session/pace.h"
+#include "session/event_rate.h"
 #include "session/record_decode.h"
 #include "session/translate.h"
 
@@ -35,7 +35,7 @@ struct owner {
 	uint64_t events;              /* of its own, whether written or not */
 	struct stack_ends ends;       /* of the stacks of these */
 	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
-	struct pace pace;
+	struct event_rate rate;
 	char name[NAME_BYTES];
 };
 
@@ -75,7 +75,7 @@ struct drain_region {
 	bool names_are_ours;          /* thread ids mean the same to us as to the target */
 	uint64_t earliest;
 	uint64_t event_count;         /* taken, whether written or not */
-	struct pace pace;
+	struct event_rate rate;
 	uint32_t slot_count;          /* of the two arrays */
 	struct stream *stream[2];     /* by slot; [1] are the sides; they move when there are more slots */
 	struct gap *gap;

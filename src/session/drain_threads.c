@@ -67,7 +67,7 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIDE);
 	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
 				.wait_ticks_before = slot->wait_ticks};
-	pace_begin(&owner->pace, ticks);
+	event_rate_begin(&owner->rate, ticks);
 	owner->id = known_thread(region, owner, stream->key);
 	if (owner->id == TRACE_NONE && !keep_add_row(&region->translate.keep)) {
 		owner->is_open = false;

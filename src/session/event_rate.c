@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/pace.h"
+#include "session/event_rate.h"
 
-void pace_begin(struct pace *pace, uint64_t ticks)
+void event_rate_begin(struct event_rate *rate, uint64_t ticks)
 {
-	pace->last = pace->before = (struct pace_mark){ticks, 0};
+	rate->last = rate->before = (struct rate_mark){ticks, 0};
 }
 
 /* Clocks of two processors differ a little. */
-static uint64_t ticks_since(const struct pace_mark *mark, uint64_t ticks)
+static uint64_t ticks_since(const struct rate_mark *mark, uint64_t ticks)
 {
 	return ticks > mark->ticks ? ticks - mark->ticks : 0;
 }
 
-void pace_note(struct pace *pace, uint64_t events, uint64_t ticks, uint64_t ticks_per_ms)
+void event_rate_note(struct event_rate *rate, uint64_t events, uint64_t ticks, uint64_t ticks_per_ms)
 {
-	if (ticks_since(&pace->last, ticks) < PACE_MARK_MS * ticks_per_ms)
+	if (ticks_since(&rate->last, ticks) < RATE_MARK_MS * ticks_per_ms)
 		return;
-	pace->before = pace->last;
-	pace->last = (struct pace_mark){ticks, events};
+	rate->before = rate->last;
+	rate->last = (struct rate_mark){ticks, events};
 }
 
-uint64_t pace_rate(const struct pace *pace, uint64_t events, uint64_t ticks, uint64_t ticks_per_ms)
+uint64_t event_rate_get(const struct event_rate *rate, uint64_t events, uint64_t ticks, uint64_t ticks_per_ms)
 {
-	const struct pace_mark *since = ticks_since(&pace->last, ticks) >= PACE_LEAST_MS * ticks_per_ms ? &pace->last : &pace->before;
+	const struct rate_mark *since = ticks_since(&rate->last, ticks) >= RATE_LEAST_MS * ticks_per_ms ? &rate->last : &rate->before;
 	uint64_t passed = ticks_since(since, ticks);
 	/* Who calls himself now this thread, now that, has counts that shrink. */
 	if (!passed || events <= since->events)

@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "os/clock.h"
 #include "os/limits.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
@@ -221,7 +221,7 @@ static bool watch_exec(struct hold *hold)
 	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->holder); pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
 		if (!proc_has_mapped(request->pid, request->region_path, request->region_inode))
 			return true;
-		moment_pause(pause);
+		monotonic_pause(pause);
 	}
 	return false;
 }
@@ -530,7 +530,7 @@ void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t 
 		}
 		if (!is_there)
 			break;
-		struct timespec until = moment_at(moment_now_ns() + CANCEL_NS);
+		struct timespec until = monotonic_at(monotonic_now_ns() + CANCEL_NS);
 		pthread_cond_clockwait(&holder->changed, &holder->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&holder->lock);

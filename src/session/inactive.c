@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "os/identity.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
 
@@ -54,7 +54,7 @@ void inactive_add(struct logger *logger, const struct target *target, pid_t pid,
 		return;
 	struct inactive *inactive = memory_zeroed(1, sizeof(*inactive));
 	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .identity = identity_take(pid),
-				      .inode = status.st_ino, .rest = *rest, .next_ns = moment_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
+				      .inode = status.st_ino, .rest = *rest, .next_ns = monotonic_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
 	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);
 	snprintf(inactive->command, sizeof(inactive->command), "%.250s", command);
 	logger->inactive = inactive;
@@ -104,7 +104,7 @@ static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
 		}
 		if (is_due) {
 			inactive->wait_ns = inactive->wait_ns < RETRY_LONGEST_NS / 2 ? 2 * inactive->wait_ns : RETRY_LONGEST_NS;
-			inactive->next_ns = moment_now_ns() + inactive->wait_ns;
+			inactive->next_ns = monotonic_now_ns() + inactive->wait_ns;
 		}
 		link = &inactive->next;
 	}

@@ -31,7 +31,7 @@
 #include "inject/remote.h"
 #include "os/clock.h"
 #include "os/limits.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/guard.h"
 #include "region/mail.h"
@@ -113,10 +113,10 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 	}
 	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
-	struct timespec until = moment_at(moment_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
+	struct timespec until = monotonic_at(monotonic_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
 	/* Other errors: an old kernel, or a doorbell whose memory is gone. */
 	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
-		moment_pause(BUSY_MS * NS_PER_MS);
+		monotonic_pause(BUSY_MS * NS_PER_MS);
 }
 
 static void end_describe(const struct logger *logger, char *text, size_t size)
@@ -164,7 +164,7 @@ static bool has_full_buffer(const struct region *region)
 static void beat(struct logger *logger)
 {
 	enum { BEAT_NS = 100000000 };
-	uint64_t now = moment_now_ns();
+	uint64_t now = monotonic_now_ns();
 	if (now - logger->beat_ns < BEAT_NS)
 		return;
 	logger->beat_ns = now;
@@ -244,7 +244,7 @@ static bool target_is_over(struct logger *logger, struct target *target)
 	if (!target_is_unused(target))
 		return false;
 	logger_find_members(logger, target);
-	members_check(logger, target, moment_now_ns());
+	members_check(logger, target, monotonic_now_ns());
 	return target->alive == 0;
 }
 
@@ -302,9 +302,9 @@ static void holds_end(struct logger *logger, uint64_t now)
 static void loop(struct logger *logger)
 {
 	unsigned quiet = 0;
-	logger->flushed_ns = moment_now_ns();
+	logger->flushed_ns = monotonic_now_ns();
 	for (;;) {
-		uint64_t now = moment_now_ns();
+		uint64_t now = monotonic_now_ns();
 		bool flush = wants_flush(logger, now);
 		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from before are looked for is needed
 		 * whole, to tell which there were. */
@@ -333,7 +333,7 @@ static void loop(struct logger *logger)
 			logger_settle_clock(logger, true);
 			writer_flush(logger->writer, &logger->diag);
 			logger->flushed_ns = now;
-			drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
+			drain_note_rates(logger->drain, logger->clock.ticks_per_ms);
 			flush_note(logger, flush_ticks);
 		}
 		has_any |= flight_check(logger, now);
@@ -517,7 +517,7 @@ int logger_drain_all(struct logger *logger, struct diag *diag)
 	logger_settle_clock(logger, true);
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_drain(logger, target, true, &error, diag);
-	drain_note_paces(logger->drain, logger->clock.ticks_per_ms);
+	drain_note_rates(logger->drain, logger->clock.ticks_per_ms);
 	return error ? error : writer_flush(logger->writer, diag);
 }
 
@@ -535,7 +535,7 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 static void logger_end(struct logger *logger)
 {
 	logger_settle_clock(logger, true);
-	untraced_search(logger, moment_now_ns(), true);
+	untraced_search(logger, monotonic_now_ns(), true);
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);

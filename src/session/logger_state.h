@@ -60,7 +60,7 @@ struct target {
 };
 
 /** Wait statuses that the command told us. */
-struct told { pid_t pid; int status; struct told *next; };
+struct exit_status { pid_t pid; int status; struct exit_status *next; };
 
 /** A process that is to be attached to once it is rid of what it had when it was let go of. */
 struct late_attach { struct late_attach *next; int control; pid_t pid; };
@@ -85,7 +85,7 @@ struct logger {
 	uint64_t limits_looked_ns;
 	struct drain *drain;
 	struct target *targets;
-	struct told *told;
+	struct exit_status *exit_statuses; /* that the command told us */
 	struct late_attach *late;
 	struct inactive *inactive;    /* processes in which our code stays mapped, inactive */
 	struct session_clock clock;
@@ -201,7 +201,7 @@ void untraced_know(struct logger *logger, pid_t pid);
 void untraced_know_children(struct logger *logger, pid_t pid);
 
 /** Look for processes that descend from recorded ones and have executed an image that nobody announced; name each. Most calls find that it is not
- *  time for a look; the last one always looks. now: as moment_now_ns(). True when the next look should come soon. */
+ *  time for a look; the last one always looks. now: as monotonic_now_ns(). True when the next look should come soon. */
 bool untraced_search(struct logger *logger, uint64_t now, bool is_last);
 
 /* ---- inactive.c ---- */

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "os/clock.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
@@ -147,7 +147,7 @@ struct pidfd_information { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit
 /* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in /proc, then in its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
 {
-	for (struct told *told = logger->told; told; told = told->next) {
+	for (struct exit_status *told = logger->exit_statuses; told; told = told->next) {
 		if (told->pid == member->pid) {
 			*status = told->status;
 			return true;
@@ -210,12 +210,12 @@ static bool has_unsettled_member(const struct target *target)
 /* End every member whose process has ended, also one that came and went between two rounds. Wait for a status no longer than twice STATUS_WAIT_NS. */
 static void members_settle(struct logger *logger, struct target *target)
 {
-	uint64_t until = moment_now_ns() + 2 * (uint64_t)STATUS_WAIT_NS;
+	uint64_t until = monotonic_now_ns() + 2 * (uint64_t)STATUS_WAIT_NS;
 	logger_find_members(logger, target);
-	members_check(logger, target, moment_now_ns());
-	while (has_unsettled_member(target) && moment_now_ns() < until) {
-		moment_pause(BUSY_MS * NS_PER_MS);
-		members_check(logger, target, moment_now_ns());
+	members_check(logger, target, monotonic_now_ns());
+	while (has_unsettled_member(target) && monotonic_now_ns() < until) {
+		monotonic_pause(BUSY_MS * NS_PER_MS);
+		members_check(logger, target, monotonic_now_ns());
 	}
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
@@ -277,7 +277,7 @@ static void serve_meanwhile(void *cookie)
 	struct leaving *leaving = cookie;
 	logger_serve_meanwhile(leaving->logger, leaving->target, leaving->member);
 	/* Threads that wait for room give up; what they record is counted as lost. */
-	if (leaving->target->alive == 1 && moment_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
+	if (leaving->target->alive == 1 && monotonic_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
 		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 }
 
@@ -301,7 +301,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	struct member *member = &target->member[index];
 	char command[512], text[900];
 	struct diag diag = {""};
-	struct leaving leaving = {logger, target, member, moment_now_ns()};
+	struct leaving leaving = {logger, target, member, monotonic_now_ns()};
 	struct inject_detaching detaching = {.pid = member->pid, .inject = &target->inject, .own = member->inject, .patience = INJECT_PATIENT,
 					     .meanwhile = serve_meanwhile, .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));

@@ -22,7 +22,7 @@ bool process_has_region(const struct target *target, pid_t pid);
 /** The process outside of its namespace that is `inner` in it and has the place `index` of the region, 0 when there is none; *identity is the caller's. */
 pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity);
 
-/** Note members that have ended; their status may come a little later, from the command or the kernel. now: as moment_now_ns(). */
+/** Note members that have ended; their status may come a little later, from the command or the kernel. now: as monotonic_now_ns(). */
 void members_check(struct logger *logger, struct target *target, uint64_t now);
 
 /** Write how much of a member's memory is resident into the trace when it has changed enough. */

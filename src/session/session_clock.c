@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "os/clock.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "session/clocks.h"
 
 /* Measured over MEASURE_NS the rate is right to about one in a million; over ROUGH_NS to one in a thousand. */
@@ -56,7 +56,7 @@ static void measure_rate(struct session_clock *clock)
 		read_pair(&ticks, &ns);
 		if (ns - clock->first_ns >= ROUGH_NS)
 			break;
-		moment_pause(ROUGH_NS);
+		monotonic_pause(ROUGH_NS);
 	}
 	uint64_t passed = ticks - clock->first_ticks;
 	clock->writer.mult = (uint64_t)(((unsigned __int128)(ns - clock->first_ns) << SHIFT) / (passed ? passed : 1));

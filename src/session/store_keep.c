@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/worker.h"
 
@@ -174,7 +174,7 @@ static int fold_commit(struct store *store)
 /* Once a second at most. */
 static void say_busy(struct store *store)
 {
-	uint64_t now_ns = moment_now_ns();
+	uint64_t now_ns = monotonic_now_ns();
 	if (!store->tell || now_ns - store->told_ns < NS_PER_S)
 		return;
 	store->told_ns = now_ns;
@@ -200,7 +200,7 @@ static void fold_join(struct store *store)
 	do {
 		say_busy(store);
 		tell_progress(store);
-		until = moment_at(moment_now_ns() + LOOK_NS);
+		until = monotonic_at(monotonic_now_ns() + LOOK_NS);
 	} while (pthread_clockjoin_np(store->keep->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
 }
 

@@ -18,7 +18,7 @@
 
 #include "base/memory.h"
 #include "os/clock.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/logger_state.h"
 
@@ -229,10 +229,10 @@ bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 	}
 	if (!is_last && (!is_due(untraced, since_ns, is_eager) || !has_news(untraced, since_ns)))
 		return false;
-	uint64_t began_ns = moment_now_ns();
+	uint64_t began_ns = monotonic_now_ns();
 	look_at_children(logger);
 	untraced->looked_ns = now;
-	untraced->took_ns = moment_now_ns() - began_ns;
+	untraced->took_ns = monotonic_now_ns() - began_ns;
 	return is_eager;
 }
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 
 enum { DEBUGINFOD_PATIENCE_S = 15 };
 
@@ -26,7 +26,7 @@ static _Thread_local struct { time_t since; long done; bool expired; } debuginfo
 
 static time_t debuginfod_now(void)
 {
-	return (time_t)(moment_now_ns() / NS_PER_S);
+	return (time_t)(monotonic_now_ns() / NS_PER_S);
 }
 
 /** Called by the library now and then; not 0: give up. */

@@ -7,7 +7,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "symbols/demangle.h"
 #include "symbols/image_symbols.h"
 #include "symbols/sources.h"
@@ -173,10 +173,10 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	if (id == symbols->image_count) {
 		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
 		/* Counted when it is there: it may be given up in its middle. */
-		uint64_t begin_ns = moment_now_ns();
+		uint64_t begin_ns = monotonic_now_ns();
 		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
 		symbols->images[symbols->image_count++] = image;
-		symbols->spent_ns += moment_now_ns() - begin_ns;
+		symbols->spent_ns += monotonic_now_ns() - begin_ns;
 	}
 	return symbols->images[id];
 }
@@ -271,9 +271,9 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 	if (added) {
 		*place = image->answer_count;
 		memory_grow(image->answers, image->answer_count, image->answer_capacity);
-		uint64_t begin_ns = moment_now_ns();
+		uint64_t begin_ns = monotonic_now_ns();
 		image->answers[image->answer_count++] = symbols_look_up(symbols, image, address);
-		symbols->spent_ns += moment_now_ns() - begin_ns;
+		symbols->spent_ns += monotonic_now_ns() - begin_ns;
 	}
 	const struct answer *answer = &image->answers[*place];
 	*frames = answer->frames;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "os/identity.h"
-#include "os/moment.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/mail.h"
 #include "session/hold.h"
@@ -60,7 +60,7 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	struct holder *holder = holder_new(&options, &directory, NULL, &clock, &doorbell);
 	assert_true(holder_start(holder, &request));
 	for (int i = 0; i < WAITS && __atomic_load_n(&mail.state, __ATOMIC_ACQUIRE) != mail_word(MAIL_ANSWERED, 1); i++)
-		moment_pause(WAIT_MS * NS_PER_MS);
+		monotonic_pause(WAIT_MS * NS_PER_MS);
 	assert_int_equal(mail.state, mail_word(MAIL_ANSWERED, 1));
 	unlink(request.path);
 	if (is_meant) {
@@ -69,9 +69,9 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	}
 	/* A stranger's is over without anybody's doing. */
 	while (!holder_take(holder, &result))
-		moment_pause(WAIT_MS * NS_PER_MS);
+		monotonic_pause(WAIT_MS * NS_PER_MS);
 	for (int i = 0; i < WAITS && proc_status_value(pid, "TracerPid") > 0; i++)
-		moment_pause(WAIT_MS * NS_PER_MS);
+		monotonic_pause(WAIT_MS * NS_PER_MS);
 	assert_int_equal(proc_status_value(pid, "TracerPid"), 0);
 	assert_int_not_equal(proc_state(pid), 't');
 }
