@@ -20,11 +20,12 @@ strict: $(BUILD)/build.ninja
 
 # Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
 check: setup-check strict all
-	@ninja -C $(BUILD) --quiet live-programs
+	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
 # Unit tests, the long ones with an eighth of their rounds, and golden files: half a minute of processor time, where check takes a quarter of an hour.
 quick: setup-check strict all
+	@ninja -C $(BUILD) --quiet unit-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) --quick $(TESTS)
 
 # On an emulated machine whose kernel has Yama: what may be traced at each of its settings, and what is said where it may not.
@@ -34,6 +35,7 @@ check-yama: all
 	@BUILD=$(BUILD) tests/yama/yama.py || [ $$? = 77 ]
 
 golden-update: setup-check all
+	@ninja -C $(BUILD) --quiet unit-programs
 	@GOLDEN_UPDATE=1 tests/run --build $(BUILD) golden
 
 # Records a program that is not ours and shows where its memory went.
@@ -45,6 +47,10 @@ install: all
 	@ninja -C $(BUILD) --quiet
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
+# Removes what the last install from this build directory has written.
+uninstall: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet uninstall
+
 fuzz: setup-check
 	@scripts/fuzz $(SECONDS_EACH)
 
@@ -52,13 +58,13 @@ fuzz: setup-check
 # hour of long recordings beside 50 busy processes (live/long_run); then a thousand attaches to each of some foreign
 # programs, which go on where they ended (tests/soak).
 soak: setup-check all
-	@ninja -C $(BUILD) --quiet live-programs
+	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@SOAK=1 tests/run --build $(BUILD) --jobs $(JOBS) live
 	@tests/soak --build $(BUILD)
 
 # Foreign programs beside an independent counter; writes docs/tested-with.md.
 tested-with: setup-check all
-	@ninja -C $(BUILD) --quiet live-programs
+	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/tested-with --build $(BUILD)
 
 bench: all
@@ -74,4 +80,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check strict check quick check-yama golden-update demo install fuzz soak tested-with bench distcheck clean
+.PHONY: all setup-check strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with bench distcheck clean
