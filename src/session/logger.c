@@ -130,6 +130,17 @@ static void end_describe(const struct logger *logger, char *text, size_t size)
 		limits_explain(0, error, text, size);
 }
 
+/* The file may have ended while a query was answered, whose errors are not the recording's: the reason is the writer's. */
+static void end_keep_reason(struct logger *logger)
+{
+	char reason[TRACE_REASON_BYTES];
+	uint64_t ticks;
+	if (logger->error)
+		return;
+	logger->error = writer_end_reason(logger->writer, reason, &ticks);
+	snprintf(logger->diag.text, sizeof(logger->diag.text), "%s", reason);
+}
+
 /* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
@@ -137,6 +148,7 @@ static void recording_check(struct logger *logger)
 	if (logger->is_recording_over || !writer_has_ended(logger->writer))
 		return;
 	logger->is_recording_over = true;
+	end_keep_reason(logger);
 	logger_note_after(logger, TRACE_NONE);
 	for (struct target *target = logger->targets; target; target = target->next)
 		target_end_recording(target);

@@ -52,6 +52,14 @@ class Recorded:
         more = self.events() + 2000
         wait_for("events", lambda: self.events() > more)
 
+    def go_on_for(self, us):
+        """Until there are events of so much later."""
+        def now_us():
+            xheap("flush", NAME)
+            return info(self.trace)["duration_us"]
+        until_us = now_us() + us
+        wait_for("later events", lambda: now_us() > until_us)
+
     def stop(self):
         xheap("stop", NAME)
         return self.trace
@@ -75,7 +83,7 @@ def stacks_by_kind():
         recorded.go_on()
         changed_ns = max(int(row["time_ns"]) for row in dump(TRACE))
         xheap("update", NAME, "--stackwalk", "none")
-        recorded.go_on()
+        recorded.go_on_for(30000)
         recorded.stop()
     rows = dump(TRACE)
     # Calls that were under way when it was changed are of either kind.
