@@ -131,6 +131,8 @@ def round_of(left, number, act, is_single=False):
                 execute_one()
             program.end()
             stopped = xheap("stop", NAME, status=None if is_single else 0)
+            # It answers when all is written, a moment before it is gone.
+            wait_for("end of the logger", lambda: not lives(logger))
         if not is_single and left.get() == 0:
             expect(info("memory.xht")["complete"], f"it had memory, but the trace is not complete: {stopped}")
         if left.get() == 0 and not lives(logger) and not any_dead():
