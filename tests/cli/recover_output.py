@@ -92,8 +92,10 @@ def main():
         expect(run.returncode == 2, f"in place, with {limit} blocks: {run.stdout}")
     run = xheap("recover", "r.xht")
     expect(run.returncode == 0 and events("r.xht") == events("out.xht"), f"in place: {run.stdout}")
+    # Nobody makes room for the calls of a process that goes on without its logger: some may be lost, the same in both.
+    lost = info["lost_events"]
     info = json.loads(xheap("info", "r.xht", "-format", "json").stdout)
-    expect("ended_early" not in info and info["lost_events"] == 0, f"in place: {info}")
+    expect("ended_early" not in info and info["lost_events"] == lost, f"in place: {lost} lost before, now {info}")
     names = [name for name in os.listdir(".") if name.endswith(".new")]
     expect(not names, f"left behind: {names}")
 
