@@ -23,7 +23,7 @@
 #include "region/mail.h"
 #include "session/hold.h"
 
-enum { WAIT_MS = 1, WAITS = 20000 };
+enum { WAIT_MS = 1, WAITS = 20000, HOLDERS_MAX = 8 };
 
 static pid_t standing_child(void)
 {
@@ -57,7 +57,11 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	int file = mkstemp(request.path);
 	assert_true(file >= 0 && write(file, "touch x\n", 8) == 8 && fchmod(file, 0755) == 0);
 	close(file);
-	struct holder *holder = holder_new(&options, &directory, NULL, &clock, &doorbell);
+	/* A holder lives as long as its logger: nothing frees it, and these stay known. */
+	static struct holder *holders[HOLDERS_MAX];
+	static unsigned holder_count;
+	assert_true(holder_count < HOLDERS_MAX);
+	struct holder *holder = holders[holder_count++] = holder_new(&options, &directory, NULL, &clock, &doorbell);
 	assert_true(holder_start(holder, &request));
 	for (int i = 0; i < WAITS && __atomic_load_n(&mail.state, __ATOMIC_ACQUIRE) != mail_word(MAIL_ANSWERED, 1); i++)
 		monotonic_pause(WAIT_MS * NS_PER_MS);
