@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What live tests share: what is true or a Failure, waiting, asking xheap, a main that runs tests by name, and the program that counts."""
 import csv
+import functools
 import glob
 import json
 import os
@@ -142,6 +143,19 @@ def check_counting(trace):
         last[thread], live[thread] = size, row["address"]
         calls += 1
     return calls, len(last)
+
+
+def followed_by(after):
+    """Of a test: after() is called behind it, whatever becomes of it."""
+    def wrap(test):
+        @functools.wraps(test)
+        def wrapped():
+            try:
+                return test()
+            finally:
+                after()
+        return wrapped
+    return wrap
 
 
 def run_tests(*tests):

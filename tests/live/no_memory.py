@@ -12,7 +12,7 @@ import resource
 import struct
 import subprocess
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, followed_by, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 NAME, BLOCKS, OTHER_BLOCKS, FIRST = f"memory{os.getpid()}", 400, 10, 100000
 ROUNDS = 400 if SOAK else 10
@@ -192,16 +192,10 @@ def limits():
         program.kill()
 
 
-def alone(test):
-    def wrapped():
-        try:
-            return test()
-        finally:
-            stop_session(NAME)
-            xheap("recover", status=None)
-    wrapped.__name__ = test.__name__
-    return wrapped
+def end_all():
+    stop_session(NAME)
+    xheap("recover", status=None)
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_tests(*map(alone, (allocations, single, limits))))
+    raise SystemExit(run_tests(*map(followed_by(end_all), (allocations, single, limits))))

@@ -13,7 +13,7 @@ import resource
 import signal
 import subprocess
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, expect, followed_by, info, run_tests, stop_session, told, wait_for, xheap
 
 NAME, BLOCKS = f"pidfds{os.getpid()}", 300
 # Children that are executed, also at once, in the place of a shell, and by a child of a child; all ends are there.
@@ -102,15 +102,5 @@ def few():
     expect((first["end"], first["status"]) == ("exit", 0), f"what was recorded before: {first}")
 
 
-def alone(test):
-    def wrapped():
-        try:
-            return test()
-        finally:
-            stop_session(NAME)
-    wrapped.__name__ = test.__name__
-    return wrapped
-
-
 if __name__ == "__main__":
-    raise SystemExit(run_tests(*map(alone, (missing, few))))
+    raise SystemExit(run_tests(*map(followed_by(lambda: stop_session(NAME)), (missing, few))))

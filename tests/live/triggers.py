@@ -14,7 +14,7 @@ import signal
 import struct
 import subprocess
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, followed_by, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 NAME, BLOCKS, FIRST, LEFT, MIB, RESIDENT_MIB = f"triggers{os.getpid()}", 500, 100000, 3, 1 << 20, 60
 # The signal that ends the process; None: none does. "thread" is the second thread.
@@ -216,17 +216,11 @@ def killed():
     return f"{found} blocks of 1 MiB"
 
 
-def alone(test):
-    def wrapped():
-        try:
-            return test()
-        finally:
-            stop_session(NAME)
-            for path in pathlib.Path(".").glob("*.xht"):
-                path.unlink()
-    wrapped.__name__ = test.__name__
-    return wrapped
+def end_all():
+    stop_session(NAME)
+    for path in pathlib.Path(".").glob("*.xht"):
+        path.unlink()
 
 
 if __name__ == "__main__":
-    raise SystemExit(run_tests(*map(alone, (crashes, exits, command, resident, killed))))
+    raise SystemExit(run_tests(*map(followed_by(end_all), (crashes, exits, command, resident, killed))))
