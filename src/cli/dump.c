@@ -483,7 +483,6 @@ static const struct column allocation_columns[] = {
 	{"free_tid", allocation_free_tid, 8}, {"stack_id", allocation_stack, 8}, {"free_stack_id", allocation_free_stack, 13},
 	{"previous_id", allocation_previous, 11}};
 
-
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
 	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);

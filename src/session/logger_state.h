@@ -134,17 +134,18 @@ void logger_find_members(const struct logger *logger, struct target *target);
 /** The place of the living process among the target's, or UINT32_MAX. */
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
 
-/** Let go of a process; controllers are told how that went. Where it cannot be: 0 after a note, or, if `diag` is given, a negative errno, and it goes on. */
+/** Detach from the process at `index` and report the result to the controllers. On failure return a negative errno with the reason in `diag`; without `diag`
+ *  print a note, take the process for detached, and return 0. */
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
 
-/** Take what is recorded, and answer mails, while this thread waits for another one. leaving: a process of `left` that is being detached from: its
- *  mails are answered, and nothing else; NULL: there is none. */
+/** Take what is recorded, and answer mails, while this thread waits for another one. leaving: a process of `left` that is being detached from, which gets
+ *  empty answers; NULL: none. */
 void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving);
 
-/** Attach to processes that had to wait for that, where they need not any more. */
+/** Attach to the processes that waited for an earlier detach, if that is over. */
 void logger_attach_late(struct logger *logger);
 
-/** Be done with targets that were let go of. */
+/** Remove the targets that were detached from. */
 void logger_remove_let_go(struct logger *logger);
 
 /** Take what became of held processes. True when there was something. */

@@ -435,7 +435,6 @@ uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id)
 	return parent;
 }
 
-
 /* ---- adding rows ---- */
 
 uint32_t writer_add_process(struct writer *writer, const struct trace_process *process)
