@@ -63,6 +63,7 @@ static FRAME unsigned leaf(unsigned count)
 }
 
 /* X(ID, the four functions that it calls, bytes of its frame) */
+/* clang-format off */
 #define LINKS(X)                      \
 	X(0, 1, 6, 11, 12, 8)         \
 	X(1, 2, 7, 12, 5, 24)         \
@@ -80,31 +81,36 @@ static FRAME unsigned leaf(unsigned count)
 	X(13, 14, 3, 8, 9, 8)         \
 	X(14, 15, 4, 9, 6, 104)       \
 	X(15, 0, 5, 10, 11, 24)
+/* clang-format on */
 
 #define X(id, a, b, c, d, bytes) static unsigned link_##id(const unsigned char *path, unsigned left, unsigned count);
 LINKS(X)
 #undef X
 
 /* What is added after the call keeps the call from becoming a jump, and `left` and `path` in saved registers. */
-#define X(id, a, b, c, d, bytes)                                                              \
+#define X(id, a, b, c, d, bytes) \
 	static FRAME unsigned link_##id(const unsigned char *path, unsigned left, unsigned count) \
-	{                                                                                     \
-		volatile unsigned char room[bytes];                                           \
-		room[left & 7] = path[0];                                                     \
-		if (left == 0)                                                                \
-			return leaf(count) + room[0];                                         \
-		switch (path[0] & 3) {                                                        \
-		case 0: return link_##a(path + 1, left - 1, count) + left;                    \
-		case 1: return link_##b(path + 1, left - 1, count) + path[0];                 \
-		case 2: return link_##c(path + 1, left - 1, count) + left + path[0];          \
-		default: return link_##d(path + 1, left - 1, count) + 1;                      \
-		}                                                                             \
+	{ \
+		volatile unsigned char room[bytes]; \
+		room[left & 7] = path[0]; \
+		if (left == 0) \
+			return leaf(count) + room[0]; \
+		switch (path[0] & 3) { \
+		case 0: \
+			return link_##a(path + 1, left - 1, count) + left; \
+		case 1: \
+			return link_##b(path + 1, left - 1, count) + path[0]; \
+		case 2: \
+			return link_##c(path + 1, left - 1, count) + left + path[0]; \
+		default: \
+			return link_##d(path + 1, left - 1, count) + 1; \
+		} \
 	}
 LINKS(X)
 #undef X
 
 #define X(id, a, b, c, d, bytes) link_##id,
-static unsigned (*const links[])(const unsigned char *, unsigned, unsigned) = { LINKS(X) };
+static unsigned (*const links[])(const unsigned char *, unsigned, unsigned) = {LINKS(X)};
 #undef X
 
 static FRAME unsigned run_pairs(uint64_t *state, unsigned long pairs)
@@ -172,20 +178,37 @@ static void paths_make(void)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"depth", required_argument, NULL, 'd'}, {"burst", required_argument, NULL, 'b'},
-		{"pairs", required_argument, NULL, 'p'}, {"warm", required_argument, NULL, 'w'},
-		{"threads", required_argument, NULL, 't'}, {"gate", required_argument, NULL, 'g'}, {0},
+		{"depth", required_argument, NULL, 'd'},
+		{"burst", required_argument, NULL, 'b'},
+		{"pairs", required_argument, NULL, 'p'},
+		{"warm", required_argument, NULL, 'w'},
+		{"threads", required_argument, NULL, 't'},
+		{"gate", required_argument, NULL, 'g'},
+		{0},
 	};
 	const char *gate_file = NULL;
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (option) {
-		case 'd': depth = (unsigned)atoi(optarg); break;
-		case 'b': burst = (unsigned)atoi(optarg); break;
-		case 'p': pair_count = strtoul(optarg, NULL, 10); break;
-		case 'w': warm_count = strtoul(optarg, NULL, 10); break;
-		case 't': thread_count = (unsigned)atoi(optarg); break;
-		case 'g': gate_file = optarg; break;
-		default: return 2;
+		case 'd':
+			depth = (unsigned)atoi(optarg);
+			break;
+		case 'b':
+			burst = (unsigned)atoi(optarg);
+			break;
+		case 'p':
+			pair_count = strtoul(optarg, NULL, 10);
+			break;
+		case 'w':
+			warm_count = strtoul(optarg, NULL, 10);
+			break;
+		case 't':
+			thread_count = (unsigned)atoi(optarg);
+			break;
+		case 'g':
+			gate_file = optarg;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (depth < 1 || depth > DEPTH_MAX || burst < 1 || thread_count < 1 || thread_count > THREADS_MAX) {
@@ -201,6 +224,7 @@ int main(int argc, char **argv)
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
 	printf("events=%lu cpu_us=%ld\n", 2 * (warm_count + pair_count) * thread_count,
-	       (long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	       (long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
+		       usage.ru_stime.tv_usec);
 	return 0;
 }

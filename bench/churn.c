@@ -26,14 +26,21 @@ static void *run_thread(void *argument)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"threads", required_argument, NULL, 't'}, {"at-once", required_argument, NULL, 'a'}, {0},
+		{"threads", required_argument, NULL, 't'},
+		{"at-once", required_argument, NULL, 'a'},
+		{0},
 	};
 	unsigned long thread_count = 20000, at_once = 1;
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (option) {
-		case 't': thread_count = strtoul(optarg, NULL, 10); break;
-		case 'a': at_once = strtoul(optarg, NULL, 10); break;
-		default: return 2;
+		case 't':
+			thread_count = strtoul(optarg, NULL, 10);
+			break;
+		case 'a':
+			at_once = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (at_once < 1 || at_once > AT_ONCE_MAX) {

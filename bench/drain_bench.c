@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the logger spends on an event: a producer in the same process fills a region as a recorder does, the drain takes it. Only the
- * drain's time is counted. The events are made like those of a program that runs in phases: bursts of allocations and frees from one
- * place, then another place that shares the outer frames; two new frames an event, on the average.
+ * What the logger spends on an event: a producer in the same process fills a region as a recorder does, the drain takes
+ * it. Only the drain's time is counted. The events are made like those of a program that runs in phases: bursts of
+ * allocations and frees from one place, then another place that shares the outer frames; two new frames an event, on
+ * the average.
  *
  *     drain_bench [EVENTS [EVENTS_OF_A_THREAD [FILE]]]
  *
@@ -39,8 +40,10 @@ static uint64_t cpu_ns(void)
 
 static void region_rows(struct region *region)
 {
-	static const struct { uint8_t function; const char *name; } functions[] = {
-		{FUNCTION_MALLOC, "malloc"}, {FUNCTION_FREE, "free"}, {FUNCTION_REALLOC, "realloc"}};
+	static const struct {
+		uint8_t function;
+		const char *name;
+	} functions[] = {{FUNCTION_MALLOC, "malloc"}, {FUNCTION_FREE, "free"}, {FUNCTION_REALLOC, "realloc"}};
 	struct region_image image = {.base = 0x400000, .end = 0x800000, .bias = 0x400000, .path = "/usr/bin/program"};
 	region_add_image(region, &image);
 	for (size_t i = 0; i < 3; i++) {
@@ -70,13 +73,18 @@ static void sites_make(void)
 	}
 	for (uint32_t i = 0; i < SITES; i++) {
 		for (uint32_t j = 0; j < SITES; j++) {
-			while (common_frames[i][j] < STACK_DEPTH && sites[i][common_frames[i][j]] == sites[j][common_frames[i][j]])
+			while (common_frames[i][j] < STACK_DEPTH &&
+			       sites[i][common_frames[i][j]] == sites[j][common_frames[i][j]])
 				common_frames[i][j]++;
 		}
 	}
 }
 
-struct work { uint64_t address[BLOCKS]; uint32_t site, burst, live, next; uint64_t pushed; };
+struct work {
+	uint64_t address[BLOCKS];
+	uint32_t site, burst, live, next;
+	uint64_t pushed;
+};
 
 static bool work_event(struct work *work, struct producer *producer)
 {
@@ -88,7 +96,9 @@ static bool work_event(struct work *work, struct producer *producer)
 	uint32_t common = common_frames[before][work->site];
 	common = common < STACK_DEPTH - 1 ? common : STACK_DEPTH - (random_below(3) == 0);
 	uint32_t i = random_below(BLOCKS);
-	struct produced event = {.ticks = __rdtsc(), .duration = region_duration_encode(60 + random_below(100)), .size = 16 + 8 * random_below(20)};
+	struct produced event = {.ticks = __rdtsc(),
+				 .duration = region_duration_encode(60 + random_below(100)),
+				 .size = 16 + 8 * random_below(20)};
 	if (work->address[i]) {
 		event.entry = 1;
 		event.flags = RECORD_FREE;
@@ -117,8 +127,10 @@ int main(int argc, char **argv)
 	snprintf(trace_path, sizeof(trace_path), "%s", argc > 3 ? argv[3] : "/tmp/drain_bench.xht");
 	struct region_config config = {.buffer_size = 65536, .buffer_min = 32, .buffer_max = 1024};
 	struct writer_options options = {0};
-	struct writer_clock clock = {.name = "tsc", .start_ticks = __rdtsc(), .mult = 1u << 24, .shift = 25, .start_realtime_ns = 0};
-	if (region_create(&region, path, &config, &diag) != 0 || writer_open(&writer, trace_path, &options, &diag) != 0) {
+	struct writer_clock clock = {
+		.name = "tsc", .start_ticks = __rdtsc(), .mult = 1u << 24, .shift = 25, .start_realtime_ns = 0};
+	if (region_create(&region, path, &config, &diag) != 0 ||
+	    writer_open(&writer, trace_path, &options, &diag) != 0) {
 		fprintf(stderr, "drain_bench: %s\n", diag.text);
 		return 2;
 	}
@@ -127,7 +139,11 @@ int main(int argc, char **argv)
 	sites_make();
 	writer_set_clock(writer, &clock);
 	struct drain *drain = drain_new(writer);
-	struct drain_image image = {.pid = (uint32_t)getpid(), .parent = TRACE_NONE, .image = "bench", .command = "bench", .start_ticks = clock.start_ticks};
+	struct drain_image image = {.pid = (uint32_t)getpid(),
+				    .parent = TRACE_NONE,
+				    .image = "bench",
+				    .command = "bench",
+				    .start_ticks = clock.start_ticks};
 	struct drain_region *drained = drain_add(drain, &region, &image);
 	struct producer producer = producer_new(&region, 0, (uint32_t)getpid());
 	int error = 0;
@@ -156,8 +172,9 @@ int main(int argc, char **argv)
 	spent_ns += cpu_ns() - begin;
 	drain_free(drain);
 	region_close(&region);
-	printf("%llu events, %.2f new frames each: %.1f ns of the logger's CPU and %.2f bytes of trace per event\n", (unsigned long long)totals.events,
-	       (double)work.pushed / (double)made, (double)spent_ns / (double)made, (double)bytes / (double)made);
+	printf("%llu events, %.2f new frames each: %.1f ns of the logger's CPU and %.2f bytes of trace per event\n",
+	       (unsigned long long)totals.events, (double)work.pushed / (double)made, (double)spent_ns / (double)made,
+	       (double)bytes / (double)made);
 	if (argc <= 3)
 		unlink(trace_path);
 	return error || totals.events != made ? 1 : 0;

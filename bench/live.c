@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many live blocks: each of some threads keeps its share of them and replaces one at random, again and again, in the end all of them
- * by none. Sizes are of 16 to 215 bytes.
+ * Many live blocks: each of some threads keeps its share of them and replaces one at random, again and again, in the
+ * end all of them by none. Sizes are of 16 to 215 bytes.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -34,15 +34,25 @@ static void *run_thread(void *argument)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"blocks", required_argument, NULL, 'b'}, {"pairs", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'}, {0},
+		{"blocks", required_argument, NULL, 'b'},
+		{"pairs", required_argument, NULL, 'p'},
+		{"threads", required_argument, NULL, 't'},
+		{0},
 	};
 	pthread_t threads[THREADS_MAX];
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (option) {
-		case 'b': block_count = strtoul(optarg, NULL, 10); break;
-		case 'p': pair_count = strtoul(optarg, NULL, 10); break;
-		case 't': thread_count = strtoul(optarg, NULL, 10); break;
-		default: return 2;
+		case 'b':
+			block_count = strtoul(optarg, NULL, 10);
+			break;
+		case 'p':
+			pair_count = strtoul(optarg, NULL, 10);
+			break;
+		case 't':
+			thread_count = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (thread_count < 1 || thread_count > THREADS_MAX || block_count < thread_count)

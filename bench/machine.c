@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this machine takes for what every recorded call contains, in nanoseconds, the least of several trials: an addition that waits
- * for the one before it (a cycle), reading the time-stamp counter, malloc and free of a small block. Virtual machines of one name
- * differ in these by half and more, and one machine from minute to minute.
+ * What this machine takes for what every recorded call contains, in nanoseconds, the least of several trials: an
+ * addition that waits for the one before it (a cycle), reading the time-stamp counter, malloc and free of a small
+ * block. Virtual machines of one name differ in these by half and more, and one machine from minute to minute.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -43,7 +43,10 @@ static void allocate(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*run)(void); } parts[] = {{"cycle", add}, {"rdtsc", read_counter}, {"pair", allocate}};
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = {{"cycle", add}, {"rdtsc", read_counter}, {"pair", allocate}};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		uint64_t least = UINT64_MAX;
 		for (int trial = 0; trial < TRIALS; trial++) {

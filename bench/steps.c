@@ -112,7 +112,8 @@ static struct target target_await(const char *path, pid_t command)
 		FILE *file = fopen(path, "r");
 		int fields = 0;
 		if (file != NULL) {
-			fields = fscanf(file, "%d %lx %lx %lu", &target.pid, &target.gate, &target.marker, &target.events);
+			fields = fscanf(file, "%d %lx %lx %lu", &target.pid, &target.gate, &target.marker,
+					&target.events);
 			int ended = fgetc(file);
 			fclose(file);
 			if (fields == 4 && ended == '\n')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that works when it is told to: worker [THREADS]. Each line of its input is a kind of work and how much of it each thread does:
+ * A program that works when it is told to: worker [THREADS]. Each line of its input is a kind of work and how much of
+ * it each thread does:
  *
  *     pairs N     malloc and free, N times
  *     steps N     arithmetic, without a heap call
@@ -43,7 +44,10 @@ static int do_steps(uint64_t count)
 	return (int)state;
 }
 
-static const struct { const char *name; int (*work)(uint64_t count); } kinds[] = {{"pairs", do_pairs}, {"steps", do_steps}};
+static const struct {
+	const char *name;
+	int (*work)(uint64_t count);
+} kinds[] = {{"pairs", do_pairs}, {"steps", do_steps}};
 
 static void *run_thread(void *argument)
 {

@@ -7,7 +7,8 @@
 
 #include "base/memory.h"
 
-const struct action *const action_table[] = {&action_stacks, &action_frames, &action_inclusive, &action_image, &action_heaps, &action_tree,
+const struct action *const action_table[] = {&action_stacks,        &action_frames, &action_inclusive,
+					     &action_image,         &action_heaps,  &action_tree,
 					     &action_callers_table, &action_chains, &action_totals};
 const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
 
@@ -20,7 +21,8 @@ uint32_t action_site_node(struct action_source *source, const struct heap_cell *
 	}
 	uint32_t *node = &source->site_nodes[cell->site];
 	if (*node == HEAP_NONE)
-		*node = heap_cull_node(source->cull, source->names, heap_names_site(source->names, &table->sites[cell->site]));
+		*node = heap_cull_node(source->cull, source->names,
+				       heap_names_site(source->names, &table->sites[cell->site]));
 	return *node;
 }
 

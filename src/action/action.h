@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Actions: reports over the allocations of a trace. An action says into what groups allocations go and what a group is called;
- * adding up, sorting and printing are the same for all. A new action is a file of its own and a row in the table.
+ * Actions: reports over the allocations of a trace. An action says into what groups allocations go and what a group is
+ * called; adding up, sorting and printing are the same for all. A new action is a file of its own and a row in the
+ * table.
  */
 #ifndef XHEAP_ACTION_ACTION_H
 #define XHEAP_ACTION_ACTION_H
@@ -16,9 +17,9 @@ struct action_callers;
 
 /** What a report is made from; the caller owns the parts. */
 struct action_source {
-	const char *path;            /**< of the trace, as given */
-	const char *session;         /**< that is recording it; NULL: none */
-	bool is_colored;             /**< texts for people go to a terminal */
+	const char *path;    /**< of the trace, as given */
+	const char *session; /**< that is recording it; NULL: none */
+	bool is_colored;     /**< texts for people go to a terminal */
 	const struct trace *trace;
 	const struct heap_table *table;
 	const struct heap_filter *filter;
@@ -28,8 +29,8 @@ struct action_source {
 	struct heap_patterns *callers_of; /**< the function of -callers */
 	/* What actions find out; zero it, action_source_fini() it. */
 	struct action_callers *callers; /**< its tree */
-	struct intern images;        /**< names of images, for -image */
-	uint32_t *site_nodes;        /**< what action_site_node() said before */
+	struct intern images;           /**< names of images, for -image */
+	uint32_t *site_nodes;           /**< what action_site_node() said before */
 };
 
 /** Drop what actions found out. */
@@ -39,19 +40,20 @@ enum { ACTION_EXTRA_MAX = 6 };
 
 /** A number that only this action's rows have. */
 struct action_extra {
-	const char *name;            /**< in CSV and JSON */
-	const char *title;           /**< for people; NULL: not for them */
+	const char *name;  /**< in CSV and JSON */
+	const char *title; /**< for people; NULL: not for them */
 	enum { EXTRA_COUNT, EXTRA_BYTES, EXTRA_FACTOR /* in thousandths */ } kind;
 };
 
 struct action_row {
-	uint32_t group, by;          /**< by: of the window's split */
-	uint32_t depth, parent;      /**< of trees: parent is the row's place in action_rows.memory, or HEAP_NONE */
+	uint32_t group, by;     /**< by: of the window's split */
+	uint32_t depth, parent; /**< of trees: parent is the row's place in action_rows.memory, or HEAP_NONE */
 	struct heap_numbers numbers;
-	int64_t lifetime_min, lifetime_median, lifetime_max; /**< of those begun in the range; absent when there is none */
+	/** of those begun in the range; absent when there is none */
+	int64_t lifetime_min, lifetime_median, lifetime_max;
 	uint32_t threads, processes; /**< lifetimes, threads and processes are those of rows that are shown */
 	uint64_t extra[ACTION_EXTRA_MAX];
-	char *text;                  /**< what the group is called */
+	char *text; /**< what the group is called */
 };
 
 struct action_rows;
@@ -63,14 +65,16 @@ struct action_groups {
 };
 
 struct action {
-	const char *name;            /**< in JSON */
-	const char *title;           /**< before the rows, for people */
-	const char *label;           /**< the column and key that tells a row's group */
+	const char *name;  /**< in JSON */
+	const char *title; /**< before the rows, for people */
+	const char *label; /**< the column and key that tells a row's group */
 	const char *help;
-	const char *sort;            /**< the key when none is given; NULL: the usual one */
-	bool is_by_heap;             /**< cells are heaps, not sites */
-	bool is_inclusive;           /**< an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
-	/** Add the groups that the cell's allocations belong to, each once. NULL: the action has no rows but the totals. */
+	const char *sort; /**< the key when none is given; NULL: the usual one */
+	bool is_by_heap;  /**< cells are heaps, not sites */
+	/** an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
+	bool is_inclusive;
+	/** Add the groups that the cell's allocations belong to, each once. NULL: the action has no rows but the
+	    totals. */
 	void (*groups)(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups);
 	/** The group around this one, of actions whose groups form a tree, or HEAP_NONE. */
 	uint32_t (*parent)(struct action_source *source, uint32_t group);
@@ -88,8 +92,8 @@ struct action {
 	char *(*lines)(struct action_source *source, uint32_t group);
 };
 
-extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree, action_callers_table,
-	action_chains, action_totals;
+extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
+	action_callers_table, action_chains, action_totals;
 
 /** What rows of action_chains have in `extra`. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };

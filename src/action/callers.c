@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -callers FUNCTION: who called it, and who called these, for what was allocated beneath it; each row with all beneath it. Of a stack
- * that has the function several times, its innermost call counts.
+ * -callers FUNCTION: who called it, and who called these, for what was allocated beneath it; each row with all beneath
+ * it. Of a stack that has the function several times, its innermost call counts.
  */
 #include "action/action.h"
 
@@ -11,8 +11,10 @@
 
 /* A tree from callee to caller; its nodes are numbered from 0. */
 struct action_callers {
-	struct map children;          /* (parent + 1, name) -> node */
-	struct { uint32_t parent, name; } *nodes;
+	struct map children; /* (parent + 1, name) -> node */
+	struct {
+		uint32_t parent, name;
+	} * nodes;
 	uint32_t count;
 	size_t capacity;
 };
@@ -76,6 +78,13 @@ void action_callers_free(struct action_callers *callers)
 }
 
 const struct action action_callers_table = {
-	.name = "callers", .title = "Callers", .label = "frame", .is_inclusive = true, .help = "who called FUNCTION, and who called these",
-	.groups = callers_groups, .parent = callers_parent, .text = callers_text, .json = callers_json,
+	.name = "callers",
+	.title = "Callers",
+	.label = "frame",
+	.is_inclusive = true,
+	.help = "who called FUNCTION, and who called these",
+	.groups = callers_groups,
+	.parent = callers_parent,
+	.text = callers_text,
+	.json = callers_json,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -chains: blocks that grew by realloc. A chain is a block with all that it was made of, one realloc after the other; it is in the row
- * of the stack of its last realloc. Steps are its reallocs, the factor is its last size over its first, copied is what moves copied.
+ * -chains: blocks that grew by realloc. A chain is a block with all that it was made of, one realloc after the other;
+ * it is in the row of the stack of its last realloc. Steps are its reallocs, the factor is its last size over its
+ * first, copied is what moves copied.
  */
 #include "action/action.h"
 
@@ -29,24 +30,27 @@ struct chain {
 
 /* Chains whose last block was taken by a realloc that has not come yet, by that block's number. */
 struct chains {
-	struct live places;           /* by number plus one: in items, plus one */
+	struct live places; /* by number plus one: in items, plus one */
 	struct chain *items;
-	uint32_t count, first_free;   /* free ones are linked by their steps, as places plus one */
+	uint32_t count, first_free; /* free ones are linked by their steps, as places plus one */
 	size_t capacity;
 };
 
 /* The chain that ends with this block. A realloc's block is always made after the one that it was made of. */
-static struct chain chain_make(struct chains *chains, const struct heap_allocation *allocation, const struct heap_details *details)
+static struct chain chain_make(struct chains *chains, const struct heap_allocation *allocation,
+			       const struct heap_details *details)
 {
 	struct chain chain = {.first_bytes = allocation->size_bytes, .last_bytes = allocation->size_bytes};
-	struct live_cell *cell = details->previous == HEAP_NONE ? NULL : live_find(&chains->places, (uint64_t)details->previous + 1);
+	struct live_cell *cell =
+		details->previous == HEAP_NONE ? NULL : live_find(&chains->places, (uint64_t)details->previous + 1);
 	if (!cell)
 		return chain;
 	uint32_t place = cell->current;
 	const struct chain *before = &chains->items[place - 1];
 	chain.steps = before->steps + 1;
 	chain.first_bytes = before->first_bytes;
-	chain.copied_bytes = before->copied_bytes + (allocation->flags & HEAP_MOVED ? smaller(before->last_bytes, allocation->size_bytes) : 0);
+	chain.copied_bytes = before->copied_bytes +
+			     (allocation->flags & HEAP_MOVED ? smaller(before->last_bytes, allocation->size_bytes) : 0);
 	chains->items[place - 1].steps = chains->first_free;
 	chains->first_free = place;
 	live_remove(&chains->places, cell);
@@ -69,7 +73,8 @@ static void chain_keep(struct chains *chains, uint32_t number, const struct chai
 
 static void row_add(struct action_row *row, const struct chain *chain)
 {
-	uint64_t *extra = row->extra, factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
+	uint64_t *extra = row->extra,
+		 factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
 	extra[CHAINS_COUNT]++;
 	extra[CHAINS_STEPS] += chain->steps;
 	extra[CHAINS_STEPS_MAX] = chain->steps > extra[CHAINS_STEPS_MAX] ? chain->steps : extra[CHAINS_STEPS_MAX];
@@ -124,10 +129,21 @@ static bool chains_has(const struct action_row *row)
 }
 
 const struct action action_chains = {
-	.name = "chains", .title = "Blocks that grew by realloc", .label = "stack", .help = "blocks that grew by realloc: steps, factor, bytes copied",
-	.sort = "src", .groups = chains_groups, .extend = chains_extend, .has = chains_has, .text = action_stack_text, .json = action_stack_json,
+	.name = "chains",
+	.title = "Blocks that grew by realloc",
+	.label = "stack",
+	.help = "blocks that grew by realloc: steps, factor, bytes copied",
+	.sort = "src",
+	.groups = chains_groups,
+	.extend = chains_extend,
+	.has = chains_has,
+	.text = action_stack_text,
+	.json = action_stack_json,
 	.lines = action_stack_lines,
-	.extra = {{"chain_count", ">chains", EXTRA_COUNT}, {"step_count", ">steps", EXTRA_COUNT}, {"step_count_max", ">most", EXTRA_COUNT},
-		  {"factor_max", ">factor", EXTRA_FACTOR}, {"copied_bytes", ">copied", EXTRA_BYTES}},
+	.extra = {{"chain_count", ">chains", EXTRA_COUNT},
+		  {"step_count", ">steps", EXTRA_COUNT},
+		  {"step_count_max", ">most", EXTRA_COUNT},
+		  {"factor_max", ">factor", EXTRA_FACTOR},
+		  {"copied_bytes", ">copied", EXTRA_BYTES}},
 	.extra_count = 5,
 };

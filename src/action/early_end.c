@@ -20,7 +20,8 @@ const struct trace_early_end *early_end_first(const struct trace_dictionary *dic
 {
 	const struct trace_early_end *first = NULL;
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++)
-		if (is_of_recording(&dictionary->early_ends[i]) && (!first || dictionary->early_ends[i].time_ns < first->time_ns))
+		if (is_of_recording(&dictionary->early_ends[i]) &&
+		    (!first || dictionary->early_ends[i].time_ns < first->time_ns))
 			first = &dictionary->early_ends[i];
 	return first;
 }
@@ -34,7 +35,8 @@ static uint64_t calls_of(const struct trace_dictionary *dictionary, const struct
 	return calls;
 }
 
-static void text_processes(FILE *out, const struct trace_dictionary *dictionary, const struct trace_early_end *end, const char *lead)
+static void text_processes(FILE *out, const struct trace_dictionary *dictionary, const struct trace_early_end *end,
+			   const char *lead)
 {
 	uint32_t shown = 0, more = 0;
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
@@ -44,7 +46,8 @@ static void text_processes(FILE *out, const struct trace_dictionary *dictionary,
 		if (shown == PROCESS_LINES_MAX)
 			more++;
 		else if (++shown)
-			fprintf(out, "%s  %s calls after that in process %" PRIu32 "\n", lead, text_count(row->calls).data, dictionary->processes[row->process].pid);
+			fprintf(out, "%s  %s calls after that in process %" PRIu32 "\n", lead,
+				text_count(row->calls).data, dictionary->processes[row->process].pid);
 	}
 	if (more)
 		fprintf(out, "%s  and calls in %" PRIu32 " more processes\n", lead, more);
@@ -56,13 +59,15 @@ void early_end_text(FILE *out, const struct trace_dictionary *dictionary, const 
 		const struct trace_early_end *end = &dictionary->early_ends[i];
 		if (!is_of_recording(end))
 			continue;
-		fprintf(out, "%srecording ended at %s: %s; %s later calls were not recorded\n", lead, text_duration(end->time_ns).data, text_shown(end->reason),
+		fprintf(out, "%srecording ended at %s: %s; %s later calls were not recorded\n", lead,
+			text_duration(end->time_ns).data, text_shown(end->reason),
 			text_count(calls_of(dictionary, end)).data);
 		text_processes(out, dictionary, end, lead);
 	}
 }
 
-static void json_processes(struct json *json, const struct trace_dictionary *dictionary, const struct trace_early_end *end)
+static void json_processes(struct json *json, const struct trace_dictionary *dictionary,
+			   const struct trace_early_end *end)
 {
 	json_begin_array(json, "processes");
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {

@@ -13,13 +13,15 @@
 /** The word for how a block ended that was alive at that moment. */
 #define EARLY_END_ALIVE "alive when recording ended"
 
-/** The row that tells when and why; NULL: recording went on to the end. Of several merged recordings, that which ended first. */
+/** The row that tells when and why; NULL: recording went on to the end. Of several merged recordings, that which ended
+    first. */
 const struct trace_early_end *early_end_first(const struct trace_dictionary *dictionary);
 
 /** Whether the process still ran when recording ended, or began later. */
 bool early_end_has(const struct trace_dictionary *dictionary, uint32_t process);
 
-/** Write lines, each begun with lead, that tell when, why, and how many calls each process made later; nothing when recording went on to the end. */
+/** Write lines, each begun with lead, that tell when, why, and how many calls each process made later; nothing when
+    recording went on to the end. */
 void early_end_text(FILE *out, const struct trace_dictionary *dictionary, const char *lead);
 
 /** Write the same as an array "ended_early" of the open object. */

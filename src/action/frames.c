@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -frames: one row per innermost frame that is left after culling, so that each allocation is in the row of the function that asked
- * for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
+ * -frames: one row per innermost frame that is left after culling, so that each allocation is in the row of the
+ * function that asked for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
  */
 #include "action/action.h"
 
@@ -37,12 +37,22 @@ static void frames_json(struct action_source *source, uint32_t group, struct jso
 }
 
 const struct action action_frames = {
-	.name = "frames", .title = "Frames", .label = "frame", .help = "one row per function that asked for memory",
-	.groups = frames_groups, .text = frames_text, .json = frames_json,
+	.name = "frames",
+	.title = "Frames",
+	.label = "frame",
+	.help = "one row per function that asked for memory",
+	.groups = frames_groups,
+	.text = frames_text,
+	.json = frames_json,
 };
 
 const struct action action_inclusive = {
-	.name = "frames-inclusive", .title = "Frames, with all that they call", .label = "frame", .is_inclusive = true,
+	.name = "frames-inclusive",
+	.title = "Frames, with all that they call",
+	.label = "frame",
+	.is_inclusive = true,
 	.help = "with -frames: one row per function anywhere on the stacks",
-	.groups = inclusive_groups, .text = frames_text, .json = frames_json,
+	.groups = inclusive_groups,
+	.text = frames_text,
+	.json = frames_json,
 };

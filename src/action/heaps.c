@@ -79,21 +79,23 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
-		for heap_rows_each (part, i) {
-			struct heap_cell cell;
-			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
-			if (!heap_window_has(window, allocation))
-				continue;
-			heap_window_cell(window, source->table, allocation, &cell);
-			const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
-			if (!row)
-				continue;
-			heap_extents_add(&all, *row, allocation, &part->details[i]);
-			if (!heap_window_is_outstanding(window, allocation))
-				continue;
-			heap_extents_add(&outstanding, *row, allocation, &part->details[i]);
-			rows->memory[*row].extra[EXTRA_USABLE] += allocation->size_bytes + heap_slack(&part->details[i]);
-		}
+		for
+			heap_rows_each (part, i) {
+				struct heap_cell cell;
+				const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
+				if (!heap_window_has(window, allocation))
+					continue;
+				heap_window_cell(window, source->table, allocation, &cell);
+				const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
+				if (!row)
+					continue;
+				heap_extents_add(&all, *row, allocation, &part->details[i]);
+				if (!heap_window_is_outstanding(window, allocation))
+					continue;
+				heap_extents_add(&outstanding, *row, allocation, &part->details[i]);
+				rows->memory[*row].extra[EXTRA_USABLE] +=
+					allocation->size_bytes + heap_slack(&part->details[i]);
+			}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
 	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);
@@ -108,9 +110,17 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 }
 
 const struct action action_heaps = {
-	.name = "heaps", .title = "Heaps", .label = "heap", .help = "one row per heap: arena or allocator", .is_by_heap = true,
-	.groups = heaps_groups, .text = heaps_text, .json = heaps_json, .extend = heaps_extend,
-	.extra = {{"outstanding_usable_bytes", ">usable", EXTRA_BYTES}, {"extent_bytes", ">extents", EXTRA_BYTES},
+	.name = "heaps",
+	.title = "Heaps",
+	.label = "heap",
+	.help = "one row per heap: arena or allocator",
+	.is_by_heap = true,
+	.groups = heaps_groups,
+	.text = heaps_text,
+	.json = heaps_json,
+	.extend = heaps_extend,
+	.extra = {{"outstanding_usable_bytes", ">usable", EXTRA_BYTES},
+		  {"extent_bytes", ">extents", EXTRA_BYTES},
 		  {"outstanding_extent_bytes", ">of outstanding", EXTRA_BYTES}},
 	.extra_count = 3,
 };

@@ -5,8 +5,11 @@
 static void image_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
 {
 	uint32_t node = action_site_node(source, cell);
-	const struct heap_name *name = node ? heap_names_name(source->names, heap_names_frame(source->names, node)->name) : NULL;
-	action_groups_add(groups, intern_text(&source->images, !name ? "[no stack]" : name->image ? name->image : name->text));
+	const struct heap_name *name =
+		node ? heap_names_name(source->names, heap_names_frame(source->names, node)->name) : NULL;
+	action_groups_add(groups, intern_text(&source->images, !name         ? "[no stack]"
+							       : name->image ? name->image
+									     : name->text));
 }
 
 static char *image_text(struct action_source *source, uint32_t group)
@@ -20,6 +23,11 @@ static void image_json(struct action_source *source, uint32_t group, struct json
 }
 
 const struct action action_image = {
-	.name = "image", .title = "Images", .label = "image", .help = "one row per executable or library of those functions",
-	.groups = image_groups, .text = image_text, .json = image_json,
+	.name = "image",
+	.title = "Images",
+	.label = "image",
+	.help = "one row per executable or library of those functions",
+	.groups = image_groups,
+	.text = image_text,
+	.json = image_json,
 };

@@ -76,8 +76,11 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 	return count;
 }
 
-/* What keeps calls from being recorded that nobody can count, noted in the trace as options. Without a text: no call is missing for it, or those are counted. */
-static const struct { const char *option, *json_key, *text; } uncounted[] = {
+/* What keeps calls from being recorded that nobody can count, noted in the trace as options. Without a text: no call is
+   missing for it, or those are counted. */
+static const struct {
+	const char *option, *json_key, *text;
+} uncounted[] = {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
 	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
 	{TRACE_OPTION_DAMAGED, "damaged_memory", "shared memory was damaged"},
@@ -89,15 +92,17 @@ enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };
 static int uncounted_kind(const struct trace_dictionary *dictionary)
 {
 	int kind = 0;
-	while (kind < UNCOUNTED_KINDS && !(uncounted[kind].text && losses_has_option(dictionary, uncounted[kind].option)))
+	while (kind < UNCOUNTED_KINDS &&
+	       !(uncounted[kind].text && losses_has_option(dictionary, uncounted[kind].option)))
 		kind++;
 	return kind;
 }
 
 bool losses_is_complete(const struct trace_dictionary *dictionary)
 {
-	return dictionary->is_complete && !early_end_first(dictionary) && losses_missing_calls(dictionary) == 0 && !lacks_earlier(dictionary) &&
-	       uncounted_kind(dictionary) == UNCOUNTED_KINDS && untraced_count(dictionary) == 0;
+	return dictionary->is_complete && !early_end_first(dictionary) && losses_missing_calls(dictionary) == 0 &&
+	       !lacks_earlier(dictionary) && uncounted_kind(dictionary) == UNCOUNTED_KINDS &&
+	       untraced_count(dictionary) == 0;
 }
 
 struct text losses_missing_text(const struct trace_dictionary *dictionary)
@@ -109,11 +114,13 @@ struct text losses_missing_text(const struct trace_dictionary *dictionary)
 	if (end)
 		snprintf(text.data, sizeof(text.data), "recording ended at %.24s", text_duration(end->time_ns).data);
 	else if (calls)
-		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data, calls == 1 ? " is" : "s are");
+		snprintf(text.data, sizeof(text.data), "%.26s call%s missing", text_count(calls).data,
+			 calls == 1 ? " is" : "s are");
 	else if (kind < UNCOUNTED_KINDS)
 		snprintf(text.data, sizeof(text.data), "%s", uncounted[kind].text);
 	else if (untraced)
-		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data, untraced == 1 ? "" : "es");
+		snprintf(text.data, sizeof(text.data), "%.20s process%s ran untraced", text_count(untraced).data,
+			 untraced == 1 ? "" : "es");
 	else if (lacks_earlier(dictionary))
 		snprintf(text.data, sizeof(text.data), "not all earlier blocks are known");
 	return text;
@@ -184,8 +191,7 @@ void losses_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 	if (dictionary->gap_count > GAP_LINES_MAX)
 		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
 	if (dictionary->unwritten_events)
-		fprintf(out, "    %s of them could not be written\n",
-			text_count(dictionary->unwritten_events).data);
+		fprintf(out, "    %s of them could not be written\n", text_count(dictionary->unwritten_events).data);
 }
 
 /* What the next option from *at on says about earlier blocks that are not known, or NULL. */
@@ -221,7 +227,9 @@ void losses_text_calls(FILE *out, const struct trace_dictionary *dictionary)
 {
 	uint32_t untraced = untraced_count(dictionary);
 	if (dictionary->statistics.untraced_calls)
-		fprintf(out, "  untraced calls: %s (their threads or processes found no room: there were too many at once)\n",
+		fprintf(out,
+			"  untraced calls: %s (their threads or processes found no room: there were too many at "
+			"once)\n",
 			text_count(dictionary->statistics.untraced_calls).data);
 	if (dictionary->statistics.unwatched)
 		fprintf(out, "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
@@ -267,14 +275,19 @@ void losses_json_dropped(struct json *json, const struct trace_dictionary *dicti
 void losses_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
 {
 	if (dictionary->dropped_events)
-		fprintf(out, "  %s events up to %s are not kept: blocks from then are not known, and giving one back is an unknown free\n",
+		fprintf(out,
+			"  %s events up to %s are not kept: blocks from then are not known, and giving one back is an "
+			"unknown free\n",
 			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
 }
 
 /* ---- how stacks end ---- */
 
 /* Images whose code has no unwind data, so that stacks end there. */
-struct unwindless { const char **names; size_t count, capacity; };
+struct unwindless {
+	const char **names;
+	size_t count, capacity;
+};
 
 static void unwindless_add(struct unwindless *images, const char *name)
 {
@@ -285,16 +298,19 @@ static void unwindless_add(struct unwindless *images, const char *name)
 	images->names[images->count++] = name;
 }
 
-/* The frame before the mark, that is the mark's child in the tree, is the one that has none. Caller frees the names' array. */
+/* The frame before the mark, that is the mark's child in the tree, is the one that has none. Caller frees the names'
+   array. */
 static struct unwindless unwindless_find(const struct trace_dictionary *dictionary)
 {
 	struct unwindless images = {0};
 	for (uint32_t i = 1; i < dictionary->node_count; i++) {
 		uint32_t mark = dictionary->nodes[i].parent;
-		if (dictionary->stack_ends[i] != TRACE_STACK_UNWINDLESS || mark == 0 || dictionary->nodes[mark].parent != 0)
+		if (dictionary->stack_ends[i] != TRACE_STACK_UNWINDLESS || mark == 0 ||
+		    dictionary->nodes[mark].parent != 0)
 			continue;
 		uint32_t image = dictionary->frames[dictionary->nodes[i].frame].image;
-		unwindless_add(&images, image == TRACE_NONE ? "[no image]" : text_file_name(dictionary->images[image].path));
+		unwindless_add(&images,
+			       image == TRACE_NONE ? "[no image]" : text_file_name(dictionary->images[image].path));
 	}
 	return images;
 }
@@ -320,7 +336,8 @@ void losses_text_unwindless(FILE *out, const struct trace_dictionary *dictionary
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
 	if (dictionary->ends.unwindless) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ", text_count(dictionary->ends.unwindless).data);
+		fprintf(out, "  stacks without unwind data: %s (they end at code of ",
+			text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
 			fprintf(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
 		if (images.count > NAMES_MAX)
@@ -369,10 +386,14 @@ void losses_text_folded(FILE *out, const struct trace_dictionary *dictionary)
 {
 	const struct trace_fold *fold = last_fold(dictionary);
 	if (fold)
-		fprintf(out, "  folded: %s events up to %s; blocks that had ended by then are in %s sums by stack, thread and interval of %s\n",
-			text_count(dictionary->folded_count).data, text_duration(fold->until_ns).data, text_count(dictionary->sum_count).data,
-			text_duration(fold->interval_ns).data);
+		fprintf(out,
+			"  folded: %s events up to %s; blocks that had ended by then are in %s sums by stack, thread "
+			"and interval of %s\n",
+			text_count(dictionary->folded_count).data, text_duration(fold->until_ns).data,
+			text_count(dictionary->sum_count).data, text_duration(fold->interval_ns).data);
 	if (fold && joined_sums(dictionary))
-		fprintf(out, "  %s of these sums are of several threads that are done: they count as one thread of their process\n",
+		fprintf(out,
+			"  %s of these sums are of several threads that are done: they count as one thread of their "
+			"process\n",
 			text_count(joined_sums(dictionary)).data);
 }

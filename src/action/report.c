@@ -11,15 +11,23 @@
 #include "query/folded.h"
 
 const struct report_number report_numbers[REPORT_NUMBERS] = {
-#define NUMBER(name) {#name, offsetof(struct heap_numbers, name)}
-	NUMBER(total_count), NUMBER(total_bytes), NUMBER(outstanding_count), NUMBER(outstanding_bytes), NUMBER(realloc_count),
-	NUMBER(realloc_moved_count), NUMBER(temporary_count), NUMBER(open_count), NUMBER(peak_count), NUMBER(peak_bytes),
+#define NUMBER(name) \
+	{ \
+#name, offsetof(struct heap_numbers, name) \
+	}
+	NUMBER(total_count),   NUMBER(total_bytes),         NUMBER(outstanding_count), NUMBER(outstanding_bytes),
+	NUMBER(realloc_count), NUMBER(realloc_moved_count), NUMBER(temporary_count),   NUMBER(open_count),
+	NUMBER(peak_count),    NUMBER(peak_bytes),
 };
 
 const struct report_error report_errors[REPORT_ERRORS] = {
-#define ERROR(part, unit, key) {#part "_" #unit "_error", key, offsetof(struct heap_numbers, part##_variance.unit), offsetof(struct heap_numbers, part##_##unit)}
-	ERROR(total, count, "stc"), ERROR(total, bytes, "st"), ERROR(outstanding, count, "soc"), ERROR(outstanding, bytes, "so"),
-	ERROR(peak, count, "spc"), ERROR(peak, bytes, "sp"),
+#define ERROR(part, unit, key) \
+	{ \
+#part "_" #unit "_error", key, offsetof(struct heap_numbers, part##_variance.unit), \
+			offsetof(struct heap_numbers, part##_##unit) \
+	}
+	ERROR(total, count, "stc"),      ERROR(total, bytes, "st"), ERROR(outstanding, count, "soc"),
+	ERROR(outstanding, bytes, "so"), ERROR(peak, count, "spc"), ERROR(peak, bytes, "sp"),
 };
 
 const struct report_by_id report_by_ids[REPORT_BY_IDS] = {
@@ -53,7 +61,8 @@ bool report_has_peak(const struct report *report)
 
 bool report_has_number(const struct report *report, size_t offset)
 {
-	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) || offset == offsetof(struct heap_numbers, peak_bytes);
+	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
+			  offset == offsetof(struct heap_numbers, peak_bytes);
 	if (is_of_peak && !report_has_peak(report))
 		return false;
 	return !report_is_sample(report) || offset != offsetof(struct heap_numbers, temporary_count);
@@ -73,19 +82,25 @@ int report_format_find(const char *name)
 	return -1;
 }
 
-int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
-		 enum heap_by by, struct diag *diag)
+int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
+		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag)
 {
 	struct text until = text_duration(heap_folded_until_ns(table));
 	bool tells_peak = heap_folded_tells_peak(table, filter, range);
 	for (unsigned i = 0; i < count && heap_is_folded(table); i++) {
 		const char *key = parts[i].sort ? parts[i].sort->key : "";
 		if (parts[i].action == &action_chains)
-			return diag_fail(diag, ENOTSUP, "-chains is not known up to %s: blocks that had ended by then are folded into sums; -stacks src tells which stacks"
-					 " reallocate", until.data);
+			return diag_fail(diag, ENOTSUP,
+					 "-chains is not known up to %s: blocks that had ended by then are folded into "
+					 "sums; -stacks src tells which stacks"
+					 " reallocate",
+					 until.data);
 		if (!tells_peak && (!strcmp(key, "sp") || !strcmp(key, "spc")))
-			return diag_fail(diag, ENOTSUP, "%s: what of this question was live up to %s is not known: blocks that had ended by then are folded into sums;"
-					 " ask without filters, or for a -range behind that time", key, until.data);
+			return diag_fail(diag, ENOTSUP,
+					 "%s: what of this question was live up to %s is not known: blocks that had "
+					 "ended by then are folded into sums;"
+					 " ask without filters, or for a -range behind that time",
+					 key, until.data);
 	}
 	return heap_folded_check(table, filter, range, by, diag);
 }
@@ -110,7 +125,8 @@ void report_make(struct report *report, uint64_t top)
 			report_make_by_heap(report);
 		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
 		source->filter = part->action->is_by_heap ? &report->of_heaps : filter;
-		action_rows_make(&part->rows, source, part->action, part->window, &(struct action_choice){.sort = part->sort, .top = top});
+		action_rows_make(&part->rows, source, part->action, part->window,
+				 &(struct action_choice){.sort = part->sort, .top = top});
 		source->filter = filter;
 	}
 }

@@ -21,8 +21,8 @@ struct report_part {
 
 /** An option that says which allocations count, as typed, for the report to repeat. */
 struct report_filter {
-	const char *name;            /**< "size" */
-	const char *text;            /**< "100 200" */
+	const char *name; /**< "size" */
+	const char *text; /**< "100 200" */
 };
 
 struct report {
@@ -36,9 +36,10 @@ struct report {
 	struct heap_filter of_heaps; /**< its filter */
 };
 
-/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A part's sort may be NULL. */
-int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
-		 enum heap_by by, struct diag *diag);
+/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A part's sort
+    may be NULL. */
+int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
+		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag);
 
 /** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. */
 void report_make(struct report *report, uint64_t top);

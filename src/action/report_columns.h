@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What the three formats of a report have in common: the numbers of its rows, in their order, and which of them are known. */
+/** What the three formats of a report have in common: the numbers of its rows, in their order, and which of them are
+    known. */
 #ifndef XHEAP_ACTION_REPORT_COLUMNS_H
 #define XHEAP_ACTION_REPORT_COLUMNS_H
 
@@ -10,21 +11,21 @@ enum { REPORT_NUMBERS = 10, REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 /** The numbers of a row and of the totals. */
 extern const struct report_number {
 	const char *name;
-	size_t offset;               /**< in struct heap_numbers */
+	size_t offset; /**< in struct heap_numbers */
 } report_numbers[REPORT_NUMBERS];
 
 /** The standard errors that a sample has beside them. */
 extern const struct report_error {
 	const char *name;
-	const char *key;             /**< the sort key of the number */
-	size_t variance, number;     /**< offsets in struct heap_numbers */
+	const char *key;         /**< the sort key of the number */
+	size_t variance, number; /**< offsets in struct heap_numbers */
 } report_errors[REPORT_ERRORS];
 
 /** Ids of what rows are split by, for programs. */
 extern const struct report_by_id {
 	const char *name;
 	uint32_t (*of)(const struct heap_window *window, const struct heap_table *table, uint32_t by);
-	unsigned splits;             /**< a bit for each enum heap_by that has it */
+	unsigned splits; /**< a bit for each enum heap_by that has it */
 } report_by_ids[REPORT_BY_IDS];
 
 uint64_t report_number_at(const struct heap_numbers *from, size_t offset);
@@ -38,10 +39,12 @@ bool report_is_sample(const struct report *report);
 /** Whether the peak is known: not where all of the range is folded, and more is asked for than everything. */
 bool report_has_peak(const struct report *report);
 
-/** Whether the number at this offset is known. Only a whole trace has how a block's end follows its beginning, and what was live at a moment. */
+/** Whether the number at this offset is known. Only a whole trace has how a block's end follows its beginning, and what
+    was live at a moment. */
 bool report_has_number(const struct report *report, size_t offset);
 
-/** How many numbers of its own the action has here: none where other blocks than the recorded ones would have to be known. */
+/** How many numbers of its own the action has here: none where other blocks than the recorded ones would have to be
+    known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
 /** The writers, one for each format. */

@@ -36,8 +36,8 @@ static void csv_number_names(FILE *out, const struct report *report)
 static void csv_details(const struct action_row *row, FILE *out)
 {
 	if (row->numbers.total_count)
-		fprintf(out, ",%s,%s,%s", text_microseconds(row->lifetime_min).data, text_microseconds(row->lifetime_median).data,
-			text_microseconds(row->lifetime_max).data);
+		fprintf(out, ",%s,%s,%s", text_microseconds(row->lifetime_min).data,
+			text_microseconds(row->lifetime_median).data, text_microseconds(row->lifetime_max).data);
 	else
 		fputs(",,,", out);
 	fprintf(out, ",%" PRIu32 ",%" PRIu32, row->threads, row->processes);
@@ -76,7 +76,8 @@ static void csv_by_names(const struct heap_window *window, FILE *out)
 			fprintf(out, ",%s", report_by_ids[i].name);
 }
 
-static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row, FILE *out)
+static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row,
+		    FILE *out)
 {
 	const struct action *action = part->action;
 	csv_numbers(out, report, &row->numbers);
@@ -100,7 +101,8 @@ void report_csv(const struct report *report, FILE *out)
 	if (!part->action->groups) {
 		fputs(",peak_at_us\n", out);
 		csv_numbers(out, report, &report->source->window->totals);
-		fprintf(out, ",%s\n", report_has_peak(report) ? text_microseconds(report->source->window->peak_at_ns).data : "");
+		fprintf(out, ",%s\n",
+			report_has_peak(report) ? text_microseconds(report->source->window->peak_at_ns).data : "");
 		return;
 	}
 	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)

@@ -119,7 +119,8 @@ static void json_extra(struct json *json, const struct action_extra *extra, uint
 		json_count(json, extra->name, value);
 }
 
-static void json_by(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row, const char *by)
+static void json_by(struct json *json, const struct report *report, const struct report_part *part,
+		    const struct action_row *row, const char *by)
 {
 	const struct heap_window *window = part->window;
 	/* Rows of heaps have their process under the same name. */
@@ -132,7 +133,8 @@ static void json_by(struct json *json, const struct report *report, const struct
 	}
 }
 
-static void json_row(struct json *json, const struct report *report, const struct report_part *part, const struct action_row *row)
+static void json_row(struct json *json, const struct report *report, const struct report_part *part,
+		     const struct action_row *row)
 {
 	const struct action *action = part->action;
 	char id[17], *by = heap_by_text(part->window, report->source->table, row->by);

@@ -8,11 +8,19 @@
 #include "base/memory.h"
 #include "query/lifetime.h"
 
+/* clang-format off */
 #define NUMBERS(X) \
-	X(so, outstanding_bytes, "outstanding size") X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
-	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") X(sp, peak_bytes, "size at the peak") \
+	X(so, outstanding_bytes, "outstanding size") \
+	X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
+	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") \
+	X(sp, peak_bytes, "size at the peak") \
 	X(spc, peak_count, "count at the peak") X(stt, temporary_count, "temporary count")
-#define X(key, name, title) static uint64_t number_##key(const struct action_row *row) { return row->numbers.name; }
+/* clang-format on */
+#define X(key, name, title) \
+	static uint64_t number_##key(const struct action_row *row) \
+	{ \
+		return row->numbers.name; \
+	}
 NUMBERS(X)
 #undef X
 
@@ -48,7 +56,7 @@ struct row_member {
 };
 
 struct grouping {
-	struct map row_of;            /* (group, by) -> row */
+	struct map row_of; /* (group, by) -> row */
 	struct row_member *members;
 	size_t member_count, member_capacity;
 	size_t row_capacity;
@@ -70,8 +78,8 @@ static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint
 }
 
 /* Rows for all groups, with their numbers. Cells without anything in the range or at the peak make no row. */
-static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action,
-		       const struct heap_window *window)
+static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source,
+		       const struct action *action, const struct heap_window *window)
 {
 	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
 		const struct heap_numbers *numbers = &window->numbers[cell];
@@ -178,13 +186,14 @@ static void row_lifetimes(struct action_row *row, int64_t *values, size_t count)
 static int64_t class_at(const uint64_t *classes, uint64_t place)
 {
 	uint32_t class = 0;
-	for (uint64_t before = 0; class + 1 < LIFETIME_CLASSES && before + classes[class] <= place; class++)
+	for (uint64_t before = 0; class + 1 < LIFETIME_CLASSES && before + classes[class] <= place; class ++)
 		before += classes[class];
 	return (int64_t)lifetime_middle(class);
 }
 
 /* The lifetimes of a row's blocks that are in sums beside those of others: the median is known by its class. */
-static void row_add_folded(struct action_row *row, const uint64_t *classes, uint64_t count, const struct heap_range *bounds, bool has_others)
+static void row_add_folded(struct action_row *row, const uint64_t *classes, uint64_t count,
+			   const struct heap_range *bounds, bool has_others)
 {
 	if (!count)
 		return;
@@ -192,12 +201,14 @@ static void row_add_folded(struct action_row *row, const uint64_t *classes, uint
 	row->lifetime_max = has_others && row->lifetime_max > bounds->to_ns ? row->lifetime_max : bounds->to_ns;
 	int64_t middle = class_at(classes, count / 2), below = count % 2 ? middle : class_at(classes, count / 2 - 1);
 	middle = below + (middle - below) / 2;
-	row->lifetime_median = middle < row->lifetime_min ? row->lifetime_min : middle > row->lifetime_max ? row->lifetime_max : middle;
+	row->lifetime_median = middle < row->lifetime_min   ? row->lifetime_min
+			       : middle > row->lifetime_max ? row->lifetime_max
+							    : middle;
 }
 
 /* sums: of the row. values: of its other blocks. */
-static void row_lifetimes_folded(struct action_row *row, const struct trace_dictionary *dictionary, const uint32_t *sums, size_t sum_count,
-				 const int64_t *values, size_t count)
+static void row_lifetimes_folded(struct action_row *row, const struct trace_dictionary *dictionary,
+				 const uint32_t *sums, size_t sum_count, const int64_t *values, size_t count)
 {
 	uint64_t *classes = memory_zeroed(LIFETIME_CLASSES, sizeof(*classes)), all = count;
 	struct heap_range bounds = {INT64_MAX, 0};
@@ -205,11 +216,14 @@ static void row_lifetimes_folded(struct action_row *row, const struct trace_dict
 		classes[lifetime_class(values[i] < 0 ? 0 : (uint64_t)values[i])]++;
 	for (size_t i = 0; i < sum_count; i++) {
 		const struct trace_sum *sum = &dictionary->sums[sums[i]];
-		bounds.from_ns = (int64_t)sum->lifetime_min_ns < bounds.from_ns ? (int64_t)sum->lifetime_min_ns : bounds.from_ns;
-		bounds.to_ns = (int64_t)sum->lifetime_max_ns > bounds.to_ns ? (int64_t)sum->lifetime_max_ns : bounds.to_ns;
+		bounds.from_ns =
+			(int64_t)sum->lifetime_min_ns < bounds.from_ns ? (int64_t)sum->lifetime_min_ns : bounds.from_ns;
+		bounds.to_ns =
+			(int64_t)sum->lifetime_max_ns > bounds.to_ns ? (int64_t)sum->lifetime_max_ns : bounds.to_ns;
 		for (uint32_t k = sum->first; k < sum->first + sum->spread; k++) {
 			const struct trace_lifetime *lifetime = &dictionary->lifetimes[k];
-			classes[lifetime->class < LIFETIME_CLASSES ? lifetime->class : LIFETIME_CLASSES - 1] += lifetime->count;
+			classes[lifetime->class < LIFETIME_CLASSES ? lifetime->class : LIFETIME_CLASSES - 1] +=
+				lifetime->count;
 			all += lifetime->count;
 		}
 	}
@@ -223,7 +237,8 @@ static int folded_compare(const void *a, const void *b)
 	return left->cell < right->cell ? -1 : left->cell > right->cell;
 }
 
-static void rows_lifetimes_folded(struct action_rows *rows, const struct action_source *source, const struct heap_window *window, const uint32_t *list_of,
+static void rows_lifetimes_folded(struct action_rows *rows, const struct action_source *source,
+				  const struct heap_window *window, const uint32_t *list_of,
 				  const struct heap_lifetimes *lifetimes)
 {
 	/* By row in place of cell. */
@@ -237,7 +252,8 @@ static void rows_lifetimes_folded(struct action_rows *rows, const struct action_
 		uint32_t row = folded[i].cell;
 		for (end = i; end < window->folded_count && folded[end].cell == row; end++)
 			sums[end - i] = folded[end].sum;
-		row_lifetimes_folded(rows->rows[row], source->table->dictionary, sums, end - i, &lifetimes->values[lifetimes->starts[row]],
+		row_lifetimes_folded(rows->rows[row], source->table->dictionary, sums, end - i,
+				     &lifetimes->values[lifetimes->starts[row]],
 				     lifetimes->starts[row + 1] - lifetimes->starts[row]);
 	}
 	free(folded);
@@ -272,15 +288,16 @@ static size_t *uses_by_cell(const struct heap_window *window)
 }
 
 /* The cells of a row: their places in grouping->cells. */
-static size_t row_cells(const struct action_rows *rows, const struct grouping *grouping, const struct action_row *row, size_t *end)
+static size_t row_cells(const struct action_rows *rows, const struct grouping *grouping, const struct action_row *row,
+			size_t *end)
 {
 	size_t at = (size_t)(row - rows->memory);
 	*end = grouping->starts[at + 1];
 	return grouping->starts[at];
 }
 
-static void rows_lifetimes(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
-			   const struct heap_window *window)
+static void rows_lifetimes(struct action_rows *rows, const struct grouping *grouping,
+			   const struct action_source *source, const struct heap_window *window)
 {
 	uint32_t *list_of = memory_resize(NULL, window->cell_count, sizeof(*list_of));
 	struct heap_lifetimes lifetimes;
@@ -292,7 +309,8 @@ static void rows_lifetimes(struct action_rows *rows, const struct grouping *grou
 	}
 	heap_window_lifetimes(&lifetimes, window, source->table, source->filter, list_of, (uint32_t)rows->shown);
 	for (size_t i = 0; i < rows->shown; i++)
-		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]], lifetimes.starts[i + 1] - lifetimes.starts[i]);
+		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]],
+			      lifetimes.starts[i + 1] - lifetimes.starts[i]);
 	rows_lifetimes_folded(rows, source, window, list_of, &lifetimes);
 	heap_lifetimes_fini(&lifetimes);
 	free(list_of);
@@ -353,7 +371,8 @@ static int row_compare(const void *a, const void *b, void *context)
 	if (order)
 		return order;
 	/* Cells come in the order in which threads of ours found them, and so do rows. */
-	return left->by != right->by ? (left->by < right->by ? -1 : 1) : (left->group > right->group) - (left->group < right->group);
+	return left->by != right->by ? (left->by < right->by ? -1 : 1)
+				     : (left->group > right->group) - (left->group < right->group);
 }
 
 /* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
@@ -390,11 +409,13 @@ static void rows_order(struct action_rows *rows, struct comparison *comparison)
 
 /* ---- trees ---- */
 
-static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source, const struct action *action)
+static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source,
+		      const struct action *action)
 {
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		struct action_row *row = &rows->memory[i];
-		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE; at = action->parent(source, at)) {
+		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE;
+		     at = action->parent(source, at)) {
 			row->depth++;
 			if (row->parent == HEAP_NONE)
 				row->parent = *map_find(&grouping->row_of, map_pair(at, row->by));
@@ -402,10 +423,12 @@ static void tree_link(struct action_rows *rows, struct grouping *grouping, struc
 	}
 }
 
-/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath what is not. */
+/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath
+   what is not. */
 static void tree_order(struct action_rows *rows)
 {
-	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)), *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
+	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)),
+		 *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
 	uint32_t *next = memory_resize(NULL, rows->count + 1, sizeof(*next)), at, count = 0;
 	const uint32_t top = (uint32_t)rows->count;
 	memset(first, 0xff, (rows->count + 1) * sizeof(*first));

@@ -6,17 +6,17 @@
 #include "action/action.h"
 
 struct action_rows {
-	struct action_row **rows;    /**< those that are shown in order, then the others */
+	struct action_row **rows; /**< those that are shown in order, then the others */
 	struct action_row *memory;
 	size_t memory_count;
-	size_t count;                /**< rows before the cut */
-	size_t shown;                /**< of those, the first ones are to be shown */
+	size_t count; /**< rows before the cut */
+	size_t shown; /**< of those, the first ones are to be shown */
 };
 
 /** How rows are sorted, from the most to the least. */
 struct action_sort {
-	const char *key;             /**< as typed: "so" */
-	const char *title;           /**< "outstanding size" */
+	const char *key;   /**< as typed: "so" */
+	const char *title; /**< "outstanding size" */
 	uint64_t (*number)(const struct action_row *row);
 };
 
@@ -29,8 +29,8 @@ const char *action_sort_keys(void);
 /** Which rows are wanted. */
 struct action_choice {
 	const struct action_sort *sort;
-	uint64_t top;                /**< so many are to be shown */
-	bool is_brief;               /**< without lifetimes, threads and processes, which take another pass */
+	uint64_t top;  /**< so many are to be shown */
+	bool is_brief; /**< without lifetimes, threads and processes, which take another pass */
 };
 
 /** Make the rows from the window's cells. Those of a tree come each behind the one around it. */

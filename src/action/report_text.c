@@ -28,7 +28,8 @@ static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
 {
 	const struct stack_ends *ends = &dictionary->ends;
 	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
-		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data, text_count(dictionary->event_count).data);
+		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
+			text_count(dictionary->event_count).data);
 }
 
 static void text_without_symbols(const struct report *report, FILE *out)
@@ -50,18 +51,23 @@ static void text_doubts(const struct report *report, FILE *out)
 	const struct heap_window *window = report->source->window;
 	struct losses losses = losses_sum(dictionary);
 	if (report->source->session)
-		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n", text_shown(report->source->session));
+		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n",
+			text_shown(report->source->session));
 	else if (!dictionary->is_complete)
 		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "", dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
+			dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
 	if (report_is_sample(report))
-		fprintf(out, "  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard errors\n",
+		fprintf(out,
+			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
+			"errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
 	if (report_is_sample(report))
 		text_doubt(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
-			   " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME show them)");
+			   " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
+			   "show them)");
 	if (losses.events) {
 		fprintf(out, "  lost events: %s", text_count(losses.events).data);
 		losses_text_reason(out, dictionary);
@@ -77,19 +83,28 @@ static void text_doubts(const struct report *report, FILE *out)
 	if (window->peak_from_ns > window->range.to_ns)
 		fputs("  the peak is not known: it was when blocks that ended are folded\n", out);
 	else if (window->peak_from_ns > window->range.from_ns)
-		fprintf(out, "  the peak is that of the time behind %s: what of this question was live before is not known\n",
+		fprintf(out,
+			"  the peak is that of the time behind %s: what of this question was live before is not "
+			"known\n",
 			text_duration(window->peak_from_ns - 1).data);
-	text_doubt(out, "events without a heap", dictionary->statistics.heapless, " (there were too many heaps: their blocks end with no heap)");
+	text_doubt(out, "events without a heap", dictionary->statistics.heapless,
+		   " (there were too many heaps: their blocks end with no heap)");
 	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
 	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
-			    dictionary->fold_count && !dictionary->dropped_events ? " (of addresses that were not live, or of what a child had inherited that is folded)"
-			    : dictionary->dropped_events ? " (of blocks from what is not kept, or of addresses that were not live)"
-			    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)" : " (of addresses that were not live)");
-	text_doubt(out, "order conflicts", report->source->table->order_conflicts, " (blocks that began where another was live)");
-	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes, " (may have been freed in a gap)");
-	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes, " (from before the trace, in no total)");
+		   dictionary->fold_count && !dictionary->dropped_events
+			   ? " (of addresses that were not live, or of what a child had inherited that is folded)"
+		   : dictionary->dropped_events
+			   ? " (of blocks from what is not kept, or of addresses that were not live)"
+		   : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
+							       : " (of addresses that were not live)");
+	text_doubt(out, "order conflicts", report->source->table->order_conflicts,
+		   " (blocks that began where another was live)");
+	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
+			 " (may have been freed in a gap)");
+	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
+			 " (from before the trace, in no total)");
 	text_without_symbols(report, out);
 }
 
@@ -112,14 +127,16 @@ void report_text_doubts(const struct report *report, FILE *out)
 struct text report_count(const struct action_source *source, uint64_t count)
 {
 	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "", text_count(count).data);
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "",
+		 text_count(count).data);
 	return text;
 }
 
 struct text report_bytes(const struct action_source *source, uint64_t bytes)
 {
 	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "", text_bytes(bytes).data);
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "",
+		 text_bytes(bytes).data);
 	return text;
 }
 
@@ -129,11 +146,18 @@ static struct text sort_error(const struct heap_numbers *from, const char *key)
 	struct text text = {""};
 	for (int i = 0; i < REPORT_ERRORS; i++)
 		if (!strcmp(report_errors[i].key, key) && report_number_at(from, report_errors[i].number))
-			snprintf(text.data, sizeof(text.data), "%.1f %%", 100 * report_error_at(from, i) / (double)report_number_at(from, report_errors[i].number));
+			snprintf(text.data, sizeof(text.data), "%.1f %%",
+				 100 * report_error_at(from, i) /
+					 (double)report_number_at(from, report_errors[i].number));
 	return text;
 }
 
-struct text_total { const char *name; uint64_t count; struct text size; const char *key, *remark; };
+struct text_total {
+	const char *name;
+	uint64_t count;
+	struct text size;
+	const char *key, *remark;
+};
 
 static void text_total(struct grid *grid, const struct report *report, const struct text_total *total)
 {
@@ -148,7 +172,8 @@ static void text_total(struct grid *grid, const struct report *report, const str
 
 static void text_totals(const struct report *report, FILE *out)
 {
-	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {"", ">blocks", ">size", ">error", ""};
+	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {
+										  "", ">blocks", ">size", ">error", ""};
 	const struct heap_window *window = report->source->window;
 	const struct heap_numbers *totals = &window->totals;
 	struct grid grid = {0};
@@ -158,12 +183,15 @@ static void text_totals(const struct report *report, FILE *out)
 	bool is_peak_known = report_has_peak(report);
 	const struct text_total rows[] = {
 		{"total", totals->total_count, report_bytes(report->source, totals->total_bytes), "st", ""},
-		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes), "so", "not freed"},
-		{is_peak_known ? "peak" : NULL, totals->peak_count, report_bytes(report->source, totals->peak_bytes), "sp", at},
+		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes),
+		 "so", "not freed"},
+		{is_peak_known ? "peak" : NULL, totals->peak_count, report_bytes(report->source, totals->peak_bytes),
+		 "sp", at},
 		{"realloc", totals->realloc_count, {""}, "", moved},
 		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
 	};
-	unsigned count = sizeof(rows) / sizeof(*rows) - !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
+	unsigned count = sizeof(rows) / sizeof(*rows) -
+			 !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
 	if (report_is_sample(report))
 		grid_columns(&grid, 5, sample_titles);
 	else
@@ -190,8 +218,9 @@ static void text_cells(struct grid *grid, const char *text, unsigned count)
 
 static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
 {
-	grid_cell(grid, extra->kind == EXTRA_BYTES ? text_bytes(value).data : extra->kind == EXTRA_FACTOR ? text_thousandths(value).data
-														 : text_count(value).data);
+	grid_cell(grid, extra->kind == EXTRA_BYTES    ? text_bytes(value).data
+			: extra->kind == EXTRA_FACTOR ? text_thousandths(value).data
+						      : text_count(value).data);
 }
 
 /* Of a tree, the text is indented. */
@@ -207,7 +236,8 @@ static void text_label(struct grid *grid, const struct action_row *row)
 	free(text);
 }
 
-static void text_row(struct grid *grid, const struct report *report, const struct report_part *part, const struct action_row *row)
+static void text_row(struct grid *grid, const struct report *report, const struct report_part *part,
+		     const struct action_row *row)
 {
 	const struct action *action = part->action;
 	const struct heap_numbers *from = &row->numbers;
@@ -242,8 +272,10 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 
 static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
-	static const char *const first[] = {">outstanding", ">blocks", ">total", ">blocks", ">at peak", ">blocks", ">realloc", ">temporary"};
-	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"}; /* that sort by these */
+	static const char *const first[] = {">outstanding", ">blocks", ">total",   ">blocks",
+					    ">at peak",     ">blocks", ">realloc", ">temporary"};
+	/* that sort by these */
+	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"};
 	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
 	_Static_assert(sizeof(keys) == sizeof(first), "each column has a key");
 	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 4];
@@ -270,8 +302,8 @@ static void text_part(const struct report *report, const struct report_part *par
 	char heading[160];
 	bool is_split = part->window->by != HEAP_BY_NONE;
 	size_t cut = part->rows.count - part->rows.shown;
-	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "", heap_by_name(part->window->by),
-		 part->sort->title);
+	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
+		 heap_by_name(part->window->by), part->sort->title);
 	putc('\n', out);
 	style_lines(out, report->source->is_colored, STYLE_HEADING, heading);
 	if (cut)
@@ -288,7 +320,8 @@ static void text_part(const struct report *report, const struct report_part *par
 static void text_filters(const struct report *report, FILE *out)
 {
 	for (size_t i = 0; i < report->filter_count; i++)
-		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name, *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
+		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
+			*report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
 	if (report->filter_count)
 		putc('\n', out);
 }
@@ -299,11 +332,12 @@ void report_text(const struct report *report, FILE *out)
 	const struct heap_range range = report->source->window->range;
 	char heading[240];
 	struct text missing = losses_missing_text(dictionary);
-	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s", text_count(dictionary->event_count).data,
-		 dictionary->process_count, dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
+	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s",
+		 text_count(dictionary->event_count).data, dictionary->process_count,
+		 dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING), text_shown(report->source->path),
-		style_end(report->source->is_colored, STYLE_HEADING), heading);
+	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
+		text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_doubts(report, out);
 	if (report->has_range)
 		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,

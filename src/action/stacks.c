@@ -61,6 +61,12 @@ char *action_stack_lines(struct action_source *source, uint32_t node)
 }
 
 const struct action action_stacks = {
-	.name = "stacks", .title = "Stacks", .label = "stack", .help = "one row per distinct stack (the default)",
-	.groups = stacks_groups, .text = action_stack_text, .json = action_stack_json, .lines = action_stack_lines,
+	.name = "stacks",
+	.title = "Stacks",
+	.label = "stack",
+	.help = "one row per distinct stack (the default)",
+	.groups = stacks_groups,
+	.text = action_stack_text,
+	.json = action_stack_json,
+	.lines = action_stack_lines,
 };

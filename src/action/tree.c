@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* -tree: who called whom, from the thread's start down to the functions that asked for memory; each row with all beneath it. */
+/* -tree: who called whom, from the thread's start down to the functions that asked for memory; each row with all
+   beneath it. */
 #include "action/action.h"
 
 /* A group is a node of the names; 0: no stack. */
@@ -20,7 +21,8 @@ static uint32_t tree_parent(struct action_source *source, uint32_t group)
 
 static char *tree_text(struct action_source *source, uint32_t group)
 {
-	return action_copy(group ? heap_names_name(source->names, heap_names_frame(source->names, group)->name)->text : "[no stack]");
+	return action_copy(group ? heap_names_name(source->names, heap_names_frame(source->names, group)->name)->text
+				 : "[no stack]");
 }
 
 static void tree_json(struct action_source *source, uint32_t group, struct json *json)
@@ -34,7 +36,13 @@ static void tree_json(struct action_source *source, uint32_t group, struct json 
 }
 
 const struct action action_tree = {
-	.name = "tree", .title = "Calls from the threads' starts", .label = "frame", .is_inclusive = true,
+	.name = "tree",
+	.title = "Calls from the threads' starts",
+	.label = "frame",
+	.is_inclusive = true,
 	.help = "who called whom, from the threads' starts",
-	.groups = tree_groups, .parent = tree_parent, .text = tree_text, .json = tree_json,
+	.groups = tree_groups,
+	.parent = tree_parent,
+	.text = tree_text,
+	.json = tree_json,
 };

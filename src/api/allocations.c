@@ -8,16 +8,21 @@
 #include "query/scan.h"
 #include "table/weight.h"
 
-_Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT && XHEAP_END_OPEN == (int)HEAP_END_OPEN, "as they are");
+_Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT &&
+		       XHEAP_END_OPEN == (int)HEAP_END_OPEN,
+	       "as they are");
 _Static_assert(XHEAP_ALLOCATION_REALLOC == (int)HEAP_REALLOC && XHEAP_ALLOCATION_MOVED == (int)HEAP_MOVED &&
-	       XHEAP_ALLOCATION_TEMPORARY == (int)HEAP_TEMPORARY && XHEAP_ALLOCATION_EARLIER == (int)HEAP_EARLIER, "flags, too");
+		       XHEAP_ALLOCATION_TEMPORARY == (int)HEAP_TEMPORARY &&
+		       XHEAP_ALLOCATION_EARLIER == (int)HEAP_EARLIER,
+	       "flags, too");
 
 struct allocation_columns {
-	uint32_t number[PACK_ROWS], stack[PACK_ROWS], function[PACK_ROWS], end_stack[PACK_ROWS], end_function[PACK_ROWS], thread[PACK_ROWS],
-		end_thread[PACK_ROWS], heap[PACK_ROWS], previous[PACK_ROWS];
+	uint32_t number[PACK_ROWS], stack[PACK_ROWS], function[PACK_ROWS], end_stack[PACK_ROWS],
+		end_function[PACK_ROWS], thread[PACK_ROWS], end_thread[PACK_ROWS], heap[PACK_ROWS], previous[PACK_ROWS];
 	uint8_t end[PACK_ROWS], flags[PACK_ROWS];
 	int64_t birth_ns[PACK_ROWS], end_ns[PACK_ROWS];
-	uint64_t address[PACK_ROWS], size[PACK_ROWS], usable_size[PACK_ROWS], weight_count[PACK_ROWS], weight_bytes[PACK_ROWS];
+	uint64_t address[PACK_ROWS], size[PACK_ROWS], usable_size[PACK_ROWS], weight_count[PACK_ROWS],
+		weight_bytes[PACK_ROWS];
 };
 
 struct xheap_allocations {
@@ -26,15 +31,16 @@ struct xheap_allocations {
 	struct heap_scan scan;
 	bool has_scan;
 	struct allocation_columns columns;
-	uint32_t count, next;        /* rows in the columns; those given out */
+	uint32_t count, next; /* rows in the columns; those given out */
 	xheap_allocation_batch batch;
 	xheap_allocation allocation;
-	int over;                    /* XHEAP_END, or the error after which nothing more is read */
+	int over; /* XHEAP_END, or the error after which nothing more is read */
 };
 
 /* ---- rows ---- */
 
-static void row_add(struct xheap_allocations *allocations, uint32_t number, const struct heap_allocation *row, const struct heap_details *details)
+static void row_add(struct xheap_allocations *allocations, uint32_t number, const struct heap_allocation *row,
+		    const struct heap_details *details)
 {
 	static const struct heap_site nowhere = {0, HEAP_NONE};
 	const struct heap_site *sites = allocations->trace->table->sites, *site = &sites[row->site];
@@ -65,11 +71,12 @@ static void row_add(struct xheap_allocations *allocations, uint32_t number, cons
 static void rows_add(struct xheap_allocations *allocations, const struct heap_rows *rows)
 {
 	struct heap_range range = allocations->filter.range;
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		if (row.birth_ns >= range.from_ns && row.birth_ns <= range.to_ns)
-			row_add(allocations, rows->first + i, &row, &rows->details[i]);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			if (row.birth_ns >= range.from_ns && row.birth_ns <= range.to_ns)
+				row_add(allocations, rows->first + i, &row, &rows->details[i]);
+		}
 }
 
 static int next_work(void *context, struct diag *diag)
@@ -78,7 +85,9 @@ static int next_work(void *context, struct diag *diag)
 	const struct heap_rows *rows;
 	allocations->count = allocations->next = 0;
 	if (allocations->over)
-		return allocations->over > 0 ? allocations->over : diag_fail(diag, -allocations->over, "allocations: no more is read after an error");
+		return allocations->over > 0
+			       ? allocations->over
+			       : diag_fail(diag, -allocations->over, "allocations: no more is read after an error");
 	/* So it is if this is given up in its middle. */
 	allocations->over = -ENOMEM;
 	while (!allocations->count && (rows = heap_scan_next(&allocations->scan)))
@@ -112,13 +121,15 @@ static int open_work(void *context, struct diag *diag)
 	if (error)
 		return error;
 	struct heap_range range = allocations->filter.range;
-	const struct heap_scan_plan plan = {range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.filter, NULL};
+	const struct heap_scan_plan plan = {
+		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.filter, NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;
 }
 
-API int xheap_allocations_open(xheap_trace *trace, const xheap_filter *filter, xheap_allocations **allocations, xheap_error *error)
+API int xheap_allocations_open(xheap_trace *trace, const xheap_filter *filter, xheap_allocations **allocations,
+			       xheap_error *error)
 {
 	struct allocations_opening opening = {.trace = trace, .given = filter};
 	int status = api_run_locked(trace, error, open_work, &opening);
@@ -135,7 +146,8 @@ static int fetch(struct xheap_allocations *allocations, xheap_error *error)
 	return api_run(&allocations->trace->callbacks, error, next_work, allocations);
 }
 
-API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch, xheap_error *error)
+API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch,
+				     xheap_error *error)
 {
 	int status = allocations->next && allocations->next < allocations->count ? XHEAP_OK : fetch(allocations, error);
 	const struct allocation_columns *from = &allocations->columns;
@@ -143,13 +155,25 @@ API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap
 	*batch = NULL;
 	if (status != XHEAP_OK)
 		return status;
-	allocations->batch = (xheap_allocation_batch){
-		.count = allocations->count - at, .number = from->number + at, .end = from->end + at, .flags = from->flags + at,
-		.birth_ns = from->birth_ns + at, .end_ns = from->end_ns + at, .address = from->address + at, .size = from->size + at,
-		.usable_size = from->usable_size + at, .stack = from->stack + at, .function = from->function + at,
-		.end_stack = from->end_stack + at, .end_function = from->end_function + at, .thread = from->thread + at,
-		.end_thread = from->end_thread + at, .heap = from->heap + at, .previous = from->previous + at,
-		.weight_count = from->weight_count + at, .weight_bytes = from->weight_bytes + at};
+	allocations->batch = (xheap_allocation_batch){.count = allocations->count - at,
+						      .number = from->number + at,
+						      .end = from->end + at,
+						      .flags = from->flags + at,
+						      .birth_ns = from->birth_ns + at,
+						      .end_ns = from->end_ns + at,
+						      .address = from->address + at,
+						      .size = from->size + at,
+						      .usable_size = from->usable_size + at,
+						      .stack = from->stack + at,
+						      .function = from->function + at,
+						      .end_stack = from->end_stack + at,
+						      .end_function = from->end_function + at,
+						      .thread = from->thread + at,
+						      .end_thread = from->end_thread + at,
+						      .heap = from->heap + at,
+						      .previous = from->previous + at,
+						      .weight_count = from->weight_count + at,
+						      .weight_bytes = from->weight_bytes + at};
 	allocations->next = allocations->count;
 	*batch = &allocations->batch;
 	return XHEAP_OK;
@@ -163,12 +187,24 @@ API int xheap_allocations_next(xheap_allocations *allocations, const xheap_alloc
 	if (status != XHEAP_OK)
 		return status;
 	uint32_t i = allocations->next++;
-	allocations->allocation = (xheap_allocation){
-		.number = from->number[i], .end = from->end[i], .flags = from->flags[i], .birth_ns = from->birth_ns[i], .end_ns = from->end_ns[i],
-		.address = from->address[i], .size = from->size[i], .usable_size = from->usable_size[i], .stack = from->stack[i],
-		.function = from->function[i], .end_stack = from->end_stack[i], .end_function = from->end_function[i], .thread = from->thread[i],
-		.end_thread = from->end_thread[i], .heap = from->heap[i], .previous = from->previous[i],
-		.weight_count = from->weight_count[i], .weight_bytes = from->weight_bytes[i]};
+	allocations->allocation = (xheap_allocation){.number = from->number[i],
+						     .end = from->end[i],
+						     .flags = from->flags[i],
+						     .birth_ns = from->birth_ns[i],
+						     .end_ns = from->end_ns[i],
+						     .address = from->address[i],
+						     .size = from->size[i],
+						     .usable_size = from->usable_size[i],
+						     .stack = from->stack[i],
+						     .function = from->function[i],
+						     .end_stack = from->end_stack[i],
+						     .end_function = from->end_function[i],
+						     .thread = from->thread[i],
+						     .end_thread = from->end_thread[i],
+						     .heap = from->heap[i],
+						     .previous = from->previous[i],
+						     .weight_count = from->weight_count[i],
+						     .weight_bytes = from->weight_bytes[i]};
 	*allocation = &allocations->allocation;
 	return XHEAP_OK;
 }

@@ -9,12 +9,14 @@
 
 /* ---- results ---- */
 
-static const struct { int error, status; } statuses[] = {
-	{EINVAL, XHEAP_INVALID}, {E2BIG, XHEAP_INVALID}, {ENAMETOOLONG, XHEAP_INVALID}, {EISDIR, XHEAP_INVALID},
-	{ENOENT, XHEAP_NOT_FOUND}, {ESRCH, XHEAP_NOT_FOUND}, {ENOTDIR, XHEAP_NOT_FOUND},
-	{EEXIST, XHEAP_EXISTS}, {EPERM, XHEAP_DENIED}, {EACCES, XHEAP_DENIED}, {EROFS, XHEAP_DENIED},
-	{EBADMSG, XHEAP_DAMAGED}, {EPROTO, XHEAP_DAMAGED}, {ENOMEM, XHEAP_NO_MEMORY}, {ENOMSG, XHEAP_NO_MATCH},
-	{EPIPE, XHEAP_GONE}, {ETIMEDOUT, XHEAP_GONE}, {ECONNREFUSED, XHEAP_GONE}, {ECONNRESET, XHEAP_GONE},
+static const struct {
+	int error, status;
+} statuses[] = {
+	{EINVAL, XHEAP_INVALID},   {E2BIG, XHEAP_INVALID},     {ENAMETOOLONG, XHEAP_INVALID}, {EISDIR, XHEAP_INVALID},
+	{ENOENT, XHEAP_NOT_FOUND}, {ESRCH, XHEAP_NOT_FOUND},   {ENOTDIR, XHEAP_NOT_FOUND},    {EEXIST, XHEAP_EXISTS},
+	{EPERM, XHEAP_DENIED},     {EACCES, XHEAP_DENIED},     {EROFS, XHEAP_DENIED},         {EBADMSG, XHEAP_DAMAGED},
+	{EPROTO, XHEAP_DAMAGED},   {ENOMEM, XHEAP_NO_MEMORY},  {ENOMSG, XHEAP_NO_MATCH},      {EPIPE, XHEAP_GONE},
+	{ETIMEDOUT, XHEAP_GONE},   {ECONNREFUSED, XHEAP_GONE}, {ECONNRESET, XHEAP_GONE},
 };
 
 static int status_of(int error)
@@ -27,8 +29,8 @@ static int status_of(int error)
 
 API const char *xheap_status_name(int32_t status)
 {
-	static const char *const names[] = {"done", "no more", "invalid", "not found", "exists already", "denied", "damaged", "no memory",
-					    "no match", "gone", "failed"};
+	static const char *const names[] = {"done",    "no more",   "invalid",  "not found", "exists already", "denied",
+					    "damaged", "no memory", "no match", "gone",      "failed"};
 	return status >= 0 ? names[status == XHEAP_END] : status >= XHEAP_FAILED ? names[1 - status] : "unknown";
 }
 
@@ -64,13 +66,15 @@ static void tell(const xheap_callbacks *callbacks, xheap_error *error, int resul
 		callbacks->on_error(callbacks->user, &own);
 }
 
-int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context)
+int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag),
+	    void *context)
 {
 	struct api_call call = {.work = work, .context = context};
 	fault[0] = 0;
 	if (!memory_try(call_run, &call)) {
 		call.diag.text[0] = 0;
-		call.result = fault[0] ? diag_fail(&call.diag, ENOTRECOVERABLE, "%s", fault) : diag_fail(&call.diag, ENOMEM, "out of memory");
+		call.result = fault[0] ? diag_fail(&call.diag, ENOTRECOVERABLE, "%s", fault)
+				       : diag_fail(&call.diag, ENOMEM, "out of memory");
 	}
 	if (call.result >= 0) {
 		if (error)
@@ -94,7 +98,8 @@ int api_take(void *own, size_t own_size, const void *given, const char *what, st
 		return diag_fail(diag, EINVAL, "%s: size is %zu; its _init function sets it", what, size);
 	for (size_t i = own_size; i < size; i++)
 		if (((const char *)given)[i])
-			return diag_fail(diag, EINVAL, "%s: byte %zu is of a member that this library does not have", what, i);
+			return diag_fail(diag, EINVAL, "%s: byte %zu is of a member that this library does not have",
+					 what, i);
 	memcpy(own, given, size < own_size ? size : own_size);
 	memcpy(own, &own_size, sizeof(own_size));
 	return 0;

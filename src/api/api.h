@@ -14,17 +14,19 @@
 
 /* ---- results ---- */
 
-/** Run work(context), which returns 0, XHEAP_END, or a negative errno with the reason in diag; the result as a status, told to `error` and to the
- *  callbacks. Nothing in it ends the program: neither missing memory nor a broken assertion. */
-int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context);
+/** Run work(context), which returns 0, XHEAP_END, or a negative errno with the reason in diag; the result as a status,
+ *  told to `error` and to the callbacks. Nothing in it ends the program: neither missing memory nor a broken
+ *  assertion. */
+int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag),
+	    void *context);
 
 /** An assertion of ours is broken: the call of the API ends here, with this text. */
 _Noreturn void api_give_up(const char *file, unsigned line, const char *claim);
 
 /* ---- structs that grow ---- */
 
-/** Copy what the caller filled, `what`, to `own`, which has the defaults, as far as it goes. Both begin with size. -EINVAL: it has something
- *  that is not known here. */
+/** Copy what the caller filled, `what`, to `own`, which has the defaults, as far as it goes. Both begin with size.
+ *  -EINVAL: it has something that is not known here. */
 int api_take(void *own, size_t own_size, const void *given, const char *what, struct diag *diag);
 
 /** Give the caller's struct of `size` bytes these defaults. */
@@ -40,17 +42,17 @@ void api_give(void *to, size_t size, const void *defaults, size_t defaults_size)
 /* ---- traces ---- */
 
 struct xheap_trace {
-	pthread_mutex_t lock;        /**< of what is made when it is needed: table and names */
+	pthread_mutex_t lock; /**< of what is made when it is needed: table and names */
 	unsigned references;
 	xheap_callbacks callbacks;
-	char *path, *session;        /**< session: whose trace it is, or NULL */
+	char *path, *session; /**< session: whose trace it is, or NULL */
 	struct trace *trace;
 	bool without_index, without_files;
-	struct heap_table *table;    /**< NULL: not made yet */
-	bool has_index;              /**< it is one */
+	struct heap_table *table; /**< NULL: not made yet */
+	bool has_index;           /**< it is one */
 	struct symbols *symbols;
 	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names tell lines apart */
-	bool is_spoiled;             /**< these, given up in their middle */
+	bool is_spoiled;                       /**< these, given up in their middle */
 	xheap_trace_info info;
 	struct {
 		xheap_process *processes;
@@ -69,7 +71,8 @@ void api_trace_hold(struct xheap_trace *trace);
 void api_trace_release(struct xheap_trace *trace);
 
 /** api_run() with the trace's lock. */
-int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context);
+int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag),
+		   void *context);
 
 /** With the lock held, in api_run(): make the allocations; give the names. 0 or a negative errno. */
 int api_trace_table(struct xheap_trace *trace, struct diag *diag);
@@ -91,11 +94,14 @@ struct api_filter {
 	size_t note_count, note_capacity;
 };
 
-/** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required frames are nowhere. */
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace, struct heap_names *names, struct diag *diag);
+/** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required
+    frames are nowhere. */
+int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
+		    struct heap_names *names, struct diag *diag);
 void api_filter_fini(struct api_filter *filter);
 
 /** -ENOMSG with the reason when none of the patterns matches a frame of the trace. `what` is for the message. */
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names, struct diag *diag);
+int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
+		       struct diag *diag);
 
 #endif

@@ -8,8 +8,10 @@
 #include "match/point_stream.h"
 
 _Static_assert(XHEAP_EVENT_FAILED == (int)EVENT_FAILED && XHEAP_EVENT_IN_FLIGHT == (int)EVENT_IN_FLIGHT &&
-	       XHEAP_EVENT_IN_SIGNAL == (int)EVENT_IN_SIGNAL && XHEAP_EVENT_NO_STACK == (int)EVENT_NO_STACK &&
-	       XHEAP_EVENT_TRUNCATED == (int)EVENT_TRUNCATED && XHEAP_EVENT_NO_DURATION == (int)EVENT_NO_DURATION, "flags go as they are");
+		       XHEAP_EVENT_IN_SIGNAL == (int)EVENT_IN_SIGNAL && XHEAP_EVENT_NO_STACK == (int)EVENT_NO_STACK &&
+		       XHEAP_EVENT_TRUNCATED == (int)EVENT_TRUNCATED &&
+		       XHEAP_EVENT_NO_DURATION == (int)EVENT_NO_DURATION,
+	       "flags go as they are");
 
 API_INIT(xheap_events_options, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .order = XHEAP_ORDER_TIME)
 
@@ -20,17 +22,17 @@ struct xheap_events {
 	struct heap_stream *stream;
 	struct trace_cursor *cursor;
 	uint32_t next_block;
-	struct trace_block block;    /* of the cursor */
+	struct trace_block block; /* of the cursor */
 	/* Rows at hand: next to count, of places or, without them, of the block. */
 	const struct trace_block *rows;
 	const struct point_place *places;
 	uint32_t next, count;
-	uint64_t number;             /* of row `next` */
+	uint64_t number; /* of row `next` */
 	/* Those of them that were given out. */
 	xheap_event_batch batch;
 	uint32_t batch_next;
 	xheap_event event;
-	int over;                    /* XHEAP_END, or the error after which nothing more is read */
+	int over; /* XHEAP_END, or the error after which nothing more is read */
 };
 
 /* ---- rows ---- */
@@ -87,15 +89,27 @@ static bool cut_batch(struct xheap_events *events)
 	if (events->next == events->count)
 		return false;
 	uint32_t first = events->next, row = row_at(events, first), count = 1;
-	while (first + count < events->count && row_at(events, first + count) == row + count && is_in_range(events, first + count))
+	while (first + count < events->count && row_at(events, first + count) == row + count &&
+	       is_in_range(events, first + count))
 		count++;
 	const struct trace_block *from = events->rows;
-	events->batch = (xheap_event_batch){
-		.first_number = events->stream ? events->number : UINT64_MAX, .count = count, .process = from->process, .thread = from->thread,
-		.time_ns = from->time_ns + row, .duration_ns = from->duration_ns + row, .kind = from->kind + row, .flags = from->flags + row,
-		.function = from->entry + row, .heap = from->heap + row, .stack = from->stack + row, .result = from->result + row,
-		.address = from->address + row, .previous_address = from->previous + row, .size = from->size + row,
-		.usable_size = from->usable + row, .argument = from->argument + row};
+	events->batch = (xheap_event_batch){.first_number = events->stream ? events->number : UINT64_MAX,
+					    .count = count,
+					    .process = from->process,
+					    .thread = from->thread,
+					    .time_ns = from->time_ns + row,
+					    .duration_ns = from->duration_ns + row,
+					    .kind = from->kind + row,
+					    .flags = from->flags + row,
+					    .function = from->entry + row,
+					    .heap = from->heap + row,
+					    .stack = from->stack + row,
+					    .result = from->result + row,
+					    .address = from->address + row,
+					    .previous_address = from->previous + row,
+					    .size = from->size + row,
+					    .usable_size = from->usable + row,
+					    .argument = from->argument + row};
 	events->next += count;
 	events->number += count;
 	return true;
@@ -107,7 +121,8 @@ static int next_work(void *context, struct diag *diag)
 	struct xheap_events *events = context;
 	events->batch_next = events->batch.count = 0;
 	if (events->over)
-		return events->over > 0 ? events->over : diag_fail(diag, -events->over, "events: no more is read after an error");
+		return events->over > 0 ? events->over
+					: diag_fail(diag, -events->over, "events: no more is read after an error");
 	/* So it is if this is given up in its middle. */
 	events->over = -ENOMEM;
 	int status = 0;
@@ -139,7 +154,8 @@ static int open_work(void *context, struct diag *diag)
 	if (events->options.order > XHEAP_ORDER_FILE)
 		return diag_fail(diag, EINVAL, "xheap_events_options: there is no order %u", events->options.order);
 	if (events->options.order == XHEAP_ORDER_TIME) {
-		events->stream = heap_stream_new(opening->trace->trace, HEAP_ORDER_EVENTS, events->options.from_ns, events->options.to_ns);
+		events->stream = heap_stream_new(opening->trace->trace, HEAP_ORDER_EVENTS, events->options.from_ns,
+						 events->options.to_ns);
 		events->number = heap_stream_skipped(events->stream);
 		return 0;
 	}
@@ -147,7 +163,8 @@ static int open_work(void *context, struct diag *diag)
 	return events->cursor ? 0 : -ENOMEM;
 }
 
-API int xheap_events_open(xheap_trace *trace, const xheap_events_options *options, xheap_events **events, xheap_error *error)
+API int xheap_events_open(xheap_trace *trace, const xheap_events_options *options, xheap_events **events,
+			  xheap_error *error)
 {
 	struct events_opening opening = {.trace = trace, .given = options};
 	int status = api_run(&trace->callbacks, error, open_work, &opening);
@@ -200,13 +217,25 @@ static void event_take(struct xheap_events *events, uint32_t i)
 {
 	const xheap_event_batch *batch = &events->batch;
 	const struct trace_dictionary *dictionary = trace_dictionary(events->trace->trace);
-	events->event = (xheap_event){
-		.number = batch->first_number == UINT64_MAX ? UINT64_MAX : batch->first_number + i, .time_ns = batch->time_ns[i],
-		.duration_ns = batch->duration_ns[i], .kind = batch->kind[i], .flags = batch->flags[i], .process = batch->process,
-		.thread = batch->thread, .heap = batch->heap[i], .function = batch->function[i], .pid = dictionary->processes[batch->process].pid,
-		.tid = dictionary->threads[batch->thread].tid, .stack = batch->stack[i], .result = batch->result[i], .address = batch->address[i],
-		.previous_address = batch->previous_address[i], .size = batch->size[i], .usable_size = batch->usable_size[i],
-		.argument = batch->argument[i]};
+	events->event =
+		(xheap_event){.number = batch->first_number == UINT64_MAX ? UINT64_MAX : batch->first_number + i,
+			      .time_ns = batch->time_ns[i],
+			      .duration_ns = batch->duration_ns[i],
+			      .kind = batch->kind[i],
+			      .flags = batch->flags[i],
+			      .process = batch->process,
+			      .thread = batch->thread,
+			      .heap = batch->heap[i],
+			      .function = batch->function[i],
+			      .pid = dictionary->processes[batch->process].pid,
+			      .tid = dictionary->threads[batch->thread].tid,
+			      .stack = batch->stack[i],
+			      .result = batch->result[i],
+			      .address = batch->address[i],
+			      .previous_address = batch->previous_address[i],
+			      .size = batch->size[i],
+			      .usable_size = batch->usable_size[i],
+			      .argument = batch->argument[i]};
 }
 
 API int xheap_events_next(xheap_events *events, const xheap_event **event, xheap_error *error)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What would end the program, were it the command: failed assertions, and libiberty without memory. Within the library these are
- * the errors of a call, so their functions are defined here, for the library's own code only: its version script keeps them from others.
+ * What would end the program, were it the command: failed assertions, and libiberty without memory. Within the library
+ * these are the errors of a call, so their functions are defined here, for the library's own code only: its version
+ * script keeps them from others.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -12,7 +12,8 @@
 #include "base/text.h"
 #include "query/nearest.h"
 
-_Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE, "classes go as they are");
+_Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
+	       "classes go as they are");
 
 API_INIT(xheap_filter, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .size_to = UINT64_MAX, .lifetime_to_ns = UINT64_MAX,
 	 .window_class = XHEAP_CLASS_ANY)
@@ -38,7 +39,8 @@ static void note_bounds(struct api_filter *filter, const char *name, struct heap
 }
 
 /* Of words, or else of numbers. */
-static void note_list(struct api_filter *filter, const char *name, const char *const *words, const uint32_t *numbers, size_t count)
+static void note_list(struct api_filter *filter, const char *name, const char *const *words, const uint32_t *numbers,
+		      size_t count)
 {
 	char *text = NULL;
 	size_t size;
@@ -78,11 +80,13 @@ static uint32_t *copy_numbers(const uint32_t *from, size_t count)
 	return to ? memcpy(to, from, count * sizeof(*to)) : NULL;
 }
 
-static int add_patterns(struct heap_patterns *patterns, const char *const *texts, size_t count, const char *what, struct diag *diag)
+static int add_patterns(struct heap_patterns *patterns, const char *const *texts, size_t count, const char *what,
+			struct diag *diag)
 {
 	int error = 0;
 	for (size_t i = 0; i < count && !error; i++)
-		error = texts[i] ? heap_patterns_add(patterns, texts[i], diag) : diag_fail(diag, EINVAL, "NULL is no pattern");
+		error = texts[i] ? heap_patterns_add(patterns, texts[i], diag)
+				 : diag_fail(diag, EINVAL, "NULL is no pattern");
 	if (error)
 		diag_prefix(diag, "%s", what);
 	return error;
@@ -90,14 +94,16 @@ static int add_patterns(struct heap_patterns *patterns, const char *const *texts
 
 static int check(const xheap_filter *given, struct diag *diag)
 {
-	if (given->from_ns > given->to_ns || given->size_from > given->size_to || given->lifetime_from_ns > given->lifetime_to_ns)
+	if (given->from_ns > given->to_ns || given->size_from > given->size_to ||
+	    given->lifetime_from_ns > given->lifetime_to_ns)
 		return diag_fail(diag, EINVAL, "xheap_filter: a range ends before it begins");
 	if (given->window_class > XHEAP_CLASS_ANY)
 		return diag_fail(diag, EINVAL, "xheap_filter: there is no window class %u", given->window_class);
 	if (given->window_class != XHEAP_CLASS_ANY && given->window_from_ns > given->window_to_ns)
 		return diag_fail(diag, EINVAL, "xheap_filter: the window ends before it begins");
-	if ((given->pid_count && !given->pids) || (given->tid_count && !given->tids) || (given->heap_count && !given->heaps) ||
-	    (given->require_frame_count && !given->require_frames) || (given->require_free_frame_count && !given->require_free_frames))
+	if ((given->pid_count && !given->pids) || (given->tid_count && !given->tids) ||
+	    (given->heap_count && !given->heaps) || (given->require_frame_count && !given->require_frames) ||
+	    (given->require_free_frame_count && !given->require_free_frames))
 		return diag_fail(diag, EINVAL, "xheap_filter: a list has a count and no items");
 	for (size_t i = 0; i < given->heap_count; i++)
 		if (!given->heaps[i])
@@ -126,10 +132,11 @@ static int take(struct api_filter *filter, const xheap_filter *given, struct dia
 	note_window(filter);
 	if (made->is_closed)
 		note_add(filter, "closed", action_copy(""));
-	int error = add_patterns(&made->required, given->require_frames, given->require_frame_count, "xheap_filter, require_frames", diag);
+	int error = add_patterns(&made->required, given->require_frames, given->require_frame_count,
+				 "xheap_filter, require_frames", diag);
 	if (!error)
-		error = add_patterns(&made->required_of_free, given->require_free_frames, given->require_free_frame_count,
-				     "xheap_filter, require_free_frames", diag);
+		error = add_patterns(&made->required_of_free, given->require_free_frames,
+				     given->require_free_frame_count, "xheap_filter, require_free_frames", diag);
 	if (error)
 		return error;
 	note_list(filter, "requireFrames", given->require_frames, NULL, given->require_frame_count);
@@ -137,7 +144,8 @@ static int take(struct api_filter *filter, const xheap_filter *given, struct dia
 	return 0;
 }
 
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names, struct diag *diag)
+int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
+		       struct diag *diag)
 {
 	char text[400];
 	for (size_t i = 0; i < patterns->count; i++)
@@ -149,7 +157,8 @@ int api_patterns_check(const struct heap_patterns *patterns, const char *what, s
 	return diag_fail(diag, ENOMSG, "%s: %s", what, text);
 }
 
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace, struct heap_names *names, struct diag *diag)
+int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
+		    struct heap_names *names, struct diag *diag)
 {
 	xheap_filter own;
 	heap_filter_init(&filter->filter);

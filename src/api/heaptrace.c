@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The documented calls, over those of xheap.h. Nothing is remembered here: a handle is the logger's process id, so that any program can use it.
+ * The documented calls, over those of xheap.h. Nothing is remembered here: a handle is the logger's process id, so that
+ * any program can use it.
  */
 #include "xheap/heaptrace.h"
 
@@ -17,10 +18,24 @@
 #include "session/clocks.h"
 #include "session/options.h"
 
-enum { NAME_BYTES = 1024, PATH_BYTES = 4096, STACK_IDS_MAX = 256, PIDS_MAX = 256, MERGE_MAX = 26, KIB_DEFAULT = 64, KIB_MIN = 64, KIB_MAX = 1024,
-       BUFFERS_MIN_DEFAULT = 32, BUFFERS_MAX_DEFAULT = 1024, BUFFERS_MAX = 65536, FLUSH_SECONDS_MAX = 60 };
+enum {
+	NAME_BYTES = 1024,
+	PATH_BYTES = 4096,
+	STACK_IDS_MAX = 256,
+	PIDS_MAX = 256,
+	MERGE_MAX = 26,
+	KIB_DEFAULT = 64,
+	KIB_MIN = 64,
+	KIB_MAX = 1024,
+	BUFFERS_MIN_DEFAULT = 32,
+	BUFFERS_MAX_DEFAULT = 1024,
+	BUFFERS_MAX = 65536,
+	FLUSH_SECONDS_MAX = 60
+};
 
-_Static_assert(sizeof(EVENT_TRACE_PROPERTIES) == 120 && sizeof(WNODE_HEADER) == 48 && sizeof(STACK_TRACING_EVENT_ID) == 24, "as documented");
+_Static_assert(sizeof(EVENT_TRACE_PROPERTIES) == 120 && sizeof(WNODE_HEADER) == 48 &&
+		       sizeof(STACK_TRACING_EVENT_ID) == 24,
+	       "as documented");
 
 API const GUID HeapGuid = XHEAP_HEAP_GUID;
 
@@ -84,13 +99,17 @@ static bool widen(WCHAR *to, size_t most, const char *from)
 
 /* ---- errors ---- */
 
-static const struct { int error; ULONG shown; } errors[] = {
-	{EINVAL, ERROR_INVALID_PARAMETER}, {ESRCH, ERROR_INVALID_PARAMETER}, {EPERM, ERROR_ACCESS_DENIED}, {EACCES, ERROR_ACCESS_DENIED},
-	{ENOENT, ERROR_FILE_NOT_FOUND}, {ENOTDIR, ERROR_PATH_NOT_FOUND}, {ENAMETOOLONG, ERROR_BAD_PATHNAME}, {EEXIST, ERROR_ALREADY_EXISTS},
-	{EBUSY, ERROR_BAD_PATHNAME}, {EISDIR, ERROR_BAD_PATHNAME}, {ENXIO, ERROR_BAD_PATHNAME},
-	{ELOOP, ERROR_BAD_PATHNAME}, {ETXTBSY, ERROR_BAD_PATHNAME}, {EROFS, ERROR_ACCESS_DENIED}, {EDQUOT, ERROR_DISK_FULL},
+static const struct {
+	int error;
+	ULONG shown;
+} errors[] = {
+	{EINVAL, ERROR_INVALID_PARAMETER},   {ESRCH, ERROR_INVALID_PARAMETER},    {EPERM, ERROR_ACCESS_DENIED},
+	{EACCES, ERROR_ACCESS_DENIED},       {ENOENT, ERROR_FILE_NOT_FOUND},      {ENOTDIR, ERROR_PATH_NOT_FOUND},
+	{ENAMETOOLONG, ERROR_BAD_PATHNAME},  {EEXIST, ERROR_ALREADY_EXISTS},      {EBUSY, ERROR_BAD_PATHNAME},
+	{EISDIR, ERROR_BAD_PATHNAME},        {ENXIO, ERROR_BAD_PATHNAME},         {ELOOP, ERROR_BAD_PATHNAME},
+	{ETXTBSY, ERROR_BAD_PATHNAME},       {EROFS, ERROR_ACCESS_DENIED},        {EDQUOT, ERROR_DISK_FULL},
 	{EMFILE, ERROR_NO_SYSTEM_RESOURCES}, {ENFILE, ERROR_NO_SYSTEM_RESOURCES}, {EAGAIN, ERROR_NO_SYSTEM_RESOURCES},
-	{ENOMEM, ERROR_OUT_OF_MEMORY}, {E2BIG, ERROR_NO_SYSTEM_RESOURCES}, {ENOSPC, ERROR_DISK_FULL},
+	{ENOMEM, ERROR_OUT_OF_MEMORY},       {E2BIG, ERROR_NO_SYSTEM_RESOURCES},  {ENOSPC, ERROR_DISK_FULL},
 };
 
 static ULONG shown(int status, const xheap_error *error)
@@ -105,7 +124,10 @@ static ULONG shown(int status, const xheap_error *error)
 
 /* ---- sessions ---- */
 
-struct found_session { TRACEHANDLE handle; char name[NAME_BYTES]; };
+struct found_session {
+	TRACEHANDLE handle;
+	char name[NAME_BYTES];
+};
 
 static int look_at(void *user, const char *name, int is_alive)
 {
@@ -114,7 +136,8 @@ static int look_at(void *user, const char *name, int is_alive)
 	xheap_session_state *state = NULL;
 	if (!is_alive || xheap_session_open(name, NULL, &session, NULL) != XHEAP_OK)
 		return 0;
-	bool is_it = xheap_session_query(session, &state, NULL) == XHEAP_OK && (TRACEHANDLE)state->logger_pid == found->handle;
+	bool is_it = xheap_session_query(session, &state, NULL) == XHEAP_OK &&
+		     (TRACEHANDLE)state->logger_pid == found->handle;
 	if (is_it)
 		snprintf(found->name, sizeof(found->name), "%s", name);
 	xheap_session_state_free(state);
@@ -132,7 +155,8 @@ static ULONG open_session(TRACEHANDLE handle, LPCWSTR given, xheap_session **ses
 		return ERROR_INVALID_PARAMETER;
 	if (!given && !xheap_session_each(look_at, &found))
 		return ERROR_WMI_INSTANCE_NOT_FOUND;
-	return xheap_session_open(found.name, NULL, session, NULL) == XHEAP_OK ? ERROR_SUCCESS : ERROR_WMI_INSTANCE_NOT_FOUND;
+	return xheap_session_open(found.name, NULL, session, NULL) == XHEAP_OK ? ERROR_SUCCESS
+									       : ERROR_WMI_INSTANCE_NOT_FOUND;
 }
 
 static ULONG check_properties(const EVENT_TRACE_PROPERTIES *properties)
@@ -143,7 +167,8 @@ static ULONG check_properties(const EVENT_TRACE_PROPERTIES *properties)
 		return ERROR_BAD_LENGTH;
 	ULONG offsets[] = {properties->LogFileNameOffset, properties->LoggerNameOffset};
 	for (int i = 0; i < 2; i++)
-		if (offsets[i] && (offsets[i] < sizeof(*properties) || offsets[i] >= properties->Wnode.BufferSize || offsets[i] % sizeof(WCHAR)))
+		if (offsets[i] && (offsets[i] < sizeof(*properties) || offsets[i] >= properties->Wnode.BufferSize ||
+				   offsets[i] % sizeof(WCHAR)))
 			return ERROR_INVALID_PARAMETER;
 	return ERROR_SUCCESS;
 }
@@ -169,7 +194,8 @@ static ULONG clock_of(const xheap_session_state *state)
 /* A session without a file is a real-time one, or one that buffers. */
 static ULONG mode_in_force(const xheap_session_state *state)
 {
-	ULONG mode = file_mode_flag(session_file_mode_find(state->file_mode)), real_time = state->is_real_time ? EVENT_TRACE_REAL_TIME_MODE : 0;
+	ULONG mode = file_mode_flag(session_file_mode_find(state->file_mode)),
+	      real_time = state->is_real_time ? EVENT_TRACE_REAL_TIME_MODE : 0;
 	return mode | real_time ? mode | real_time : EVENT_TRACE_BUFFERING_MODE;
 }
 
@@ -190,8 +216,7 @@ static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state 
 	properties->MinimumBuffers = state->min_buffers;
 	properties->MaximumBuffers = state->max_buffers;
 	properties->MaximumFileSize = narrow_count(state->max_file_bytes / (in_kib ? KIB : KIB * KIB));
-	properties->LogFileMode = mode_in_force(state) |
-				  (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
+	properties->LogFileMode = mode_in_force(state) | (in_kib ? EVENT_TRACE_USE_KBYTES_FOR_SIZE : 0);
 	properties->FlushTimer = (state->flush_timer_ms + MS - 1) / MS;
 	properties->EnableFlags = 0;
 	properties->NumberOfBuffers = state->buffers;
@@ -201,8 +226,11 @@ static ULONG fill(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state 
 	properties->LogBuffersLost = properties->RealTimeBuffersLost = 0;
 	properties->LoggerThreadId = (HANDLE)(uintptr_t)state->logger_pid;
 	if ((text = name_at(properties, properties->LoggerNameOffset, &most)))
-		fits &= widen(text, properties->LogFileNameOffset > properties->LoggerNameOffset
-				      ? (properties->LogFileNameOffset - properties->LoggerNameOffset) / sizeof(WCHAR) : most, state->name);
+		fits &= widen(text,
+			      properties->LogFileNameOffset > properties->LoggerNameOffset
+				      ? (properties->LogFileNameOffset - properties->LoggerNameOffset) / sizeof(WCHAR)
+				      : most,
+			      state->name);
 	if ((text = name_at(properties, properties->LogFileNameOffset, &most)))
 		fits &= widen(text, most, state->path);
 	return fits ? ERROR_SUCCESS : ERROR_MORE_DATA;
@@ -244,10 +272,14 @@ static ULONG take_pids(const ULONG pids[], ULONG count, int32_t taken[PIDS_MAX],
 /* Events that are not of the heap, or not known, are left out, as documented. */
 static ULONG take_stacks(const STACK_TRACING_EVENT_ID ids[], ULONG count, uint32_t *stacks)
 {
-	static const struct { UCHAR type; uint32_t stacks; } kinds[] = {
-		{EVENT_TRACE_TYPE_HEAP_ALLOC, XHEAP_STACKS_ALLOC}, {EVENT_TRACE_TYPE_HEAP_REALLOC, XHEAP_STACKS_REALLOC},
-		{EVENT_TRACE_TYPE_HEAP_FREE, XHEAP_STACKS_FREE}, {EVENT_TRACE_TYPE_HEAP_CREATE, XHEAP_STACKS_CREATE},
-		{EVENT_TRACE_TYPE_HEAP_DESTROY, XHEAP_STACKS_DESTROY}};
+	static const struct {
+		UCHAR type;
+		uint32_t stacks;
+	} kinds[] = {{EVENT_TRACE_TYPE_HEAP_ALLOC, XHEAP_STACKS_ALLOC},
+		     {EVENT_TRACE_TYPE_HEAP_REALLOC, XHEAP_STACKS_REALLOC},
+		     {EVENT_TRACE_TYPE_HEAP_FREE, XHEAP_STACKS_FREE},
+		     {EVENT_TRACE_TYPE_HEAP_CREATE, XHEAP_STACKS_CREATE},
+		     {EVENT_TRACE_TYPE_HEAP_DESTROY, XHEAP_STACKS_DESTROY}};
 	*stacks = XHEAP_STACKS_NONE;
 	if ((count && !ids) || count > STACK_IDS_MAX)
 		return ERROR_INVALID_PARAMETER;
@@ -264,20 +296,25 @@ static ULONG within(ULONG number, ULONG low, ULONG high)
 }
 
 /* The documented flags for the file, each with our mode. */
-static const struct { ULONG flag; enum session_file_mode mode; } file_modes[] = {
-	{EVENT_TRACE_FILE_MODE_SEQUENTIAL, SESSION_FILE_SEQUENTIAL}, {EVENT_TRACE_FILE_MODE_CIRCULAR, SESSION_FILE_CIRCULAR},
-	{EVENT_TRACE_FILE_MODE_NEWFILE, SESSION_FILE_NEWFILE}, {EVENT_TRACE_BUFFERING_MODE, SESSION_FILE_FLIGHT},
-	{EVENT_TRACE_FILE_MODE_APPEND, SESSION_FILE_APPEND}};
+static const struct {
+	ULONG flag;
+	enum session_file_mode mode;
+} file_modes[] = {{EVENT_TRACE_FILE_MODE_SEQUENTIAL, SESSION_FILE_SEQUENTIAL},
+		  {EVENT_TRACE_FILE_MODE_CIRCULAR, SESSION_FILE_CIRCULAR},
+		  {EVENT_TRACE_FILE_MODE_NEWFILE, SESSION_FILE_NEWFILE},
+		  {EVENT_TRACE_BUFFERING_MODE, SESSION_FILE_FLIGHT},
+		  {EVENT_TRACE_FILE_MODE_APPEND, SESSION_FILE_APPEND}};
 #define NEEDS_SIZE (EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE)
 
 /* Most exclude one another; appending may be sequential, and only that. */
 static bool is_possible_mode(ULONG mode)
 {
-	const ULONG exclusive = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE |
-				EVENT_TRACE_BUFFERING_MODE;
+	const ULONG exclusive = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR |
+				EVENT_TRACE_FILE_MODE_NEWFILE | EVENT_TRACE_BUFFERING_MODE;
 	if (__builtin_popcount(mode & exclusive) > 1)
 		return false;
-	if ((mode & EVENT_TRACE_FILE_MODE_APPEND) && (mode & (exclusive | EVENT_TRACE_REAL_TIME_MODE) & ~EVENT_TRACE_FILE_MODE_SEQUENTIAL))
+	if ((mode & EVENT_TRACE_FILE_MODE_APPEND) &&
+	    (mode & (exclusive | EVENT_TRACE_REAL_TIME_MODE) & ~EVENT_TRACE_FILE_MODE_SEQUENTIAL))
 		return false;
 	return !((mode & EVENT_TRACE_BUFFERING_MODE) && (mode & EVENT_TRACE_REAL_TIME_MODE));
 }
@@ -307,7 +344,8 @@ static uint64_t file_size(const EVENT_TRACE_PROPERTIES *properties, uint64_t buf
 	enum { FILE_MIN = 65536 };
 	enum session_file_mode mode = file_mode(properties);
 	bool is_in_memory = session_is_in_pieces(&(struct session_options){.file_mode = mode});
-	uint64_t size = (uint64_t)properties->MaximumFileSize << (properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
+	uint64_t size = (uint64_t)properties->MaximumFileSize
+			<< (properties->LogFileMode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? 10 : 20);
 	uint64_t least = is_in_memory || mode == SESSION_FILE_CIRCULAR ? SESSION_KEPT_BYTES_MIN : FILE_MIN;
 	if (!size && is_in_memory)
 		size = buffers;
@@ -315,9 +353,13 @@ static uint64_t file_size(const EVENT_TRACE_PROPERTIES *properties, uint64_t buf
 }
 
 /* Options of the command that a session's own have no place for. */
-struct file_words { const char *items[8]; char flush[16]; };
+struct file_words {
+	const char *items[8];
+	char flush[16];
+};
 
-static ULONG take_clock(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+static ULONG take_clock(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options,
+			struct file_words *words)
 {
 	static const char *const names[] = {[CLOCK_SYSTEM_TIME] = "monotonic", [CLOCK_CYCLES] = "tsc"};
 	ULONG clock = properties->Wnode.ClientContext;
@@ -330,7 +372,8 @@ static ULONG take_clock(const EVENT_TRACE_PROPERTIES *properties, xheap_session_
 	return ERROR_SUCCESS;
 }
 
-static void take_file_mode(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+static void take_file_mode(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options,
+			   struct file_words *words)
 {
 	options->words = words->items;
 	words->items[options->word_count++] = "--file-mode";
@@ -345,11 +388,13 @@ static void take_file_mode(const EVENT_TRACE_PROPERTIES *properties, xheap_sessi
 }
 
 /* Unreasonable values are adjusted, and reported back when the properties are filled. */
-static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options, struct file_words *words)
+static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options,
+			     struct file_words *words)
 {
 	enum { KIB = 1024 };
 	const ULONG unsupported = EVENT_TRACE_PRIVATE_LOGGER_MODE | EVENT_TRACE_NONSTOPPABLE_MODE;
-	ULONG mode = properties->LogFileMode, minimum = properties->MinimumBuffers ? properties->MinimumBuffers : BUFFERS_MIN_DEFAULT;
+	ULONG mode = properties->LogFileMode,
+	      minimum = properties->MinimumBuffers ? properties->MinimumBuffers : BUFFERS_MIN_DEFAULT;
 	if (properties->EnableFlags)
 		return ERROR_INVALID_FLAGS;
 	if (!is_possible_mode(mode) || ((mode & NEEDS_SIZE) && !properties->MaximumFileSize))
@@ -359,7 +404,8 @@ static ULONG take_properties(const EVENT_TRACE_PROPERTIES *properties, xheap_ses
 	if (!properties->LogFileNameOffset && !(mode & (EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE)))
 		return ERROR_BAD_PATHNAME;
 	ULONG maximum = properties->MaximumBuffers ? properties->MaximumBuffers : BUFFERS_MAX_DEFAULT;
-	options->buffer_bytes = within(properties->BufferSize ? properties->BufferSize : KIB_DEFAULT, KIB_MIN, KIB_MAX) * KIB;
+	options->buffer_bytes =
+		within(properties->BufferSize ? properties->BufferSize : KIB_DEFAULT, KIB_MIN, KIB_MAX) * KIB;
 	options->min_buffers = within(minimum, 2, BUFFERS_MAX);
 	options->max_buffers = within(maximum, options->min_buffers, BUFFERS_MAX);
 	options->max_file_bytes = file_size(properties, (uint64_t)options->min_buffers * options->buffer_bytes);
@@ -379,19 +425,22 @@ static ULONG take_file(EVENT_TRACE_PROPERTIES *properties, char path[PATH_BYTES]
 		return ERROR_BAD_PATHNAME;
 	options->path = path;
 	/* The counter of new files has its place in the name. */
-	return mode == SESSION_FILE_NEWFILE && !session_path_is_numbered(path) ? ERROR_INVALID_PARAMETER : ERROR_SUCCESS;
+	return mode == SESSION_FILE_NEWFILE && !session_path_is_numbered(path) ? ERROR_INVALID_PARAMETER
+									       : ERROR_SUCCESS;
 }
 
 /* All that was asked for was looked at before: what is still not valid is the trace that is to be appended to. */
 static ULONG shown_start(int status, const xheap_error *error, enum session_file_mode mode)
 {
-	return mode == SESSION_FILE_APPEND && error->system_error == EINVAL ? ERROR_REVISION_MISMATCH : shown(status, error);
+	return mode == SESSION_FILE_APPEND && error->system_error == EINVAL ? ERROR_REVISION_MISMATCH
+									    : shown(status, error);
 }
 
 /* ---- the calls ---- */
 
-API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[], ULONG cPids,
-				const STACK_TRACING_EVENT_ID StackTracingEventIds[], ULONG cStackTracingEventIds)
+API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName,
+				const ULONG Pids[], ULONG cPids, const STACK_TRACING_EVENT_ID StackTracingEventIds[],
+				ULONG cStackTracingEventIds)
 {
 	char name[NAME_BYTES], path[PATH_BYTES];
 	int32_t pids[PIDS_MAX];
@@ -424,7 +473,8 @@ API ULONG WINAPI StartHeapTrace(PTRACEHANDLE TraceHandle, PEVENT_TRACE_PROPERTIE
 	return error == ERROR_MORE_DATA ? ERROR_SUCCESS : error;
 }
 
-/* The log file stays what it is. As documented, naming it again is an error, where the call is about the properties alone. */
+/* The log file stays what it is. As documented, naming it again is an error, where the call is about the properties
+   alone. */
 static ULONG check_file_name(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state, bool may_be_same)
 {
 	char path[PATH_BYTES], whole[PATH_MAX];
@@ -442,13 +492,18 @@ static ULONG check_file_name(EVENT_TRACE_PROPERTIES *properties, const xheap_ses
 static ULONG check_unchanged(EVENT_TRACE_PROPERTIES *properties, const xheap_session_state *state, bool may_be_same)
 {
 	enum { KIB = 1024, MS = 1000 };
-	const ULONG modes = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_FILE_MODE_NEWFILE |
-			    EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE;
+	const ULONG modes = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_FILE_MODE_CIRCULAR |
+			    EVENT_TRACE_FILE_MODE_NEWFILE | EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_BUFFERING_MODE |
+			    EVENT_TRACE_REAL_TIME_MODE;
 	ULONG mode = properties->LogFileMode, unit = mode & EVENT_TRACE_USE_KBYTES_FOR_SIZE ? KIB : KIB * KIB;
-	const struct { ULONG wanted, is; } members[] = {
-		{properties->BufferSize, state->buffer_bytes / KIB}, {properties->MinimumBuffers, state->min_buffers},
-		{properties->MaximumBuffers, state->max_buffers}, {properties->FlushTimer, (state->flush_timer_ms + MS - 1) / MS},
-		{properties->MaximumFileSize, narrow_count(state->max_file_bytes / unit)}, {mode & modes, mode_in_force(state)}};
+	const struct {
+		ULONG wanted, is;
+	} members[] = {{properties->BufferSize, state->buffer_bytes / KIB},
+		       {properties->MinimumBuffers, state->min_buffers},
+		       {properties->MaximumBuffers, state->max_buffers},
+		       {properties->FlushTimer, (state->flush_timer_ms + MS - 1) / MS},
+		       {properties->MaximumFileSize, narrow_count(state->max_file_bytes / unit)},
+		       {mode & modes, mode_in_force(state)}};
 	if (properties->EnableFlags)
 		return ERROR_INVALID_FLAGS;
 	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
@@ -485,8 +540,9 @@ static ULONG take_update(xheap_update *update, int32_t pids[PIDS_MAX], const ULO
 	return error;
 }
 
-API ULONG WINAPI UpdateHeapTrace(PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[], ULONG cPids,
-				 const STACK_TRACING_EVENT_ID StackTracingEventIds[], ULONG cStackTracingEventIds)
+API ULONG WINAPI UpdateHeapTrace(PEVENT_TRACE_PROPERTIES Properties, LPCWSTR wszSessionName, const ULONG Pids[],
+				 ULONG cPids, const STACK_TRACING_EVENT_ID StackTracingEventIds[],
+				 ULONG cStackTracingEventIds)
 {
 	int32_t pids[PIDS_MAX];
 	xheap_update update;
@@ -521,7 +577,8 @@ static ULONG control(xheap_session *session, EVENT_TRACE_PROPERTIES *properties,
 	return stop_error ? stop_error : error;
 }
 
-API ULONG WINAPI ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties, ULONG ControlCode)
+API ULONG WINAPI ControlTraceW(TRACEHANDLE TraceHandle, LPCWSTR InstanceName, PEVENT_TRACE_PROPERTIES Properties,
+			       ULONG ControlCode)
 {
 	xheap_session *session;
 	ULONG error = check_properties(Properties);
@@ -564,7 +621,9 @@ static ULONG check_merged(const char *path, const char *const *words, ULONG coun
 	struct stat status;
 	const char *slash = strrchr(path, '/');
 	if (stat(path, &status) == 0)
-		return S_ISREG(status.st_mode) && whole_file_check(path, words, count, &(struct diag){""}) == 0 ? ERROR_SUCCESS : ERROR_BAD_PATHNAME;
+		return S_ISREG(status.st_mode) && whole_file_check(path, words, count, &(struct diag){""}) == 0
+			       ? ERROR_SUCCESS
+			       : ERROR_BAD_PATHNAME;
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
 	return stat(folder, &status) == 0 && S_ISDIR(status.st_mode) ? ERROR_SUCCESS : ERROR_PATH_NOT_FOUND;
@@ -589,7 +648,8 @@ static ULONG merge(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG
 	return status == XHEAP_INVALID || status == XHEAP_DAMAGED ? ERROR_REVISION_MISMATCH : shown(status, &failure);
 }
 
-API ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG cTraceFileNames, DWORD dwExtendedDataFlags)
+API ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTraceFileNames[], ULONG cTraceFileNames,
+				       DWORD dwExtendedDataFlags)
 {
 	(void)dwExtendedDataFlags;
 	if (!wszMergedFileName || !wszTraceFileNames || !cTraceFileNames)
@@ -597,7 +657,7 @@ API ULONG WINAPI CreateMergedTraceFile(LPCWSTR wszMergedFileName, LPCWSTR wszTra
 	/* Of one, the documented call adds what a trace here has from the start. */
 	if (cTraceFileNames == 1 || cTraceFileNames > MERGE_MAX)
 		return ERROR_NOT_SUPPORTED;
-	char (*paths)[PATH_BYTES] = calloc(cTraceFileNames, sizeof(*paths));
+	char(*paths)[PATH_BYTES] = calloc(cTraceFileNames, sizeof(*paths));
 	ULONG error = paths ? merge(wszMergedFileName, wszTraceFileNames, cTraceFileNames, paths) : ERROR_OUT_OF_MEMORY;
 	free(paths);
 	return error;

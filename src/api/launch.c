@@ -112,7 +112,8 @@ int command_run(const char *command, const char *const *plain_words, struct diag
 	}
 	while ((got = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
 		;
-	/* A program that ignores or collects its children's ends leaves no status: then it is known by what was said. */
+	/* A program that ignores or collects its children's ends leaves no status: then it is known by what was
+	   said. */
 	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 		error = take_words(file, diag);
 	close(file);
@@ -125,8 +126,8 @@ int command_run(const char *command, const char *const *plain_words, struct diag
 
 /* ---- processes that stand ---- */
 
-__attribute__((noreturn))
-static void become(const char *file, char *const arguments[], char *const environment[], pid_t tracer, int failure)
+__attribute__((noreturn)) static void become(const char *file, char *const arguments[], char *const environment[],
+					     pid_t tracer, int failure)
 {
 	if (tracer)
 		prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
@@ -138,7 +139,8 @@ static void become(const char *file, char *const arguments[], char *const enviro
 	_exit(127);
 }
 
-/* Whether it stands at its exec. Its stop may have been told to another waiting thread of the program, so its state is looked at, too. */
+/* Whether it stands at its exec. Its stop may have been told to another waiting thread of the program, so its state is
+   looked at, too. */
 static bool wait_for_exec(pid_t pid)
 {
 	for (int status;;) {
@@ -161,7 +163,8 @@ static int failed_exec(int failure, const char *file, struct diag *diag)
 }
 
 /* It stops at its exec for its tracer; a stop signal, delivered as it is let go of, makes it stay so. */
-int suspended_create(const char *file, char *const arguments[], char *const environment[], pid_t tracer, pid_t *pid, struct diag *diag)
+int suspended_create(const char *file, char *const arguments[], char *const environment[], pid_t tracer, pid_t *pid,
+		     struct diag *diag)
 {
 	int failure[2], error = 0;
 	*pid = 0;

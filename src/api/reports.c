@@ -11,7 +11,9 @@
 #include "api/api.h"
 #include "base/memory.h"
 
-_Static_assert(XHEAP_FORMAT_TEXT == (int)REPORT_TEXT && XHEAP_FORMAT_CSV == (int)REPORT_CSV && XHEAP_FORMAT_JSON == (int)REPORT_JSON, "as they are");
+_Static_assert(XHEAP_FORMAT_TEXT == (int)REPORT_TEXT && XHEAP_FORMAT_CSV == (int)REPORT_CSV &&
+		       XHEAP_FORMAT_JSON == (int)REPORT_JSON,
+	       "as they are");
 enum { TOP_DEFAULT = 10000 };
 
 API_INIT(xheap_report_options, .top = TOP_DEFAULT)
@@ -29,8 +31,8 @@ struct xheap_report {
 	struct report report;
 	xheap_totals totals;
 	xheap_row *rows;
-	xheap_numbers *numbers;      /* of the rows, then the totals' */
-	char **by;                   /* texts of the rows' splits */
+	xheap_numbers *numbers; /* of the rows, then the totals' */
+	char **by;              /* texts of the rows' splits */
 	uint32_t row_count;
 	const char *extra_names[ACTION_EXTRA_MAX];
 };
@@ -93,14 +95,23 @@ static uint32_t *places_of_rows(const struct action_rows *rows)
 
 static xheap_numbers numbers_of(const struct heap_numbers *from)
 {
-	return (xheap_numbers){
-		.total_count = from->total_count, .total_bytes = from->total_bytes, .outstanding_count = from->outstanding_count,
-		.outstanding_bytes = from->outstanding_bytes, .realloc_count = from->realloc_count, .realloc_moved_count = from->realloc_moved_count,
-		.temporary_count = from->temporary_count, .open_count = from->open_count, .peak_count = from->peak_count,
-		.peak_bytes = from->peak_bytes, .recorded_count = from->recorded_count,
-		.total_count_error = sqrt(from->total_variance.count), .total_bytes_error = sqrt(from->total_variance.bytes),
-		.outstanding_count_error = sqrt(from->outstanding_variance.count), .outstanding_bytes_error = sqrt(from->outstanding_variance.bytes),
-		.peak_count_error = sqrt(from->peak_variance.count), .peak_bytes_error = sqrt(from->peak_variance.bytes)};
+	return (xheap_numbers){.total_count = from->total_count,
+			       .total_bytes = from->total_bytes,
+			       .outstanding_count = from->outstanding_count,
+			       .outstanding_bytes = from->outstanding_bytes,
+			       .realloc_count = from->realloc_count,
+			       .realloc_moved_count = from->realloc_moved_count,
+			       .temporary_count = from->temporary_count,
+			       .open_count = from->open_count,
+			       .peak_count = from->peak_count,
+			       .peak_bytes = from->peak_bytes,
+			       .recorded_count = from->recorded_count,
+			       .total_count_error = sqrt(from->total_variance.count),
+			       .total_bytes_error = sqrt(from->total_variance.bytes),
+			       .outstanding_count_error = sqrt(from->outstanding_variance.count),
+			       .outstanding_bytes_error = sqrt(from->outstanding_variance.bytes),
+			       .peak_count_error = sqrt(from->peak_variance.count),
+			       .peak_bytes_error = sqrt(from->peak_variance.bytes)};
 }
 
 static void list_rows(struct xheap_report *report)
@@ -119,15 +130,22 @@ static void list_rows(struct xheap_report *report)
 		xheap_numbers *numbers = &report->numbers[report->row_count];
 		*numbers = numbers_of(&from->numbers);
 		bool has_lives = from->numbers.total_count && !action->is_inclusive;
-		report->rows[report->row_count] = (xheap_row){
-			.text = from->text, .by = by, .numbers = numbers,
-			.lifetime_min_ns = has_lives ? from->lifetime_min : 0, .lifetime_median_ns = has_lives ? from->lifetime_median : 0,
-			.lifetime_max_ns = has_lives ? from->lifetime_max : 0, .threads = action->is_inclusive ? 0 : from->threads,
-			.processes = action->is_inclusive ? 0 : from->processes, .depth = from->depth,
-			.parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
-			.extra_count = action->extra_count, .extra_names = report->extra_names, .extra = from->extra,
-			.process = heap_by_process(part->window, report->trace->table, from->by),
-			.thread = heap_by_thread(part->window, report->trace->table, from->by)};
+		report->rows[report->row_count] =
+			(xheap_row){.text = from->text,
+				    .by = by,
+				    .numbers = numbers,
+				    .lifetime_min_ns = has_lives ? from->lifetime_min : 0,
+				    .lifetime_median_ns = has_lives ? from->lifetime_median : 0,
+				    .lifetime_max_ns = has_lives ? from->lifetime_max : 0,
+				    .threads = action->is_inclusive ? 0 : from->threads,
+				    .processes = action->is_inclusive ? 0 : from->processes,
+				    .depth = from->depth,
+				    .parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
+				    .extra_count = action->extra_count,
+				    .extra_names = report->extra_names,
+				    .extra = from->extra,
+				    .process = heap_by_process(part->window, report->trace->table, from->by),
+				    .thread = heap_by_thread(part->window, report->trace->table, from->by)};
 	}
 	free(places);
 }
@@ -139,11 +157,18 @@ static void list_totals(struct xheap_report *report)
 	const struct action_rows *rows = &report->part.rows;
 	xheap_numbers *numbers = &report->numbers[report->row_count];
 	*numbers = numbers_of(&window->totals);
-	report->totals = (xheap_totals){
-		.numbers = numbers, .from_ns = window->range.from_ns, .to_ns = window->range.to_ns,
-		.peak_at_ns = window->peak_at_ns, .earlier_count = window->earlier_count, .earlier_bytes = window->earlier_bytes,
-		.uncertain_count = window->uncertain_count, .uncertain_bytes = window->uncertain_bytes, .unknown_frees = table->unknown_frees,
-		.order_conflicts = table->order_conflicts, .row_count = rows->count, .rows_cut = rows->count - rows->shown};
+	report->totals = (xheap_totals){.numbers = numbers,
+					.from_ns = window->range.from_ns,
+					.to_ns = window->range.to_ns,
+					.peak_at_ns = window->peak_at_ns,
+					.earlier_count = window->earlier_count,
+					.earlier_bytes = window->earlier_bytes,
+					.uncertain_count = window->uncertain_count,
+					.uncertain_bytes = window->uncertain_bytes,
+					.unknown_frees = table->unknown_frees,
+					.order_conflicts = table->order_conflicts,
+					.row_count = rows->count,
+					.rows_cut = rows->count - rows->shown};
 }
 
 /* ---- the calls ---- */
@@ -166,11 +191,21 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 		return error;
 	heap_window_make(&report->window, trace->table, &report->filter.filter, range, by, false);
 	report->has_window = true;
-	report->source = (struct action_source){
-		.path = trace->path, .session = trace->session, .trace = trace->trace, .table = trace->table, .filter = &report->filter.filter,
-		.window = &report->window, .names = names, .cull = &report->cull, .callers_of = &report->callers};
-	report->report = (struct report){.source = &report->source, .parts = &report->part, .part_count = 1, .filters = report->filter.notes,
-					 .filter_count = report->filter.note_count, .has_range = has_range};
+	report->source = (struct action_source){.path = trace->path,
+						.session = trace->session,
+						.trace = trace->trace,
+						.table = trace->table,
+						.filter = &report->filter.filter,
+						.window = &report->window,
+						.names = names,
+						.cull = &report->cull,
+						.callers_of = &report->callers};
+	report->report = (struct report){.source = &report->source,
+					 .parts = &report->part,
+					 .part_count = 1,
+					 .filters = report->filter.notes,
+					 .filter_count = report->filter.note_count,
+					 .has_range = has_range};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
 	return 0;
@@ -206,7 +241,8 @@ static int make_work(void *context, struct diag *diag)
 	return 0;
 }
 
-API int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report, xheap_error *error)
+API int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report,
+			  xheap_error *error)
 {
 	struct report_making making = {.trace = trace, .given = options};
 	int status = api_run_locked(trace, error, make_work, &making);
@@ -242,7 +278,8 @@ static int row_frames_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "rows of the action %s are no stacks", report->part.action->name);
 	if (naming->row >= report->row_count)
 		return diag_fail(diag, EINVAL, "the report has no row %u", naming->row);
-	naming->frames = api_frames_new(report->trace, report->source.names, report->part.rows.rows[naming->row]->group);
+	naming->frames =
+		api_frames_new(report->trace, report->source.names, report->part.rows.rows[naming->row]->group);
 	return 0;
 }
 

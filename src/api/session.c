@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions. One is started by running the command, which becomes its logger; all else is said to the logger. A handle keeps no connection, so that
- * it costs nothing between calls; it knows the logger's process, so that another session of the name is not taken for it.
+ * Sessions. One is started by running the command, which becomes its logger; all else is said to the logger. A handle
+ * keeps no connection, so that it costs nothing between calls; it knows the logger's process, so that another session
+ * of the name is not taken for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ struct xheap_session {
 struct talk {
 	struct xheap_session *session;
 	int (*say)(struct talk *talk, struct diag *diag);
-	const void *what;            /* to be said */
+	const void *what; /* to be said */
 	void *answer;
 	int socket;
 	struct controller_ear ear;
@@ -75,9 +76,15 @@ static int talk_work(void *context, struct diag *diag)
 	return talk->say ? talk->say(talk, diag) : 0;
 }
 
-static int talk(struct xheap_session *session, xheap_error *error, int (*say)(struct talk *talk, struct diag *diag), const void *what, void *answer)
+static int talk(struct xheap_session *session, xheap_error *error, int (*say)(struct talk *talk, struct diag *diag),
+		const void *what, void *answer)
 {
-	struct talk talk = {.session = session, .say = say, .what = what, .answer = answer, .socket = -1, .ear = {hear, &session->callbacks}};
+	struct talk talk = {.session = session,
+			    .say = say,
+			    .what = what,
+			    .answer = answer,
+			    .socket = -1,
+			    .ear = {hear, &session->callbacks}};
 	int status = api_run(&session->callbacks, error, talk_work, &talk);
 	if (talk.socket >= 0)
 		close(talk.socket);
@@ -103,13 +110,16 @@ static int make_work(void *context, struct diag *diag)
 		return error;
 	making->session->callbacks = making->callbacks;
 	if (!making->name || !session_name_is_possible(making->name))
-		return diag_fail(diag, EINVAL, "\"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
-				 making->name ? making->name : "");
+		return diag_fail(
+			diag, EINVAL,
+			"\"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
+			making->name ? making->name : "");
 	making->session->name = action_copy(making->name);
 	return 0;
 }
 
-static int make(struct making *making, int (*work)(void *context, struct diag *diag), xheap_session **session, xheap_error *error)
+static int make(struct making *making, int (*work)(void *context, struct diag *diag), xheap_session **session,
+		xheap_error *error)
 {
 	int status = api_run(&making->callbacks, error, work, making);
 	if (status == XHEAP_OK)
@@ -122,7 +132,8 @@ static int make(struct making *making, int (*work)(void *context, struct diag *d
 	return status;
 }
 
-API int xheap_session_open(const char *name, const xheap_callbacks *callbacks, xheap_session **session, xheap_error *error)
+API int xheap_session_open(const char *name, const xheap_callbacks *callbacks, xheap_session **session,
+			   xheap_error *error)
 {
 	struct making making = {.name = name, .given = callbacks};
 	return make(&making, make_work, session, error);
@@ -177,8 +188,9 @@ static int check_pid(int32_t pid, const char *own, struct diag *diag)
 		close(memory);
 		return 0;
 	}
-	return errno == ENOENT || errno == ESRCH ? diag_fail(diag, ESRCH, "there is no process %d", pid)
-						 : diag_fail(diag, EPERM, "process %d cannot be traced: %s", pid, strerror(errno));
+	return errno == ENOENT || errno == ESRCH
+		       ? diag_fail(diag, ESRCH, "there is no process %d", pid)
+		       : diag_fail(diag, EPERM, "process %d cannot be traced: %s", pid, strerror(errno));
 }
 
 static int check_pids(const int32_t *pids, size_t count, const char *own, struct diag *diag)
@@ -218,9 +230,12 @@ static void add_pids(struct api_words *words, const int32_t *pids, size_t count)
 static void add_stacks(struct api_words *words, uint32_t stacks)
 {
 	add_word(words, "--stackwalk", &(struct diag){""});
-	add_word(words, arena_format(&words->arena, "none%s%s%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
-				     stacks & XHEAP_STACKS_REALLOC ? "+HeapRealloc" : "", stacks & XHEAP_STACKS_FREE ? "+HeapFree" : "",
-				     stacks & XHEAP_STACKS_CREATE ? "+HeapCreate" : "", stacks & XHEAP_STACKS_DESTROY ? "+HeapDestroy" : ""),
+	add_word(words,
+		 arena_format(&words->arena, "none%s%s%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
+			      stacks & XHEAP_STACKS_REALLOC ? "+HeapRealloc" : "",
+			      stacks & XHEAP_STACKS_FREE ? "+HeapFree" : "",
+			      stacks & XHEAP_STACKS_CREATE ? "+HeapCreate" : "",
+			      stacks & XHEAP_STACKS_DESTROY ? "+HeapDestroy" : ""),
 		 &(struct diag){""});
 }
 
@@ -287,7 +302,8 @@ static int start_work(void *context, struct diag *diag)
 	return error;
 }
 
-API int xheap_session_start(const char *name, const xheap_session_options *options, xheap_session **session, xheap_error *error)
+API int xheap_session_start(const char *name, const xheap_session_options *options, xheap_session **session,
+			    xheap_error *error)
 {
 	struct making making = {.name = name, .options = options};
 	return make(&making, start_work, session, error);
@@ -295,9 +311,13 @@ API int xheap_session_start(const char *name, const xheap_session_options *optio
 
 /* ---- the state ---- */
 
-static const struct { uint32_t option, stacks; } stack_bits[] = {
-	{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC}, {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC}, {OPTION_STACK_FREE, XHEAP_STACKS_FREE},
-	{OPTION_STACK_CREATE, XHEAP_STACKS_CREATE}, {OPTION_STACK_DESTROY, XHEAP_STACKS_DESTROY}};
+static const struct {
+	uint32_t option, stacks;
+} stack_bits[] = {{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC},
+		  {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC},
+		  {OPTION_STACK_FREE, XHEAP_STACKS_FREE},
+		  {OPTION_STACK_CREATE, XHEAP_STACKS_CREATE},
+		  {OPTION_STACK_DESTROY, XHEAP_STACKS_DESTROY}};
 enum { STACK_BITS = sizeof(stack_bits) / sizeof(*stack_bits) };
 
 static uint32_t stacks_of(uint32_t options)
@@ -309,7 +329,8 @@ static uint32_t stacks_of(uint32_t options)
 }
 
 /* The members of a public structure that tell how stacks end. */
-#define STACK_ENDS(ends) .whole_stacks = (ends).whole, .truncated_stacks = (ends).truncated, .unwindless_stacks = (ends).unwindless
+#define STACK_ENDS(ends) \
+	.whole_stacks = (ends).whole, .truncated_stacks = (ends).truncated, .unwindless_stacks = (ends).unwindless
 
 /* What the caller has is the first member. */
 struct state {
@@ -326,9 +347,14 @@ static xheap_target_thread *threads_new(const struct controller_state *from)
 	for (size_t i = 0; i < from->thread_count; i++) {
 		const struct controller_thread *row = &from->threads[i];
 		const struct control_thread *thread = &row->thread;
-		threads[i] = (xheap_target_thread){
-			.target = (uint32_t)row->target, .tid = (int32_t)thread->tid, .events = thread->events, STACK_ENDS(thread->ends),
-			.events_per_second = thread->rate, .waits = thread->waits, .wait_ns = thread->wait_ns, .name = row->name};
+		threads[i] = (xheap_target_thread){.target = (uint32_t)row->target,
+						   .tid = (int32_t)thread->tid,
+						   .events = thread->events,
+						   STACK_ENDS(thread->ends),
+						   .events_per_second = thread->rate,
+						   .waits = thread->waits,
+						   .wait_ns = thread->wait_ns,
+						   .name = row->name};
 	}
 	return threads;
 }
@@ -339,28 +365,62 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 	struct state *state = memory_zeroed(1, sizeof(*state) + from->target_count * sizeof(*state->targets));
 	state->held = *from;
 	state->name = action_copy(of->name);
-	state->shown = (xheap_session_state){
-		.name = state->name, .path = state->held.path, .ended = from->error ? state->held.reason : NULL, .logger_pid = of->logger,
-		.target_count = (uint32_t)from->target_count, .started_realtime_ns = session->started_realtime_ns, .events = session->events,
-		.lost_events = session->lost, STACK_ENDS(session->ends), .waits = session->waits, .wait_ns = session->wait_ns,
-		.size_bytes = session->size_bytes, .max_file_bytes = session->max_file_bytes, .logger_cpu_ns = session->logger_cpu_ns,
-		.buffers_written = session->buffers_written, .buffer_bytes = session->buffer_size, .min_buffers = session->buffer_min,
-		.max_buffers = session->buffer_max, .buffers = session->buffers_now, .free_buffers = session->buffers_free,
-		.stacks = stacks_of(session->options), .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
-		.wait_limit_ms = session->wait_limit_ms, .flush_timer_ms = session->flush_ms, .file_mode = session_file_mode_name(session->file_mode),
-		.dropped_events = session->dropped, .clock = session_clock_name((enum region_clock)session->clock),
-		.logger_bytes = session->logger_bytes, .logger_limit_bytes = session->memory_limit_bytes,
-		.disk_bytes = session->disk_bytes, .disk_limit_bytes = session->disk_limit_bytes, .folding_bytes = session->folding_bytes, .folded_bytes = session->folded_bytes, .folded_until_ns = session->folded_until_ns,
-		.is_real_time = session->is_real_time, .is_clock_chosen = session->clock_choice != SESSION_CLOCK_AUTO, .calls_after_end = session->after,
-		.write_count = session->write_count, .thread_count = (uint32_t)from->thread_count};
+	state->shown =
+		(xheap_session_state){.name = state->name,
+				      .path = state->held.path,
+				      .ended = from->error ? state->held.reason : NULL,
+				      .logger_pid = of->logger,
+				      .target_count = (uint32_t)from->target_count,
+				      .started_realtime_ns = session->started_realtime_ns,
+				      .events = session->events,
+				      .lost_events = session->lost,
+				      STACK_ENDS(session->ends),
+				      .waits = session->waits,
+				      .wait_ns = session->wait_ns,
+				      .size_bytes = session->size_bytes,
+				      .max_file_bytes = session->max_file_bytes,
+				      .logger_cpu_ns = session->logger_cpu_ns,
+				      .buffers_written = session->buffers_written,
+				      .buffer_bytes = session->buffer_size,
+				      .min_buffers = session->buffer_min,
+				      .max_buffers = session->buffer_max,
+				      .buffers = session->buffers_now,
+				      .free_buffers = session->buffers_free,
+				      .stacks = stacks_of(session->options),
+				      .on_full = session->options & OPTION_WAIT ? XHEAP_FULL_WAIT : XHEAP_FULL_DROP,
+				      .wait_limit_ms = session->wait_limit_ms,
+				      .flush_timer_ms = session->flush_ms,
+				      .file_mode = session_file_mode_name(session->file_mode),
+				      .dropped_events = session->dropped,
+				      .clock = session_clock_name((enum region_clock)session->clock),
+				      .logger_bytes = session->logger_bytes,
+				      .logger_limit_bytes = session->memory_limit_bytes,
+				      .disk_bytes = session->disk_bytes,
+				      .disk_limit_bytes = session->disk_limit_bytes,
+				      .folding_bytes = session->folding_bytes,
+				      .folded_bytes = session->folded_bytes,
+				      .folded_until_ns = session->folded_until_ns,
+				      .is_real_time = session->is_real_time,
+				      .is_clock_chosen = session->clock_choice != SESSION_CLOCK_AUTO,
+				      .calls_after_end = session->after,
+				      .write_count = session->write_count,
+				      .thread_count = (uint32_t)from->thread_count};
 	state->threads = threads_new(from);
 	for (size_t i = 0; i < from->target_count; i++) {
 		const struct control_target *target = &from->targets[i].target;
-		state->targets[i] = (xheap_target){
-			.pid = from->targets[i].pid, .processes = target->processes, .threads = target->threads, .events = target->events,
-			.lost_events = target->lost, STACK_ENDS(target->ends), .waits = target->waits, .wait_ns = target->wait_ns,
-			.resident_bytes = target->resident_bytes, .command = from->targets[i].text, .cpu_ns = target->cpu_ns,
-			.events_per_second = target->rate, .pause_ns = target->pause_ns};
+		state->targets[i] = (xheap_target){.pid = from->targets[i].pid,
+						   .processes = target->processes,
+						   .threads = target->threads,
+						   .events = target->events,
+						   .lost_events = target->lost,
+						   STACK_ENDS(target->ends),
+						   .waits = target->waits,
+						   .wait_ns = target->wait_ns,
+						   .resident_bytes = target->resident_bytes,
+						   .command = from->targets[i].text,
+						   .cpu_ns = target->cpu_ns,
+						   .events_per_second = target->rate,
+						   .pause_ns = target->pause_ns};
 	}
 	return state;
 }
@@ -435,16 +495,19 @@ static void settle_options(struct controller_update *update, const xheap_update 
 	update->options = now->options;
 	update->wait_limit_ms = given->changes & XHEAP_CHANGE_WAIT_LIMIT ? given->wait_limit_ms : now->wait_limit_ms;
 	for (size_t i = 0; i < STACK_BITS && given->changes & XHEAP_CHANGE_STACKS; i++)
-		update->options = (update->options & ~stack_bits[i].option) | (given->stacks & stack_bits[i].stacks ? stack_bits[i].option : 0);
+		update->options = (update->options & ~stack_bits[i].option) |
+				  (given->stacks & stack_bits[i].stacks ? stack_bits[i].option : 0);
 	if (given->changes & XHEAP_CHANGE_ON_FULL)
-		update->options = (update->options & ~(uint32_t)OPTION_WAIT) | (given->on_full == XHEAP_FULL_WAIT ? OPTION_WAIT : 0);
+		update->options = (update->options & ~(uint32_t)OPTION_WAIT) |
+				  (given->on_full == XHEAP_FULL_WAIT ? OPTION_WAIT : 0);
 }
 
 static int check_update(const xheap_update *update, struct diag *diag)
 {
 	if (update->stacks > XHEAP_STACKS_ALL || update->on_full > XHEAP_FULL_DROP)
 		return diag_fail(diag, EINVAL, "xheap_update: stacks or on_full is not a value of its enum");
-	if (update->changes & ~(uint32_t)(XHEAP_CHANGE_PIDS | XHEAP_CHANGE_STACKS | XHEAP_CHANGE_ON_FULL | XHEAP_CHANGE_WAIT_LIMIT))
+	if (update->changes &
+	    ~(uint32_t)(XHEAP_CHANGE_PIDS | XHEAP_CHANGE_STACKS | XHEAP_CHANGE_ON_FULL | XHEAP_CHANGE_WAIT_LIMIT))
 		return diag_fail(diag, EINVAL, "xheap_update: changes has unknown bits");
 	if (update->pid_count && !update->pids)
 		return diag_fail(diag, EINVAL, "xheap_update: processes have a count and no numbers");
@@ -453,11 +516,13 @@ static int check_update(const xheap_update *update, struct diag *diag)
 	return 0;
 }
 
-static int settle(struct talk *talk, struct controller_update *update, const struct controller_state *state, struct diag *diag)
+static int settle(struct talk *talk, struct controller_update *update, const struct controller_state *state,
+		  struct diag *diag)
 {
 	const xheap_update *given = talk->what;
 	int error = add_to(update->added, &update->added_count, given->added, given->added_count, diag);
-	error = error ? error : add_to(update->removed, &update->removed_count, given->removed, given->removed_count, diag);
+	error = error ? error
+		      : add_to(update->removed, &update->removed_count, given->removed, given->removed_count, diag);
 	if (!error && given->changes & XHEAP_CHANGE_PIDS)
 		error = controller_update_set(update, state, given->pids, (unsigned)given->pid_count, diag);
 	settle_options(update, given, &state->session);
@@ -517,10 +582,18 @@ static int say_stop(struct talk *talk, struct diag *diag)
 	int error = controller_stop(talk->socket, &summary, &talk->ear, diag);
 	if (error && !summary.error)
 		return error;
-	made = (xheap_summary){.size = sizeof(made), .events = summary.events, .lost_events = summary.lost, STACK_ENDS(summary.ends),
-			       .size_bytes = summary.size_bytes, .waits = summary.waits, .wait_ns = summary.wait_ns,
-			       .logger_cpu_ns = summary.logger_cpu_ns, .peak_buffer_bytes = summary.peak_buffer_bytes, .processes = summary.processes,
-			       .untraced_processes = summary.untraced_processes, .untraced_calls = summary.untraced_calls};
+	made = (xheap_summary){.size = sizeof(made),
+			       .events = summary.events,
+			       .lost_events = summary.lost,
+			       STACK_ENDS(summary.ends),
+			       .size_bytes = summary.size_bytes,
+			       .waits = summary.waits,
+			       .wait_ns = summary.wait_ns,
+			       .logger_cpu_ns = summary.logger_cpu_ns,
+			       .peak_buffer_bytes = summary.peak_buffer_bytes,
+			       .processes = summary.processes,
+			       .untraced_processes = summary.untraced_processes,
+			       .untraced_calls = summary.untraced_calls};
 	if (given)
 		api_give(given, given->size, &made, sizeof(made));
 	return error;
@@ -545,7 +618,8 @@ static int say_launch(struct talk *talk, struct diag *diag)
 	pid_t pid;
 	if (!launch->file || !launch->arguments)
 		return diag_fail(diag, EINVAL, "xheap_session_launch: no file or no arguments are given");
-	int error = suspended_create(launch->file, launch->arguments, launch->environment, talk->session->logger, &pid, diag);
+	int error = suspended_create(launch->file, launch->arguments, launch->environment, talk->session->logger, &pid,
+				     diag);
 	if (error)
 		return error;
 	error = controller_attach(talk->socket, &pid, 1, &talk->ear, diag);
@@ -557,8 +631,8 @@ static int say_launch(struct talk *talk, struct diag *diag)
 	return error;
 }
 
-API int xheap_session_launch(xheap_session *session, const char *file, char *const arguments[], char *const environment[], int32_t *pid,
-			     xheap_error *error)
+API int xheap_session_launch(xheap_session *session, const char *file, char *const arguments[],
+			     char *const environment[], int32_t *pid, xheap_error *error)
 {
 	struct api_launch launch = {.file = file, .arguments = arguments, .environment = environment};
 	int status = talk(session, error, say_launch, NULL, &launch);

@@ -16,8 +16,15 @@ static xheap_frame frame_of(const struct heap_names *names, uint32_t node)
 {
 	const struct heap_frame *frame = heap_names_frame(names, node);
 	const struct heap_name *name = heap_names_name(names, frame->name);
-	return (xheap_frame){.text = name->text, .image = name->image, .symbol = name->symbol, .mangled = name->mangled, .file = frame->file,
-			     .line = frame->line, .is_inlined = frame->is_inlined, .image_id = frame->image, .offset = frame->offset};
+	return (xheap_frame){.text = name->text,
+			     .image = name->image,
+			     .symbol = name->symbol,
+			     .mangled = name->mangled,
+			     .file = frame->file,
+			     .line = frame->line,
+			     .is_inlined = frame->is_inlined,
+			     .image_id = frame->image,
+			     .offset = frame->offset};
 }
 
 xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names *names, uint32_t node)
@@ -51,13 +58,15 @@ static int naming_work(void *context, struct diag *diag)
 	int error = api_trace_names(naming->trace, true, &names, diag);
 	if (error)
 		return error;
-	uint32_t node = naming->function == XHEAP_NONE ? heap_names_stack(names, naming->stack)
-						       : heap_names_site(names, &(struct heap_site){naming->stack, naming->function});
+	uint32_t node = naming->function == XHEAP_NONE
+				? heap_names_stack(names, naming->stack)
+				: heap_names_site(names, &(struct heap_site){naming->stack, naming->function});
 	naming->frames = api_frames_new(naming->trace, names, node);
 	return 0;
 }
 
-API int xheap_trace_get_frames(xheap_trace *trace, uint32_t stack, uint32_t function, xheap_frames **frames, xheap_error *error)
+API int xheap_trace_get_frames(xheap_trace *trace, uint32_t stack, uint32_t function, xheap_frames **frames,
+			       xheap_error *error)
 {
 	struct naming naming = {.trace = trace, .stack = stack, .function = function};
 	int status = api_run_locked(trace, error, naming_work, &naming);

@@ -18,7 +18,8 @@
 #include "trace/merge.h"
 
 _Static_assert(XHEAP_NONE == TRACE_NONE && XHEAP_NONE == HEAP_NONE, "one word for no id");
-_Static_assert(XHEAP_PROCESS_DETACHED == (int)TRACE_END_DETACHED && XHEAP_PROCESS_EXEC == (int)TRACE_END_EXEC, "ends go as they are");
+_Static_assert(XHEAP_PROCESS_DETACHED == (int)TRACE_END_DETACHED && XHEAP_PROCESS_EXEC == (int)TRACE_END_EXEC,
+	       "ends go as they are");
 enum { KINDS_ROOM = sizeof(((xheap_trace_info *)0)->kind_counts) / sizeof(uint64_t) };
 _Static_assert(XHEAP_KIND_COUNT == (int)EVENT_KIND_COUNT && (int)EVENT_KIND_COUNT <= KINDS_ROOM, "so do kinds");
 #define X(id, action, word) _Static_assert((int)XHEAP_KIND_##id == (int)EVENT_##id, "one by one");
@@ -72,7 +73,8 @@ void api_trace_release(struct xheap_trace *trace)
 		trace_free(trace);
 }
 
-int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag), void *context)
+int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag),
+		   void *context)
 {
 	pthread_mutex_lock(&trace->lock);
 	int status = api_run(&trace->callbacks, error, work, context);
@@ -101,7 +103,8 @@ static int read_index(struct xheap_trace *trace)
 
 int api_trace_table(struct xheap_trace *trace, struct diag *diag)
 {
-	struct heap_build how = {.fd = -1, .progress = trace->callbacks.on_progress ? show_progress : NULL, .cookie = &trace->callbacks};
+	struct heap_build how = {
+		.fd = -1, .progress = trace->callbacks.on_progress ? show_progress : NULL, .cookie = &trace->callbacks};
 	trace->has_index |= !trace->table && !trace->without_index && !read_index(trace);
 	if (trace->table)
 		return 0;
@@ -115,14 +118,16 @@ int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
 	if (!*trace->table->is_damaged)
 		return 0;
-	return trace->has_index ? diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path)
-				: diag_fail(diag, EIO, "%s: the table of allocations could not be read again", trace->path);
+	return trace->has_index
+		       ? diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path)
+		       : diag_fail(diag, EIO, "%s: the table of allocations could not be read again", trace->path);
 }
 
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag)
 {
 	if (trace->is_spoiled)
-		return diag_fail(diag, ENOMEM, "%s: there was no memory for all names of its code; open it again", trace->path);
+		return diag_fail(diag, ENOMEM, "%s: there was no memory for all names of its code; open it again",
+				 trace->path);
 	struct heap_names **names = with_lines ? &trace->line_names : &trace->names;
 	if (!trace->symbols) {
 		trace->symbols = symbols_new();
@@ -144,11 +149,17 @@ static void list_processes(struct xheap_trace *trace, const struct trace_diction
 	xheap_process *to = LIST(trace, processes, dictionary->process_count);
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		const struct trace_process *from = &dictionary->processes[i];
-		to[i] = (xheap_process){
-			.pid = from->pid, .parent = from->parent, .forked_from = from->forked_from, .exec_generation = from->exec_generation,
-			.start_ns = from->start_ns, .end_ns = trace_process_end_is_known(from) ? from->end_ns : INT64_MAX,
-			.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN, .end_status = from->end_status,
-			.image = from->image, .command = from->command, .note = from->note};
+		to[i] = (xheap_process){.pid = from->pid,
+					.parent = from->parent,
+					.forked_from = from->forked_from,
+					.exec_generation = from->exec_generation,
+					.start_ns = from->start_ns,
+					.end_ns = trace_process_end_is_known(from) ? from->end_ns : INT64_MAX,
+					.end = from->end <= TRACE_END_DETACHED ? from->end : TRACE_END_UNKNOWN,
+					.end_status = from->end_status,
+					.image = from->image,
+					.command = from->command,
+					.note = from->note};
 	}
 }
 
@@ -156,7 +167,8 @@ static void list_images(struct xheap_trace *trace, const struct trace_dictionary
 {
 	xheap_image *to = LIST(trace, images, dictionary->image_count);
 	for (uint32_t i = 0; i < dictionary->image_count; i++)
-		to[i] = (xheap_image){dictionary->images[i].path, dictionary->images[i].build_id, dictionary->images[i].build_id_size};
+		to[i] = (xheap_image){dictionary->images[i].path, dictionary->images[i].build_id,
+				      dictionary->images[i].build_id_size};
 }
 
 static void list_threads(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
@@ -173,7 +185,8 @@ static void list_heaps(struct xheap_trace *trace, const struct trace_dictionary 
 	xheap_heap *heaps = LIST(trace, heaps, dictionary->heap_count);
 	xheap_function *functions = LIST(trace, functions, dictionary->entry_count);
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
-		heaps[i] = (xheap_heap){dictionary->heaps[i].process, dictionary->heaps[i].handle, dictionary->heaps[i].name};
+		heaps[i] = (xheap_heap){dictionary->heaps[i].process, dictionary->heaps[i].handle,
+					dictionary->heaps[i].name};
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
 		functions[i] = (xheap_function){dictionary->entries[i].name, dictionary->entries[i].image};
 }
@@ -183,7 +196,10 @@ static void list_gaps(struct xheap_trace *trace, const struct trace_dictionary *
 	xheap_gap *to = LIST(trace, gaps, dictionary->gap_count);
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
 		const struct trace_gap *from = &dictionary->gaps[i];
-		to[i] = (xheap_gap){.process = from->process, .thread = from->thread, .from_ns = from->from_ns, .to_ns = from->to_ns,
+		to[i] = (xheap_gap){.process = from->process,
+				    .thread = from->thread,
+				    .from_ns = from->from_ns,
+				    .to_ns = from->to_ns,
 				    .stacks = from->stacks};
 		memcpy(to[i].counts, from->count, sizeof(from->count));
 		memcpy(to[i].bytes, from->bytes, sizeof(from->bytes));
@@ -194,7 +210,8 @@ static void list_samples(struct xheap_trace *trace, const struct trace_dictionar
 {
 	xheap_sample *to = LIST(trace, samples, dictionary->sample_count);
 	for (uint32_t i = 0; i < dictionary->sample_count; i++)
-		to[i] = (xheap_sample){dictionary->samples[i].process, dictionary->samples[i].time_ns, dictionary->samples[i].resident_bytes};
+		to[i] = (xheap_sample){dictionary->samples[i].process, dictionary->samples[i].time_ns,
+				       dictionary->samples[i].resident_bytes};
 }
 
 static void list_options(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
@@ -207,17 +224,32 @@ static void list_options(struct xheap_trace *trace, const struct trace_dictionar
 static void info_make(struct xheap_trace *trace, const struct trace_dictionary *dictionary)
 {
 	struct losses losses = losses_sum(dictionary);
-	trace->info = (xheap_trace_info){
-		.path = trace->path, .host = dictionary->host, .clock = dictionary->clock, .cut_reason = dictionary->cut_reason,
-		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .failed_calls = dictionary->failed_count,
-		.lost_events = losses.events, .lost_stacks = losses.stacks, .truncated_stacks = dictionary->ends.truncated,
-		.unwindless_stacks = dictionary->ends.unwindless, .whole_stacks = dictionary->is_whole_known ? dictionary->ends.whole : UINT64_MAX,
-		.start_realtime_ns = dictionary->start_realtime_ns, .duration_ns = dictionary->duration_ns, .is_complete = losses_is_complete(dictionary),
-		.sample_bytes = heap_sample_bytes(dictionary),
-		.process_count = dictionary->process_count, .thread_count = dictionary->thread_count, .image_count = dictionary->image_count,
-		.heap_count = dictionary->heap_count, .function_count = dictionary->entry_count, .gap_count = dictionary->gap_count,
-		.sample_count = dictionary->sample_count, .stack_count = dictionary->node_count,
-		.option_count = dictionary->option_count};
+	trace->info =
+		(xheap_trace_info){.path = trace->path,
+				   .host = dictionary->host,
+				   .clock = dictionary->clock,
+				   .cut_reason = dictionary->cut_reason,
+				   .size_bytes = dictionary->size_bytes,
+				   .event_count = dictionary->event_count,
+				   .failed_calls = dictionary->failed_count,
+				   .lost_events = losses.events,
+				   .lost_stacks = losses.stacks,
+				   .truncated_stacks = dictionary->ends.truncated,
+				   .unwindless_stacks = dictionary->ends.unwindless,
+				   .whole_stacks = dictionary->is_whole_known ? dictionary->ends.whole : UINT64_MAX,
+				   .start_realtime_ns = dictionary->start_realtime_ns,
+				   .duration_ns = dictionary->duration_ns,
+				   .is_complete = losses_is_complete(dictionary),
+				   .sample_bytes = heap_sample_bytes(dictionary),
+				   .process_count = dictionary->process_count,
+				   .thread_count = dictionary->thread_count,
+				   .image_count = dictionary->image_count,
+				   .heap_count = dictionary->heap_count,
+				   .function_count = dictionary->entry_count,
+				   .gap_count = dictionary->gap_count,
+				   .sample_count = dictionary->sample_count,
+				   .stack_count = dictionary->node_count,
+				   .option_count = dictionary->option_count};
 	memcpy(trace->info.kind_counts, dictionary->kind_count, sizeof(dictionary->kind_count));
 }
 
@@ -289,7 +321,8 @@ static int open_work(void *context, struct diag *diag)
 	trace->references = 1;
 	int error = api_take(&options, sizeof(options), opening->given, "xheap_open_options", diag);
 	if (!error)
-		error = api_take(&opening->callbacks, sizeof(opening->callbacks), options.callbacks, "xheap_callbacks", diag);
+		error = api_take(&opening->callbacks, sizeof(opening->callbacks), options.callbacks, "xheap_callbacks",
+				 diag);
 	if (error)
 		return error;
 	trace->callbacks = opening->callbacks;
@@ -320,7 +353,10 @@ API int xheap_trace_open(const char *path, const xheap_open_options *options, xh
 }
 
 /* The session's trace as its logger names it, with all that is recorded written. */
-struct flushing { const char *name; char path[sizeof(((struct controller_state *)0)->path)]; };
+struct flushing {
+	const char *name;
+	char path[sizeof(((struct controller_state *)0)->path)];
+};
 
 static int flush_talk(int socket, char *path, size_t size, struct diag *diag)
 {
@@ -337,7 +373,8 @@ static int flush_talk(int socket, char *path, size_t size, struct diag *diag)
 static int flush_work(void *context, struct diag *diag)
 {
 	struct flushing *flushing = context;
-	int socket = flushing->name ? session_connect(flushing->name, diag) : diag_fail(diag, EINVAL, "xheap_trace_open_session: no name is given");
+	int socket = flushing->name ? session_connect(flushing->name, diag)
+				    : diag_fail(diag, EINVAL, "xheap_trace_open_session: no name is given");
 	if (socket < 0)
 		return socket;
 	int error = flush_talk(socket, flushing->path, sizeof(flushing->path), diag);
@@ -345,7 +382,8 @@ static int flush_work(void *context, struct diag *diag)
 	return error;
 }
 
-API int xheap_trace_open_session(const char *name, const xheap_open_options *options, xheap_trace **trace, xheap_error *error)
+API int xheap_trace_open_session(const char *name, const xheap_open_options *options, xheap_trace **trace,
+				 xheap_error *error)
 {
 	struct flushing flushing = {.name = name};
 	*trace = NULL;
@@ -354,7 +392,11 @@ API int xheap_trace_open_session(const char *name, const xheap_open_options *opt
 	return status == XHEAP_OK ? trace_open_as(&opening, trace, error) : status;
 }
 
-struct trace_merging { const char *path; const char *const *paths; size_t count; };
+struct trace_merging {
+	const char *path;
+	const char *const *paths;
+	size_t count;
+};
 
 static int merge_work(void *context, struct diag *diag)
 {

@@ -13,7 +13,7 @@ enum { ARENA_CHUNK_BYTES = 64 << 10, ARENA_ALIGNMENT = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *before;
-	char *padding;                /* keeps the bytes after it aligned */
+	char *padding; /* keeps the bytes after it aligned */
 };
 
 static void arena_add_chunk(struct arena *arena, size_t bytes)

@@ -20,8 +20,7 @@ void *arena_alloc(struct arena *arena, size_t size, size_t count);
 char *arena_text(struct arena *arena, const char *text);
 
 /** A formatted text. */
-__attribute__((format(printf, 2, 3)))
-char *arena_format(struct arena *arena, const char *format, ...);
+__attribute__((format(printf, 2, 3))) char *arena_format(struct arena *arena, const char *format, ...);
 
 /** Give everything back. */
 void arena_fini(struct arena *arena);

@@ -11,6 +11,7 @@
 /*
  * X(ID, action word of dump, word of JSON counts). The numbers go into trace files: append, never reorder.
  */
+/* clang-format off */
 #define EVENT_KINDS(X)                     \
 	X(ALLOC, "Alloc", "alloc")         \
 	X(REALLOC, "ReAlloc", "realloc")   \
@@ -23,6 +24,7 @@
 	X(RESERVE, "Reserve", "reserve")   \
 	X(RELEASE, "Release", "release")   \
 	X(EARLIER, "Earlier", "earlier")
+/* clang-format on */
 
 #define X(id, action, word) EVENT_##id,
 enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
@@ -32,6 +34,7 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
  * X(ID, canonical name, kind it is meant for, parameters in order as dump's args column names them).
  * The numbers go into regions and trace files: append, never reorder.
  */
+/* clang-format off */
 #define HEAP_FUNCTIONS(X)                                                     \
 	X(MALLOC, "malloc", ALLOC, "size")                                    \
 	X(CALLOC, "calloc", ALLOC, "count,size")                              \
@@ -67,29 +70,37 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 	X(HEAP_LOCK, "xheap_heap_lock", LOCK, "heap")                         \
 	X(HEAP_UNLOCK, "xheap_heap_unlock", UNLOCK, "heap")                   \
 	X(HEAP_PROTECT, "xheap_heap_protect", PROTECT, "heap,pointer,size,protection")
+/* clang-format on */
 
 #define X(id, name, kind, parameters) FUNCTION_##id,
 enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };
 #undef X
 
 /** The functions of xheap/heap.h, from this one on: they allocate nothing, but tell what an allocator did. */
-enum { FUNCTION_FIRST_ANNOTATION = FUNCTION_HEAP_CREATE, FUNCTION_ANNOTATION_COUNT = FUNCTION_COUNT - FUNCTION_FIRST_ANNOTATION };
+enum {
+	FUNCTION_FIRST_ANNOTATION = FUNCTION_HEAP_CREATE,
+	FUNCTION_ANNOTATION_COUNT = FUNCTION_COUNT - FUNCTION_FIRST_ANNOTATION
+};
 
 /** What is known of an event beside its numbers; bits of the trace's flags column. */
 enum event_flag {
-	EVENT_FAILED = 1,      /**< the call returned NULL or an error; result holds errno or the error number */
-	EVENT_IN_FLIGHT = 2,   /**< the call had not returned when its process died */
-	EVENT_IN_SIGNAL = 4,   /**< made by a signal handler that interrupted another heap call */
-	EVENT_NO_STACK = 8,    /**< no stack was recorded (not asked for, or given up under pressure) */
-	EVENT_TRUNCATED = 16,  /**< the stack's outer part is missing */
+	EVENT_FAILED = 1,       /**< the call returned NULL or an error; result holds errno or the error number */
+	EVENT_IN_FLIGHT = 2,    /**< the call had not returned when its process died */
+	EVENT_IN_SIGNAL = 4,    /**< made by a signal handler that interrupted another heap call */
+	EVENT_NO_STACK = 8,     /**< no stack was recorded (not asked for, or given up under pressure) */
+	EVENT_TRUNCATED = 16,   /**< the stack's outer part is missing */
 	EVENT_NO_DURATION = 32, /**< the duration was not recorded */
-	EVENT_FOLDED_BEFORE = 64, /**< the block that this ReAlloc gave back is in the trace's sums, and so is that it did */
+	/** the block that this ReAlloc gave back is in the trace's sums, and so is that it did */
+	EVENT_FOLDED_BEFORE = 64,
 	EVENT_FOLDED_AFTER = 128 /**< the thread's next event is not there: it is in the trace's sums */
 };
 #define EVENT_FOLDED (EVENT_FOLDED_BEFORE | EVENT_FOLDED_AFTER)
 
-/** How many events have a stack that reaches its start, one that was cut, and one that ends for want of unwind data. All others have no stack. */
-struct stack_ends { uint64_t whole, truncated, unwindless; };
+/** How many events have a stack that reaches its start, one that was cut, and one that ends for want of unwind data.
+    All others have no stack. */
+struct stack_ends {
+	uint64_t whole, truncated, unwindless;
+};
 
 static inline void stack_ends_add(struct stack_ends *to, const struct stack_ends *ends)
 {

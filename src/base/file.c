@@ -16,7 +16,9 @@ int file_check_owner(int fd, const char *path, struct diag *diag)
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return diag_errno(diag, "cannot write %s", path);
-	return !S_ISREG(status.st_mode) || status.st_uid == geteuid() ? 0 : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
+	return !S_ISREG(status.st_mode) || status.st_uid == geteuid()
+		       ? 0
+		       : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 }
 
 /* Whether what the path's last name is to lie in is there. */

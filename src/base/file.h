@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Whole reads and writes at a place of a file, whatever interrupts them, and files that hold what others may not see. */
+/** Whole reads and writes at a place of a file, whatever interrupts them, and files that hold what others may not
+    see. */
 #ifndef XHEAP_BASE_FILE_H
 #define XHEAP_BASE_FILE_H
 
@@ -14,8 +15,9 @@
 enum { FILE_PERMISSIONS = 0600 };
 
 /**
- * Make a file with these permissions, or open the one that is there for writing and give them to it; it is not cut. Never through a link, and never one
- * of another user, who could read it. The descriptor, for reading and writing, or a negative errno.
+ * Make a file with these permissions, or open the one that is there for writing and give them to it; it is not cut.
+ * Never through a link, and never one of another user, who could read it. The descriptor, for reading and writing, or a
+ * negative errno.
  */
 int file_make(const char *path, mode_t permissions, struct diag *diag);
 

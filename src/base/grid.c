@@ -56,7 +56,8 @@ static int grid_width(const char *text)
 	return width;
 }
 
-static void grid_print_row(const struct grid *grid, const char *const *cells, const int *widths, FILE *out, unsigned indent)
+static void grid_print_row(const struct grid *grid, const char *const *cells, const int *widths, FILE *out,
+			   unsigned indent)
 {
 	int pending = (int)indent;
 	for (unsigned i = 0; i < grid->columns; i++) {

@@ -12,14 +12,14 @@
 /** Zero it to begin. */
 struct grid {
 	struct arena arena;
-	const char **cells;           /**< `columns` for each row, NULL where absent */
-	const char **details;         /**< one for each row: lines that follow it, or NULL */
+	const char **cells;   /**< `columns` for each row, NULL where absent */
+	const char **details; /**< one for each row: lines that follow it, or NULL */
 	size_t row_count, capacity;
 	unsigned columns;
-	unsigned filled;              /**< cells of the last row */
-	bool is_right[32];            /**< columns aligned to the right */
-	bool is_colored;              /**< rows are for a terminal */
-	enum style styles[32];        /**< of columns, where it is */
+	unsigned filled;       /**< cells of the last row */
+	bool is_right[32];     /**< columns aligned to the right */
+	bool is_colored;       /**< rows are for a terminal */
+	enum style styles[32]; /**< of columns, where it is */
 };
 
 /** The columns' titles; a '>' before one aligns it to the right. */
@@ -39,7 +39,8 @@ void grid_print(const struct grid *grid, FILE *out, unsigned indent);
 
 void grid_fini(struct grid *grid);
 
-/** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a formula. Not for numbers. */
+/** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a
+    formula. Not for numbers. */
 void csv_field(FILE *out, const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Arrays that grow where a lack of memory must not end the program. Analysis, which may end, has memory_grow() of base/memory.h. */
+/** Arrays that grow where a lack of memory must not end the program. Analysis, which may end, has memory_grow() of
+    base/memory.h. */
 #ifndef XHEAP_BASE_GROW_H
 #define XHEAP_BASE_GROW_H
 
@@ -15,20 +16,21 @@ static inline size_t grow_capacity(size_t capacity)
 	return capacity ? capacity * 2 : GROW_FIRST;
 }
 
-/** Make room for one more element of the array `items`, which holds `count` of `capacity`. False without memory; then all is as it was. */
-#define grow_by_one(items, count, capacity)                                                                     \
-	({                                                                                                      \
-		bool has_room_ = (count) < (capacity);                                                          \
-		if (!has_room_) {                                                                               \
-			size_t larger_ = grow_capacity(capacity);                                               \
-			void *grown_ = reallocarray((items), larger_, sizeof(*(items)));                        \
-			has_room_ = grown_ != NULL;                                                             \
-			if (has_room_) {                                                                        \
-				(items) = grown_;                                                               \
-				(capacity) = (__typeof__(capacity))larger_;                                     \
-			}                                                                                       \
-		}                                                                                               \
-		has_room_;                                                                                      \
+/** Make room for one more element of the array `items`, which holds `count` of `capacity`. False without memory; then
+    all is as it was. */
+#define grow_by_one(items, count, capacity) \
+	({ \
+		bool has_room_ = (count) < (capacity); \
+		if (!has_room_) { \
+			size_t larger_ = grow_capacity(capacity); \
+			void *grown_ = reallocarray((items), larger_, sizeof(*(items))); \
+			has_room_ = grown_ != NULL; \
+			if (has_room_) { \
+				(items) = grown_; \
+				(capacity) = (__typeof__(capacity))larger_; \
+			} \
+		} \
+		has_room_; \
 	})
 
 #endif

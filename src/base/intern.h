@@ -10,7 +10,7 @@
 #include "base/map.h"
 
 struct intern_item {
-	const char *data;             /**< `size` bytes and a NUL */
+	const char *data; /**< `size` bytes and a NUL */
 	size_t size;
 };
 

@@ -68,10 +68,22 @@ static void json_close(struct json *json, char bracket)
 	putc(bracket, json->out);
 }
 
-void json_begin_object(struct json *json, const char *key) { json_open(json, key, '{'); }
-void json_end_object(struct json *json) { json_close(json, '}'); }
-void json_begin_array(struct json *json, const char *key) { json_open(json, key, '['); }
-void json_end_array(struct json *json) { json_close(json, ']'); }
+void json_begin_object(struct json *json, const char *key)
+{
+	json_open(json, key, '{');
+}
+void json_end_object(struct json *json)
+{
+	json_close(json, '}');
+}
+void json_begin_array(struct json *json, const char *key)
+{
+	json_open(json, key, '[');
+}
+void json_end_array(struct json *json)
+{
+	json_close(json, ']');
+}
 
 void json_text(struct json *json, const char *key, const char *text)
 {

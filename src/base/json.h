@@ -15,7 +15,7 @@ enum { JSON_DEPTH_MAX = 32 };
 struct json {
 	FILE *out;
 	unsigned depth;
-	unsigned line_depth;          /**< values down to this depth begin a line of their own; 0: all on one line */
+	unsigned line_depth; /**< values down to this depth begin a line of their own; 0: all on one line */
 	bool has_value[JSON_DEPTH_MAX];
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** From a 64-bit key to a 32-bit value; keys are never removed. Nobody outside can choose keys that meet in one cell (base/hash.h). Zero it to begin. */
+/** From a 64-bit key to a 32-bit value; keys are never removed. Nobody outside can choose keys that meet in one cell
+    (base/hash.h). Zero it to begin. */
 #ifndef XHEAP_BASE_MAP_H
 #define XHEAP_BASE_MAP_H
 
@@ -13,11 +14,11 @@ struct map_cell {
 
 struct map {
 	struct map_cell *cells;
-	uint32_t count, bits;         /**< 1 << bits cells, or none when cells is NULL */
+	uint32_t count, bits; /**< 1 << bits cells, or none when cells is NULL */
 };
 
-/** Return the value of the key, added as 0 if it is new; *added says so. Valid until the next key is added. Without memory work is given up
- *  (base/memory.h). */
+/** Return the value of the key, added as 0 if it is new; *added says so. Valid until the next key is added. Without
+ *  memory work is given up (base/memory.h). */
 uint32_t *map_add(struct map *map, uint64_t key, bool *added);
 
 /** The same, but return NULL without memory. */

@@ -10,7 +10,7 @@
 struct attempt {
 	jmp_buf place;
 	struct attempt *outer;
-	struct memory_guard *guards;  /* that were there when it began */
+	struct memory_guard *guards; /* that were there when it began */
 };
 
 static _Thread_local struct attempt *innermost;

@@ -9,9 +9,9 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_HEADING,
-	STYLE_DOUBT,                  /**< what keeps numbers from being exact */
-	STYLE_KEY,                    /**< the number that rows are sorted by */
-	STYLE_QUIET,                  /**< what is looked at last: files and lines */
+	STYLE_DOUBT, /**< what keeps numbers from being exact */
+	STYLE_KEY,   /**< the number that rows are sorted by */
+	STYLE_QUIET, /**< what is looked at last: files and lines */
 	STYLE_CHART,
 	STYLE_COUNT
 };

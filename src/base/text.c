@@ -46,7 +46,10 @@ struct text text_bytes(uint64_t size_bytes)
 
 struct text text_duration(int64_t time_ns)
 {
-	static const struct { double ns; const char *unit; } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+	static const struct {
+		double ns;
+		const char *unit;
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
 	struct text text;
 	if (time_ns >= 120000000000) {
 		long long seconds = time_ns / 1000000000;
@@ -57,7 +60,11 @@ struct text text_duration(int64_t time_ns)
 		double value = (double)time_ns / units[i].ns;
 		if (value < 1)
 			continue;
-		snprintf(text.data, sizeof(text.data), "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i].unit);
+		snprintf(text.data, sizeof(text.data), "%.*f %s",
+			 value < 10    ? 2
+			 : value < 100 ? 1
+				       : 0,
+			 value, units[i].unit);
 		return text;
 	}
 	snprintf(text.data, sizeof(text.data), "%" PRId64 " ns", time_ns);
@@ -68,8 +75,8 @@ struct text text_microseconds(int64_t time_ns)
 {
 	struct text text;
 	uint64_t magnitude = time_ns < 0 ? -(uint64_t)time_ns : (uint64_t)time_ns;
-	int length = snprintf(text.data, sizeof(text.data), "%s%" PRIu64 ".%03u", time_ns < 0 ? "-" : "", magnitude / 1000,
-			      (unsigned)(magnitude % 1000));
+	int length = snprintf(text.data, sizeof(text.data), "%s%" PRIu64 ".%03u", time_ns < 0 ? "-" : "",
+			      magnitude / 1000, (unsigned)(magnitude % 1000));
 	while (text.data[length - 1] == '0' && text.data[length - 2] != '.')
 		text.data[--length] = 0;
 	return text;
@@ -91,13 +98,17 @@ struct text text_thousandths(uint64_t thousandths)
 
 bool text_parse_time(const char *text, int64_t *time_ns)
 {
-	static const struct { const char *suffix; int64_t ns; } units[] = {{"", 1000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+	static const struct {
+		const char *suffix;
+		int64_t ns;
+	} units[] = {{"", 1000}, {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
 	const char *at = text;
 	uint64_t whole = 0, fraction = 0, scale = 1;
 	if (!isdigit((unsigned char)*at) && !(*at == '.' && isdigit((unsigned char)at[1])))
 		return false;
 	for (; isdigit((unsigned char)*at); at++)
-		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
 			return false;
 	if (*at == '.')
 		for (at++; isdigit((unsigned char)*at); at++)
@@ -143,7 +154,8 @@ static int64_t take_fraction_ns(const char **at)
 
 static bool take_clock(const char **at, int *hours, int *minutes, int *seconds, int64_t *ns)
 {
-	if (!take_number(at, 6, ":", hours) || !take_number(at, 2, ":", minutes) || !take_number(at, 2, "", seconds) || *minutes > 59 || *seconds > 60)
+	if (!take_number(at, 6, ":", hours) || !take_number(at, 2, ":", minutes) || !take_number(at, 2, "", seconds) ||
+	    *minutes > 59 || *seconds > 60)
 		return false;
 	*ns = take_fraction_ns(at);
 	return true;
@@ -163,8 +175,9 @@ bool text_parse_clock(const char *text, int64_t start_realtime_ns, int64_t *time
 {
 	struct tm tm = {.tm_isdst = -1};
 	int64_t ns;
-	if (!take_number(&text, 4, "/", &tm.tm_year) || !take_number(&text, 2, "/", &tm.tm_mon) || !take_number(&text, 2, ":", &tm.tm_mday) ||
-	    !take_clock(&text, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) || tm.tm_hour > 23 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday > 31)
+	if (!take_number(&text, 4, "/", &tm.tm_year) || !take_number(&text, 2, "/", &tm.tm_mon) ||
+	    !take_number(&text, 2, ":", &tm.tm_mday) || !take_clock(&text, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) ||
+	    tm.tm_hour > 23 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday > 31)
 		return false;
 	bool is_utc = !strcasecmp(text, "+UTC");
 	if (*text && !is_utc)
@@ -257,7 +270,9 @@ unsigned text_utf8_length(const unsigned char *at)
 }
 
 /* Code points that turn the order of text around, or end a line though they are no controls. */
-static const struct { uint32_t from, to; } unseen[] = {{0x80, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+static const struct {
+	uint32_t from, to;
+} unseen[] = {{0x80, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
 
 static uint32_t code_point(const unsigned char *at, unsigned length)
 {
@@ -300,7 +315,10 @@ char *text_make_harmless(char *text)
 }
 
 /* What was shown before. Names that are not harmless are rare, and the same ones come again and again. */
-struct shown { struct shown *next; char *given, *text; };
+struct shown {
+	struct shown *next;
+	char *given, *text;
+};
 
 const char *text_shown(const char *text)
 {

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 /** A short text by value, to be used where it is printed. */
-struct text { char data[48]; };
+struct text {
+	char data[48];
+};
 
 /** "1,234,567" */
 struct text text_count(uint64_t count);
@@ -27,13 +29,15 @@ struct text text_thousandths(uint64_t thousandths);
 /** "0x7f12" */
 struct text text_address(uint64_t address);
 
-/** A time as people type it: microseconds, or a number with s, ms, us or ns; a fraction is allowed. False when it is none. */
+/** A time as people type it: microseconds, or a number with s, ms, us or ns; a fraction is allowed. False when it is
+    none. */
 bool text_parse_time(const char *text, int64_t *time_ns);
 
 /** A span of time "HH:MM:SS" or "HH:MM:SS.fraction". */
 bool text_parse_clock_span(const char *text, int64_t *time_ns);
 
-/** A moment "YYYY/MM/DD:HH:MM:SS[.fraction]", local, or with "+UTC" behind it in UTC, as time since start_realtime_ns. */
+/** A moment "YYYY/MM/DD:HH:MM:SS[.fraction]", local, or with "+UTC" behind it in UTC, as time since
+    start_realtime_ns. */
 bool text_parse_clock(const char *text, int64_t start_realtime_ns, int64_t *time_ns);
 
 /** A number of bytes; K, M, G, T (with i, B, iB behind them) are powers of 1024. */
@@ -43,12 +47,14 @@ bool text_parse_size(const char *text, uint64_t *size_bytes);
 bool text_parse_count(const char *text, uint64_t *count);
 
 /**
- * Make a text of anybody's harmless where it stands: what steers a terminal (C0 and C1 controls, also as UTF-8), ends a line, or turns the order of
- * what is shown around (bidirectional controls) becomes '?', and so does what is no UTF-8. Its length stays. Returns the text.
+ * Make a text of anybody's harmless where it stands: what steers a terminal (C0 and C1 controls, also as UTF-8), ends a
+ * line, or turns the order of what is shown around (bidirectional controls) becomes '?', and so does what is no UTF-8.
+ * Its length stays. Returns the text.
  */
 char *text_make_harmless(char *text);
 
-/** The text as it may be shown: itself where it is harmless, else a copy made so, each text once, for ever. Any thread. */
+/** The text as it may be shown: itself where it is harmless, else a copy made so, each text once, for ever. Any
+    thread. */
 const char *text_shown(const char *text);
 
 /** Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
@@ -59,7 +65,8 @@ const char *text_file_name(const char *path);
 
 enum { TEXT_NAME_BYTES = 400 };
 
-/** A name for people, in `room` when it is too long for a line: then its middle is left out. Programs get the whole name. */
+/** A name for people, in `room` when it is too long for a line: then its middle is left out. Programs get the whole
+    name. */
 const char *text_name(const char *name, char room[TEXT_NAME_BYTES]);
 
 #endif

@@ -41,7 +41,8 @@ static int temporary_open(struct whole_file *file, mode_t mode)
 	const char *slash = strrchr(file->path, '/');
 	for (int i = 0; i < NAMES_MAX; i++) {
 		unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
-		if (asprintf(&file->temporary, "%.*s.xheap.%d.%u.new", slash ? (int)(slash - file->path) + 1 : 0, file->path, (int)getpid(), number) < 0) {
+		if (asprintf(&file->temporary, "%.*s.xheap.%d.%u.new", slash ? (int)(slash - file->path) + 1 : 0,
+			     file->path, (int)getpid(), number) < 0) {
 			file->temporary = NULL;
 			return -ENOMEM;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Functions that are compiled for the processor's widest registers, too. Which one is taken is decided when the program starts, which is before gcc's
- * thread sanitizer does; clang has no such choice.
+ * Functions that are compiled for the processor's widest registers, too. Which one is taken is decided when the program
+ * starts, which is before gcc's thread sanitizer does; clang has no such choice.
  */
 #ifndef XHEAP_BASE_WIDE_REGISTERS_H
 #define XHEAP_BASE_WIDE_REGISTERS_H

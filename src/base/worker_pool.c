@@ -62,7 +62,8 @@ struct worker_pool *worker_pool_new(unsigned task_count)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->has_work, NULL);
 	pthread_cond_init(&pool->has_result, NULL);
-	while (task_count >= TASKS_MIN && pool->count < most && thread_begin(&pool->threads[pool->count], helper_run, pool))
+	while (task_count >= TASKS_MIN && pool->count < most &&
+	       thread_begin(&pool->threads[pool->count], helper_run, pool))
 		pool->count++;
 	return pool;
 }

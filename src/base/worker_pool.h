@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Threads of ours that do tasks, oldest first. Who waits for a task does others meanwhile, so it works with no thread at all, too. */
+/** Threads of ours that do tasks, oldest first. Who waits for a task does others meanwhile, so it works with no thread
+    at all, too. */
 #ifndef XHEAP_BASE_WORKER_POOL_H
 #define XHEAP_BASE_WORKER_POOL_H
 
@@ -15,7 +16,8 @@ struct worker_task {
 
 struct worker_pool;
 
-/** A pool for work of so many tasks: as many threads as there are processors beside the caller's; none when it is not worth it. */
+/** A pool for work of so many tasks: as many threads as there are processors beside the caller's; none when it is not
+    worth it. */
 struct worker_pool *worker_pool_new(unsigned task_count);
 
 /** How many threads help the caller. */

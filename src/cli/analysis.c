@@ -58,12 +58,13 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 	if (time_ns - last_ns < PROGRESS_NS || !all)
 		return;
 	last_ns = time_ns;
-	cli_progress("reading the trace: %u %%", (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
+	cli_progress("reading the trace: %u %%",
+		     (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
 }
 
 /* Build the table; with an index of one of the paths, when it can be. */
-static int table_build(struct heap_table **table, const struct trace *trace, const char *path, char *const paths[ANALYSIS_INDEX_PLACES], unsigned path_count,
-		       struct diag *diag)
+static int table_build(struct heap_table **table, const struct trace *trace, const char *path,
+		       char *const paths[ANALYSIS_INDEX_PLACES], unsigned path_count, struct diag *diag)
 {
 	bool is_terminal = isatty(STDERR_FILENO) == 1;
 	struct heap_build how = {.fd = -1, .progress = is_terminal ? progress_show : NULL};
@@ -173,13 +174,19 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 void analysis_tell_times(const struct analysis *analysis)
 {
 	uint64_t symbols_ns = symbols_spent_ns(analysis->symbols), end_ns = monotonic_now_ns();
-	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s", seconds(analysis->begin_ns, analysis->opened_ns),
-		analysis->index_path ? "index" : "matching", seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
+	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s",
+		seconds(analysis->begin_ns, analysis->opened_ns), analysis->index_path ? "index" : "matching",
+		seconds(analysis->opened_ns, analysis->matched_ns), seconds(0, symbols_ns),
 		seconds(analysis->matched_ns + symbols_ns, end_ns));
 }
 
-struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter, struct heap_cull *cull)
+struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter,
+				     struct heap_cull *cull)
 {
-	return (struct action_source){.path = analysis->path, .trace = analysis->trace, .table = analysis->table, .filter = filter, .cull = cull,
+	return (struct action_source){.path = analysis->path,
+				      .trace = analysis->trace,
+				      .table = analysis->table,
+				      .filter = filter,
+				      .cull = cull,
 				      .names = analysis->names};
 }

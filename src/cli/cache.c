@@ -11,7 +11,8 @@ bool cache_directory(char path[CACHE_PATH_BYTES], const char *name)
 	const char *const parts[] = {"/xheap/", name};
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	int length = cache && *cache == '/' ? snprintf(path, CACHE_PATH_BYTES / 2, "%s", cache)
-		     : home && *home == '/' ? snprintf(path, CACHE_PATH_BYTES / 2, "%s/.cache", home) : 0;
+		     : home && *home == '/' ? snprintf(path, CACHE_PATH_BYTES / 2, "%s/.cache", home)
+					    : 0;
 	if (length <= 0 || length >= CACHE_PATH_BYTES / 2)
 		return false;
 	mkdir(path, 0700);

@@ -8,7 +8,8 @@
 
 enum { CACHE_PATH_BYTES = 4096 };
 
-/** The path of a directory there, with a "/" behind it; it is made when it is not there. False when there can be none. */
+/** The path of a directory there, with a "/" behind it; it is made when it is not there. False when there can be
+    none. */
 bool cache_directory(char path[CACHE_PATH_BYTES], const char *name);
 
 #endif

@@ -16,15 +16,15 @@ enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
 /** A command: a file of its own, and a row in the table of main.c. */
 struct command {
 	const char *name;
-	const char *usage;           /**< what follows the name */
-	const char *summary;         /**< one line */
-	const char *help;            /**< the rest of --help: options and an example */
+	const char *usage;                 /**< what follows the name */
+	const char *summary;               /**< one line */
+	const char *help;                  /**< the rest of --help: options and an example */
 	int (*run)(int argc, char **argv); /**< argv[0] is the command's name; returns the exit status */
 };
 
-extern const struct command command_fold, command_index, command_record, command_recover, command_info, command_dump, command_report, command_heap, command_symbols,
-	command_start, command_update, command_query, command_sessions, command_flush, command_stop, command_launch, command_top, command_merge,
-	command_help, command_version;
+extern const struct command command_fold, command_index, command_record, command_recover, command_info, command_dump,
+	command_report, command_heap, command_symbols, command_start, command_update, command_query, command_sessions,
+	command_flush, command_stop, command_launch, command_top, command_merge, command_help, command_version;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);
@@ -42,40 +42,39 @@ void command_print_list(FILE *out);
 int cli_error_number(void);
 
 /** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
-__attribute__((format(printf, 1, 2)))
-void cli_say(const char *format, ...);
-__attribute__((format(printf, 1, 0)))
-void cli_vsay(const char *format, va_list arguments);
+__attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
+__attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list arguments);
 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
-__attribute__((format(printf, 1, 2)))
-int cli_fail(const char *format, ...);
+__attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 
 /** Where a report goes: stdout, through the pager when that is a terminal. */
 struct cli_output {
 	FILE *file;
-	int pager;                   /**< process id, or 0 */
-	bool is_colored;             /**< base/style.h's styles are understood */
+	int pager;       /**< process id, or 0 */
+	bool is_colored; /**< base/style.h's styles are understood */
 };
 
 /** Begin; wants_pager: this output is for reading. */
 void cli_output_open(struct cli_output *output, bool wants_pager);
 
-/** End it, wait for the pager: CLI_OK, or CLI_FAILED after a message when not all could be written. A reader that left early is no failure. */
+/** End it, wait for the pager: CLI_OK, or CLI_FAILED after a message when not all could be written. A reader that left
+    early is no failure. */
 int cli_output_close(struct cli_output *output);
 
-/** Show how far something is, on a line of its own of a terminal, in place of what was shown before; elsewhere nothing. One thread at a time. An interrupt
- *  clears the line. */
-__attribute__((format(printf, 1, 2)))
-void cli_progress(const char *format, ...);
+/** Show how far something is, on a line of its own of a terminal, in place of what was shown before; elsewhere nothing.
+ *  One thread at a time. An interrupt clears the line. */
+__attribute__((format(printf, 1, 2))) void cli_progress(const char *format, ...);
 
 /** Clear the line. */
 void cli_progress_end(void);
 
-/** The path to read: `given`, or the newest trace of this directory (which is said on stderr), or NULL after a message. The caller's (free). */
+/** The path to read: `given`, or the newest trace of this directory (which is said on stderr), or NULL after a message.
+    The caller's (free). */
 char *cli_trace_path(const char *given);
 
-/** The trace of a session that goes on, with all that it has recorded so far written; NULL after a message. The caller's (free). */
+/** The trace of a session that goes on, with all that it has recorded so far written; NULL after a message. The
+    caller's (free). */
 char *cli_session_trace(const char *name);
 
 #endif

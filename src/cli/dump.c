@@ -2,9 +2,9 @@
 /*
  * xheap dump: all that is in a trace, row by row: events in the order of their times, or one of the dictionaries.
  *
- * A dump is a list of columns, each with a name and a way to put its value of the current row; text, CSV and JSON (one object per
- * line) are three ways to write the list. Rows are written as they are read, so a dump of any length takes the memory of the
- * blocks that are open.
+ * A dump is a list of columns, each with a name and a way to put its value of the current row; text, CSV and JSON (one
+ * object per line) are three ways to write the list. Rows are written as they are read, so a dump of any length takes
+ * the memory of the blocks that are open.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum { VALUE_BYTES = 512 };
 /* A cell: absent, a number (no quotes in JSON), or text. */
 struct value {
 	enum { VALUE_ABSENT, VALUE_NUMBER, VALUE_TEXT } kind;
-	const char *text;             /* in `room`, or anything that lives until the row is written */
+	const char *text; /* in `room`, or anything that lives until the row is written */
 	char room[VALUE_BYTES];
 };
 
@@ -34,7 +34,7 @@ struct row;
 struct column {
 	const char *name;
 	void (*get)(const struct row *row, struct value *value);
-	int width;                    /* of text output; negative: aligned to the left; 0: as long as it is */
+	int width; /* of text output; negative: aligned to the left; 0: as long as it is */
 };
 
 /* What columns are taken from. */
@@ -42,11 +42,11 @@ struct row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
 	uint64_t seq;
-	const struct heap_table *table; /* allocations */
-	const struct heap_rows *rows; /* some of them, with row `at` */
+	const struct heap_table *table;    /* allocations */
+	const struct heap_rows *rows;      /* some of them, with row `at` */
 	struct heap_allocation allocation; /* this one */
-	const struct trace_block *block; /* events */
-	uint32_t at;                  /* row of the block; else the row of the table or the dictionary */
+	const struct trace_block *block;   /* events */
+	uint32_t at;                       /* row of the block; else the row of the table or the dictionary */
 };
 
 struct dump_options;
@@ -135,15 +135,26 @@ static const char *const kind_actions[] = {
 #undef X
 };
 
-static const struct { const char *name, *parameters; } functions[] = {
+static const struct {
+	const char *name, *parameters;
+} functions[] = {
 #define X(id, name, kind, parameters) {name, parameters},
 	HEAP_FUNCTIONS(X)
 #undef X
 };
 
-static void event_seq(const struct row *row, struct value *value) { put_count(value, row->seq); }
-static void event_time(const struct row *row, struct value *value) { put_number(value, row->block->time_ns[row->at]); }
-static void event_process(const struct row *row, struct value *value) { put_id(value, row->dictionary->threads[row->block->thread].process); }
+static void event_seq(const struct row *row, struct value *value)
+{
+	put_count(value, row->seq);
+}
+static void event_time(const struct row *row, struct value *value)
+{
+	put_number(value, row->block->time_ns[row->at]);
+}
+static void event_process(const struct row *row, struct value *value)
+{
+	put_id(value, row->dictionary->threads[row->block->thread].process);
+}
 
 static void event_tid(const struct row *row, struct value *value)
 {
@@ -240,11 +251,15 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = argument && size && size != UINT64_MAX;
 	if (!strncmp(parameter, "heap", length))
-		return block->heap[row->at] < row->dictionary->heap_count ? row->dictionary->heaps[block->heap[row->at]].handle : 0;
+		return block->heap[row->at] < row->dictionary->heap_count
+			       ? row->dictionary->heaps[block->heap[row->at]].handle
+			       : 0;
 	if (!strncmp(parameter, "pointer", length) && block->kind[row->at] == EVENT_PROTECT)
 		return block->address[row->at];
 	if (!strncmp(parameter, "pointer", length))
-		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at] : block->kind[row->at] == EVENT_FREE ? block->address[row->at] : 0;
+		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at]
+		       : block->kind[row->at] == EVENT_FREE  ? block->address[row->at]
+							     : 0;
 	if (!strncmp(parameter, "size", length))
 		return !is_counted ? size : is_whole ? size / argument : block->argument2[row->at];
 	return !strncmp(parameter, "memptr", length) ? block->argument2[row->at] : argument;
@@ -260,7 +275,8 @@ static void event_arguments(const struct row *row, struct value *value)
 	for (const char *at = functions[entry->function].parameters; *at;) {
 		size_t length = strcspn(at, ",");
 		uint64_t argument = event_argument(row, at, length);
-		bool is_pointer = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) || !strncmp(at, "memptr", length);
+		bool is_pointer = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
+				  !strncmp(at, "memptr", length);
 		memcpy(to, at, length);
 		to += length;
 		*to++ = '=';
@@ -276,18 +292,42 @@ static void event_arguments(const struct row *row, struct value *value)
 }
 
 static const struct column event_columns[] = {
-	{"seq", event_seq, 8}, {"time_ns", event_time, 12}, {"duration_ns", event_duration, 11}, {"process", event_process, 7},
-	{"pid", event_pid, 7}, {"tid", event_tid, 7}, {"action", event_action, -7}, {"function", event_function, -14},
-	{"heap", event_heap, -14}, {"address", event_address, -14}, {"previous_address", event_previous, -16}, {"size", event_size, 9},
-	{"usable", event_usable, 9}, {"args", event_arguments, -28}, {"result", event_result, -9}, {"stack_id", event_stack, 8},
+	{"seq", event_seq, 8},
+	{"time_ns", event_time, 12},
+	{"duration_ns", event_duration, 11},
+	{"process", event_process, 7},
+	{"pid", event_pid, 7},
+	{"tid", event_tid, 7},
+	{"action", event_action, -7},
+	{"function", event_function, -14},
+	{"heap", event_heap, -14},
+	{"address", event_address, -14},
+	{"previous_address", event_previous, -16},
+	{"size", event_size, 9},
+	{"usable", event_usable, 9},
+	{"args", event_arguments, -28},
+	{"result", event_result, -9},
+	{"stack_id", event_stack, 8},
 };
 
 /* ---- dictionaries ---- */
 
-static const struct trace_node *stack_node(const struct row *row) { return &row->dictionary->nodes[row->at]; }
-static const struct trace_frame *stack_address(const struct row *row) { return &row->dictionary->frames[stack_node(row)->frame]; }
-static void stack_id(const struct row *row, struct value *value) { put_count(value, row->at); }
-static void stack_parent(const struct row *row, struct value *value) { put_count(value, stack_node(row)->parent); }
+static const struct trace_node *stack_node(const struct row *row)
+{
+	return &row->dictionary->nodes[row->at];
+}
+static const struct trace_frame *stack_address(const struct row *row)
+{
+	return &row->dictionary->frames[stack_node(row)->frame];
+}
+static void stack_id(const struct row *row, struct value *value)
+{
+	put_count(value, row->at);
+}
+static void stack_parent(const struct row *row, struct value *value)
+{
+	put_count(value, stack_node(row)->parent);
+}
 
 static void stack_image(const struct row *row, struct value *value)
 {
@@ -296,7 +336,10 @@ static void stack_image(const struct row *row, struct value *value)
 		put_text(value, row->dictionary->images[image].path);
 }
 
-static void stack_offset(const struct row *row, struct value *value) { put_address(value, stack_address(row)->offset); }
+static void stack_offset(const struct row *row, struct value *value)
+{
+	put_address(value, stack_address(row)->offset);
+}
 
 /* Too long for `room`, a text is kept until the next one. */
 static void put_long_text(struct value *value, char *text)
@@ -321,19 +364,46 @@ static void stack_text(const struct row *row, struct value *value)
 
 /* The last one is as long as the stack is deep, and so is only there when it is asked for. */
 static const struct column stack_columns[] = {
-	{"stack_id", stack_id, 8}, {"parent_id", stack_parent, 9}, {"image", stack_image, -24}, {"offset", stack_offset, -12}, {"frame", stack_frame, -24},
-	{"stack", stack_text, 0},
+	{"stack_id", stack_id, 8},     {"parent_id", stack_parent, 9}, {"image", stack_image, -24},
+	{"offset", stack_offset, -12}, {"frame", stack_frame, -24},    {"stack", stack_text, 0},
 };
 
-static const struct trace_mapping *image_mapping(const struct row *row) { return &row->dictionary->mappings[row->at]; }
-static const struct trace_image *image_file(const struct row *row) { return &row->dictionary->images[image_mapping(row)->image]; }
-static void image_id(const struct row *row, struct value *value) { put_id(value, image_mapping(row)->image); }
-static void image_process(const struct row *row, struct value *value) { put_id(value, image_mapping(row)->process); }
-static void image_base(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->base); }
-static void image_end(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->end); }
-static void image_bias(const struct row *row, struct value *value) { put_address(value, image_mapping(row)->bias); }
-static void image_load(const struct row *row, struct value *value) { put_number(value, image_mapping(row)->load_ns); }
-static void image_path(const struct row *row, struct value *value) { put_text(value, image_file(row)->path); }
+static const struct trace_mapping *image_mapping(const struct row *row)
+{
+	return &row->dictionary->mappings[row->at];
+}
+static const struct trace_image *image_file(const struct row *row)
+{
+	return &row->dictionary->images[image_mapping(row)->image];
+}
+static void image_id(const struct row *row, struct value *value)
+{
+	put_id(value, image_mapping(row)->image);
+}
+static void image_process(const struct row *row, struct value *value)
+{
+	put_id(value, image_mapping(row)->process);
+}
+static void image_base(const struct row *row, struct value *value)
+{
+	put_address(value, image_mapping(row)->base);
+}
+static void image_end(const struct row *row, struct value *value)
+{
+	put_address(value, image_mapping(row)->end);
+}
+static void image_bias(const struct row *row, struct value *value)
+{
+	put_address(value, image_mapping(row)->bias);
+}
+static void image_load(const struct row *row, struct value *value)
+{
+	put_number(value, image_mapping(row)->load_ns);
+}
+static void image_path(const struct row *row, struct value *value)
+{
+	put_text(value, image_file(row)->path);
+}
 
 static void image_unload(const struct row *row, struct value *value)
 {
@@ -352,19 +422,47 @@ static void image_build_id(const struct row *row, struct value *value)
 }
 
 static const struct column image_columns[] = {
-	{"image", image_id, 5}, {"process", image_process, 7}, {"base", image_base, -14}, {"end", image_end, -14}, {"bias", image_bias, -14},
-	{"load_ns", image_load, 12}, {"unload_ns", image_unload, 12}, {"build_id", image_build_id, -40}, {"path", image_path, 0},
+	{"image", image_id, 5},          {"process", image_process, 7},     {"base", image_base, -14},
+	{"end", image_end, -14},         {"bias", image_bias, -14},         {"load_ns", image_load, 12},
+	{"unload_ns", image_unload, 12}, {"build_id", image_build_id, -40}, {"path", image_path, 0},
 };
 
-static const struct trace_process *process_of(const struct row *row) { return &row->dictionary->processes[row->at]; }
-static void process_id(const struct row *row, struct value *value) { put_id(value, row->at); }
-static void process_pid(const struct row *row, struct value *value) { put_count(value, process_of(row)->pid); }
-static void process_parent(const struct row *row, struct value *value) { put_id(value, process_of(row)->parent); }
-static void process_fork(const struct row *row, struct value *value) { put_id(value, process_of(row)->forked_from); }
-static void process_generation(const struct row *row, struct value *value) { put_count(value, process_of(row)->exec_generation); }
-static void process_start(const struct row *row, struct value *value) { put_number(value, process_of(row)->start_ns); }
-static void process_image(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->image); }
-static void process_command(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->command); }
+static const struct trace_process *process_of(const struct row *row)
+{
+	return &row->dictionary->processes[row->at];
+}
+static void process_id(const struct row *row, struct value *value)
+{
+	put_id(value, row->at);
+}
+static void process_pid(const struct row *row, struct value *value)
+{
+	put_count(value, process_of(row)->pid);
+}
+static void process_parent(const struct row *row, struct value *value)
+{
+	put_id(value, process_of(row)->parent);
+}
+static void process_fork(const struct row *row, struct value *value)
+{
+	put_id(value, process_of(row)->forked_from);
+}
+static void process_generation(const struct row *row, struct value *value)
+{
+	put_count(value, process_of(row)->exec_generation);
+}
+static void process_start(const struct row *row, struct value *value)
+{
+	put_number(value, process_of(row)->start_ns);
+}
+static void process_image(const struct row *row, struct value *value)
+{
+	put_known_text(value, process_of(row)->image);
+}
+static void process_command(const struct row *row, struct value *value)
+{
+	put_known_text(value, process_of(row)->command);
+}
 
 static void process_end_time(const struct row *row, struct value *value)
 {
@@ -384,31 +482,74 @@ static void process_status(const struct row *row, struct value *value)
 		put_number(value, process_of(row)->end_status);
 }
 
-static void process_note(const struct row *row, struct value *value) { put_known_text(value, process_of(row)->note); }
+static void process_note(const struct row *row, struct value *value)
+{
+	put_known_text(value, process_of(row)->note);
+}
 
 static const struct column process_columns[] = {
-	{"process", process_id, 7}, {"pid", process_pid, 7}, {"parent", process_parent, 7}, {"forked_from", process_fork, 11},
-	{"exec_generation", process_generation, 15}, {"start_ns", process_start, 12}, {"end_ns", process_end_time, 12},
-	{"end", process_end, -8}, {"status", process_status, 6}, {"image", process_image, -20}, {"command", process_command, -20},
+	{"process", process_id, 7},
+	{"pid", process_pid, 7},
+	{"parent", process_parent, 7},
+	{"forked_from", process_fork, 11},
+	{"exec_generation", process_generation, 15},
+	{"start_ns", process_start, 12},
+	{"end_ns", process_end_time, 12},
+	{"end", process_end, -8},
+	{"status", process_status, 6},
+	{"image", process_image, -20},
+	{"command", process_command, -20},
 	{"note", process_note, 0},
 };
 
 /* ---- writing ---- */
 
-static const struct trace_sample *sample_of(const struct row *row) { return &row->dictionary->samples[row->at]; }
-static void sample_process(const struct row *row, struct value *value) { put_id(value, sample_of(row)->process); }
-static void sample_time(const struct row *row, struct value *value) { put_number(value, sample_of(row)->time_ns); }
-static void sample_bytes(const struct row *row, struct value *value) { put_count(value, sample_of(row)->resident_bytes); }
-static void sample_pid(const struct row *row, struct value *value) { put_count(value, row->dictionary->processes[sample_of(row)->process].pid); }
+static const struct trace_sample *sample_of(const struct row *row)
+{
+	return &row->dictionary->samples[row->at];
+}
+static void sample_process(const struct row *row, struct value *value)
+{
+	put_id(value, sample_of(row)->process);
+}
+static void sample_time(const struct row *row, struct value *value)
+{
+	put_number(value, sample_of(row)->time_ns);
+}
+static void sample_bytes(const struct row *row, struct value *value)
+{
+	put_count(value, sample_of(row)->resident_bytes);
+}
+static void sample_pid(const struct row *row, struct value *value)
+{
+	put_count(value, row->dictionary->processes[sample_of(row)->process].pid);
+}
 
-static const struct column memory_columns[] = {
-	{"process", sample_process, 7}, {"pid", sample_pid, 7}, {"time_ns", sample_time, 14}, {"resident_bytes", sample_bytes, 14}};
+static const struct column memory_columns[] = {{"process", sample_process, 7},
+					       {"pid", sample_pid, 7},
+					       {"time_ns", sample_time, 14},
+					       {"resident_bytes", sample_bytes, 14}};
 
-static const struct heap_allocation *allocation_of(const struct row *row) { return &row->allocation; }
-static const struct heap_details *details_of(const struct row *row) { return &row->rows->details[row->at - row->rows->first]; }
-static const struct trace_thread *allocation_thread(const struct row *row) { return &row->dictionary->threads[allocation_of(row)->thread]; }
-static void allocation_id(const struct row *row, struct value *value) { put_count(value, row->at); }
-static void allocation_process(const struct row *row, struct value *value) { put_id(value, allocation_thread(row)->process); }
+static const struct heap_allocation *allocation_of(const struct row *row)
+{
+	return &row->allocation;
+}
+static const struct heap_details *details_of(const struct row *row)
+{
+	return &row->rows->details[row->at - row->rows->first];
+}
+static const struct trace_thread *allocation_thread(const struct row *row)
+{
+	return &row->dictionary->threads[allocation_of(row)->thread];
+}
+static void allocation_id(const struct row *row, struct value *value)
+{
+	put_count(value, row->at);
+}
+static void allocation_process(const struct row *row, struct value *value)
+{
+	put_id(value, allocation_thread(row)->process);
+}
 
 /* Who made one from before the trace is not known. */
 static void allocation_tid(const struct row *row, struct value *value)
@@ -417,9 +558,18 @@ static void allocation_tid(const struct row *row, struct value *value)
 		put_count(value, allocation_thread(row)->tid);
 }
 
-static void allocation_address(const struct row *row, struct value *value) { put_address(value, details_of(row)->address); }
-static void allocation_size(const struct row *row, struct value *value) { put_count(value, allocation_of(row)->size_bytes); }
-static void allocation_previous(const struct row *row, struct value *value) { put_id(value, details_of(row)->previous); }
+static void allocation_address(const struct row *row, struct value *value)
+{
+	put_address(value, details_of(row)->address);
+}
+static void allocation_size(const struct row *row, struct value *value)
+{
+	put_count(value, allocation_of(row)->size_bytes);
+}
+static void allocation_previous(const struct row *row, struct value *value)
+{
+	put_id(value, details_of(row)->previous);
+}
 
 static void allocation_pid(const struct row *row, struct value *value)
 {
@@ -451,7 +601,8 @@ static void allocation_end_kind(const struct row *row, struct value *value)
 	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
 	uint8_t end = allocation_of(row)->end;
 	bool is_alive = end == HEAP_END_EXIT || end == HEAP_END_OPEN;
-	put_text(value, is_alive && early_end_has(row->dictionary, allocation_thread(row)->process) ? EARLY_END_ALIVE : words[end]);
+	put_text(value, is_alive && early_end_has(row->dictionary, allocation_thread(row)->process) ? EARLY_END_ALIVE
+												    : words[end]);
 }
 
 static void allocation_lifetime(const struct row *row, struct value *value)
@@ -473,15 +624,30 @@ static void put_site(const struct row *row, uint32_t site, struct value *value)
 		put_count(value, row->table->sites[site].stack);
 }
 
-static void allocation_stack(const struct row *row, struct value *value) { put_site(row, allocation_of(row)->site, value); }
-static void allocation_free_stack(const struct row *row, struct value *value) { put_site(row, allocation_of(row)->end_site, value); }
+static void allocation_stack(const struct row *row, struct value *value)
+{
+	put_site(row, allocation_of(row)->site, value);
+}
+static void allocation_free_stack(const struct row *row, struct value *value)
+{
+	put_site(row, allocation_of(row)->end_site, value);
+}
 
-static const struct column allocation_columns[] = {
-	{"id", allocation_id, 8}, {"process", allocation_process, 7}, {"pid", allocation_pid, 7}, {"tid", allocation_tid, 7},
-	{"heap", allocation_heap, 14}, {"address", allocation_address, 14}, {"size", allocation_size, 10}, {"birth_ns", allocation_birth, 14},
-	{"end_ns", allocation_end, 14}, {"end_kind", allocation_end_kind, -8}, {"lifetime_ns", allocation_lifetime, 14},
-	{"free_tid", allocation_free_tid, 8}, {"stack_id", allocation_stack, 8}, {"free_stack_id", allocation_free_stack, 13},
-	{"previous_id", allocation_previous, 11}};
+static const struct column allocation_columns[] = {{"id", allocation_id, 8},
+						   {"process", allocation_process, 7},
+						   {"pid", allocation_pid, 7},
+						   {"tid", allocation_tid, 7},
+						   {"heap", allocation_heap, 14},
+						   {"address", allocation_address, 14},
+						   {"size", allocation_size, 10},
+						   {"birth_ns", allocation_birth, 14},
+						   {"end_ns", allocation_end, 14},
+						   {"end_kind", allocation_end_kind, -8},
+						   {"lifetime_ns", allocation_lifetime, 14},
+						   {"free_tid", allocation_free_tid, 8},
+						   {"stack_id", allocation_stack, 8},
+						   {"free_stack_id", allocation_free_stack, 13},
+						   {"previous_id", allocation_previous, 11}};
 
 static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
 {
@@ -546,7 +712,8 @@ static void write_header(struct dump *dump)
 /* Rows keep the numbers that they have without a range: what lies before it is counted. */
 static int dump_events(struct dump *dump, struct diag *diag)
 {
-	struct heap_stream *stream = heap_stream_new(dump->trace, HEAP_ORDER_EVENTS, dump->range.from_ns, dump->range.to_ns);
+	struct heap_stream *stream =
+		heap_stream_new(dump->trace, HEAP_ORDER_EVENTS, dump->range.from_ns, dump->range.to_ns);
 	struct heap_point point;
 	int status;
 	dump->row.seq = heap_stream_skipped(stream);
@@ -605,8 +772,8 @@ static const struct {
 	unsigned count;
 	int (*run)(struct dump *dump, struct diag *diag);
 } subjects[] = {
-	{COLUMNS(event_columns), dump_events}, {COLUMNS(stack_columns), dump_stacks},
-	{COLUMNS(image_columns), dump_images}, {COLUMNS(process_columns), dump_processes},
+	{COLUMNS(event_columns), dump_events},           {COLUMNS(stack_columns), dump_stacks},
+	{COLUMNS(image_columns), dump_images},           {COLUMNS(process_columns), dump_processes},
 	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
 };
 enum { SUBJECT_EVENTS, SUBJECT_STACKS, SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
@@ -652,20 +819,27 @@ static int set_path(void *context, char *word)
 /* From the row `first` on: the number of the next one, when some could not be read, or the number of all. */
 static uint32_t write_allocations(struct dump *dump, const struct heap_table *table, uint32_t first)
 {
-	const struct heap_scan_plan plan = {dump->range.from_ns, dump->range.to_ns, INT64_MAX, PACK_EVERYTHING, &dump->options->filter.filter, NULL};
+	const struct heap_scan_plan plan = {dump->range.from_ns,
+					    dump->range.to_ns,
+					    INT64_MAX,
+					    PACK_EVERYTHING,
+					    &dump->options->filter.filter,
+					    NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while (!ferror(dump->out) && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		dump->row.rows = rows;
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation allocation = heap_rows_get(rows, i);
-			dump->row.at = rows->first + i;
-			dump->row.allocation = allocation;
-			if (dump->row.at >= first && allocation.birth_ns >= dump->range.from_ns && allocation.birth_ns <= dump->range.to_ns)
-				write_row(dump);
-		}
+		for
+			heap_rows_each (rows, i) {
+				const struct heap_allocation allocation = heap_rows_get(rows, i);
+				dump->row.at = rows->first + i;
+				dump->row.allocation = allocation;
+				if (dump->row.at >= first && allocation.birth_ns >= dump->range.from_ns &&
+				    allocation.birth_ns <= dump->range.to_ns)
+					write_row(dump);
+			}
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
@@ -704,20 +878,29 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	if (filter_range(&options->filter, trace, &range))
 		return CLI_FAILED;
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	struct dump dump = {.options = options, .path = path, .trace = trace, .symbols = symbols_new(),
-			    .columns = subjects[options->subject].columns, .column_count = subjects[options->subject].count,
-			    .format = options->format, .range = range, .out = output.file, .row = {.dictionary = trace_dictionary(trace)}};
+	struct dump dump = {.options = options,
+			    .path = path,
+			    .trace = trace,
+			    .symbols = symbols_new(),
+			    .columns = subjects[options->subject].columns,
+			    .column_count = subjects[options->subject].count,
+			    .format = options->format,
+			    .range = range,
+			    .out = output.file,
+			    .row = {.dictionary = trace_dictionary(trace)}};
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
 	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
-		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset, dump.row.dictionary->cut_reason);
+		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
+			dump.row.dictionary->cut_reason);
 	early_end_text(stderr, dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
 		losses_text_earlier(stderr, dump.row.dictionary, "xheap: ");
-	if (dump.row.dictionary->fold_count && (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
-		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when", path,
-			text_count(dump.row.dictionary->folded_count).data);
+	if (dump.row.dictionary->fold_count &&
+	    (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
+		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when",
+			path, text_count(dump.row.dictionary->folded_count).data);
 	write_header(&dump);
 	int error = subjects[options->subject].run(&dump, &diag);
 	symbols_free(dump.symbols);
@@ -745,8 +928,14 @@ static int dump_file(struct dump_options *options)
 static int dump_run(int argc, char **argv)
 {
 	static const struct option table[] = {
-		{"events", set_subject, 0}, {"stacks", set_subject, 1}, {"images", set_subject, 2}, {"processes", set_subject, 3},
-		{"allocations", set_subject, SUBJECT_ALLOCATIONS}, {"memory", set_subject, SUBJECT_MEMORY}, FILTER_OPTIONS, {"format", set_format, 0},
+		{"events", set_subject, 0},
+		{"stacks", set_subject, 1},
+		{"images", set_subject, 2},
+		{"processes", set_subject, 3},
+		{"allocations", set_subject, SUBJECT_ALLOCATIONS},
+		{"memory", set_subject, SUBJECT_MEMORY},
+		FILTER_OPTIONS,
+		{"format", set_format, 0},
 		{"wholeStacks", set_whole_stacks, 0},
 	};
 	struct dump_options options = {.subject = 0};
@@ -764,18 +953,21 @@ static int dump_run(int argc, char **argv)
 }
 
 const struct command command_dump = {
-	.name = "dump", .usage = "[FILE] [-events|-allocations|-stacks|-images|-processes|-memory] [OPTIONS]", .summary = "print all that a trace holds",
+	.name = "dump",
+	.usage = "[FILE] [-events|-allocations|-stacks|-images|-processes|-memory] [OPTIONS]",
+	.summary = "print all that a trace holds",
 	.run = dump_run,
-	.help =
-	"  -events         every heap call in the order of time (the default)\n"
-	"  -allocations    every block: where and when it began and ended, who freed it; takes the filters of xheap heap\n"
-	"  -stacks         the tree of stacks, a row for each frame; stack_id is the one that events name, parent_id the caller's row\n"
-	"  -wholeStacks    with -stacks: the text of the whole stack in each row, too\n"
-	"  -images         which file lay where in which process\n"
-	"  -processes      processes and how they ended\n"
-	"  -memory         how much memory of each process was resident, when that had changed\n"
-	"  -range T1 T2    events from T1 to T2: microseconds from the start, or with s, ms, us, ns\n"
-	"  -format FORMAT  text, csv, or json (one object per line; what is absent has no key)\n\n"
-	"Without FILE: the newest xheap.*.xht here.\n\n"
-	"Example:\n  xheap dump xheap.jq.4711.xht -range 0 10ms -format csv\n",
+	.help = "  -events         every heap call in the order of time (the default)\n"
+		"  -allocations    every block: where and when it began and ended, who freed it; takes the filters of "
+		"xheap heap\n"
+		"  -stacks         the tree of stacks, a row for each frame; stack_id is the one that events name, "
+		"parent_id the caller's row\n"
+		"  -wholeStacks    with -stacks: the text of the whole stack in each row, too\n"
+		"  -images         which file lay where in which process\n"
+		"  -processes      processes and how they ended\n"
+		"  -memory         how much memory of each process was resident, when that had changed\n"
+		"  -range T1 T2    events from T1 to T2: microseconds from the start, or with s, ms, us, ns\n"
+		"  -format FORMAT  text, csv, or json (one object per line; what is absent has no key)\n\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap dump xheap.jq.4711.xht -range 0 10ms -format csv\n",
 };

@@ -64,7 +64,8 @@ static int refuse_trace(const struct filter_options *options, const char *option
 }
 
 /* Each word of the list; at least one. */
-int filter_take_list(struct filter_options *options, struct words *words, const char *option, int (*take)(void *context, const char *word))
+int filter_take_list(struct filter_options *options, struct words *words, const char *option,
+		     int (*take)(void *context, const char *word))
 {
 	char **first = words->next;
 	while (is_list_word(options_peek(words))) {
@@ -106,7 +107,9 @@ static int take_moments(struct words *words, const char *option, struct moments 
 		if (!word)
 			return CLI_FAILED;
 		if (!parse_moment(word, 0, &times[i]))
-			return cli_fail("-%s: \"%s\" is no time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS", option, word);
+			return cli_fail("-%s: \"%s\" is no time: microseconds from the start, or with s, ms, us, ns, "
+					"or YYYY/MM/DD:HH:MM:SS",
+					option, word);
 	}
 	bool are_alike = !strchr(moments->words[0], '/') == !strchr(moments->words[1], '/');
 	return are_alike && times[0] > times[1] ? cli_fail("-%s: it ends before it begins", option) : 0;
@@ -145,8 +148,8 @@ static bool parse_lifetime(const char *word, uint64_t *number)
 }
 
 /* Number from, number to: the second one does not belong to it. */
-static int take_bounds(struct filter_options *options, struct words *words, const char *option, bool (*parse)(const char *word, uint64_t *number),
-		       const char *kind, struct heap_bounds *bounds)
+static int take_bounds(struct filter_options *options, struct words *words, const char *option,
+		       bool (*parse)(const char *word, uint64_t *number), const char *kind, struct heap_bounds *bounds)
 {
 	char **first = words->next;
 	uint64_t *const ends[] = {&bounds->from, &bounds->to};
@@ -168,14 +171,16 @@ int filter_set_size(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
-	return take_bounds(options, words, "size", text_parse_size, "size: bytes, or with K, M, G", &options->filter.size_bytes);
+	return take_bounds(options, words, "size", text_parse_size, "size: bytes, or with K, M, G",
+			   &options->filter.size_bytes);
 }
 
 int filter_set_lifetime(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
-	return take_bounds(options, words, "lifetime", parse_lifetime, "time: microseconds, or with s, ms, us, ns", &options->filter.lifetime_ns);
+	return take_bounds(options, words, "lifetime", parse_lifetime, "time: microseconds, or with s, ms, us, ns",
+			   &options->filter.lifetime_ns);
 }
 
 static int take_required(void *context, const char *word)
@@ -217,13 +222,15 @@ static int take_numbers(const char *word, const char *option, uint32_t **items, 
 static int take_pids(void *context, const char *word)
 {
 	struct filter_options *options = context;
-	return take_numbers(word, "pids", &options->filter.pids, &options->filter.pid_count, &options->filter.pid_capacity);
+	return take_numbers(word, "pids", &options->filter.pids, &options->filter.pid_count,
+			    &options->filter.pid_capacity);
 }
 
 static int take_tids(void *context, const char *word)
 {
 	struct filter_options *options = context;
-	return take_numbers(word, "threads", &options->filter.tids, &options->filter.tid_count, &options->filter.tid_capacity);
+	return take_numbers(word, "threads", &options->filter.tids, &options->filter.tid_count,
+			    &options->filter.tid_capacity);
 }
 
 int filter_set_frames(void *context, struct words *words, int number)
@@ -279,7 +286,8 @@ int filter_set_innermost(void *context, struct words *words, int number)
 
 /* ---- with the trace ---- */
 
-static int resolve_moments(const struct moments *moments, const char *option, const struct trace *trace, struct heap_range *range)
+static int resolve_moments(const struct moments *moments, const char *option, const struct trace *trace,
+			   struct heap_range *range)
 {
 	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
 	parse_moment(moments->words[0], start_ns, &range->from_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap --fold: what a logger starts, so that neither its memory nor its life depends on it. Not for users, and in no list. */
+/* xheap --fold: what a logger starts, so that neither its memory nor its life depends on it. Not for users, and in no
+   list. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ static int fold_run(int argc, char **argv)
 	char joined[WRITER_PATH_MAX];
 	if (argc < 5)
 		return CLI_FAILED;
-	/* Nobody names what is made for a logger that is gone; who recovers its pieces is not to meet a writer there. */
+	/* Nobody names what is made for a logger that is gone; who recovers its pieces is not to meet a writer
+	   there. */
 	worker_is_begun();
 	int64_t until_ns = strtoll(argv[2], NULL, 10);
 	unsigned given = (unsigned)argc - 4, count = (unsigned)strtoul(argv[3], NULL, 10);
@@ -52,4 +54,5 @@ static int fold_run(int argc, char **argv)
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-const struct command command_fold = {.name = STORE_FOLD_WORD, .usage = "OUTPUT UNTIL_NS COUNT PIECE...", .summary = "", .run = fold_run, .help = ""};
+const struct command command_fold = {
+	.name = STORE_FOLD_WORD, .usage = "OUTPUT UNTIL_NS COUNT PIECE...", .summary = "", .run = fold_run, .help = ""};

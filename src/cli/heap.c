@@ -19,7 +19,10 @@ struct heap_options {
 	struct filter_options filter; /* first: its options are given this */
 	struct input input;
 	const char *output;
-	struct { const struct action *action; const struct action_sort *sort; } parts[PART_MAX];
+	struct {
+		const struct action *action;
+		const struct action_sort *sort;
+	} parts[PART_MAX];
 	unsigned part_count;
 	bool is_inclusive;
 	uint64_t top;
@@ -27,16 +30,16 @@ struct heap_options {
 	bool with_lines, without_default_cull, is_timed;
 	enum heap_by by;
 	struct heap_cull cull;
-	const char **cull_lists;     /* files */
+	const char **cull_lists; /* files */
 	size_t cull_list_count, cull_list_capacity;
 	struct heap_patterns callers;
-	const char *after_action;    /* the word behind an action, which is no sort key of it; NULL: there was none */
+	const char *after_action; /* the word behind an action, which is no sort key of it; NULL: there was none */
 };
 
 /* ---- what to show ---- */
 
-/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st". An "s" by itself, which they allow,
- * is the key that the action has anyway. */
+/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st".
+ * An "s" by itself, which they allow, is the key that the action has anyway. */
 static const struct action_sort *take_sort(struct words *words)
 {
 	const char *word = options_peek(words);
@@ -147,8 +150,8 @@ static int set_input(void *context, char *word)
 {
 	struct heap_options *options = context;
 	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0))
-		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word, options->input.path ? " when one is named already" : "",
-				action_sort_keys());
+		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word,
+				options->input.path ? " when one is named already" : "", action_sort_keys());
 	return input_take_path(&options->input, word);
 }
 
@@ -184,7 +187,8 @@ static int take_cull_list(void *context, const char *word)
 
 static int set_cull(void *context, struct words *words, int number)
 {
-	return number ? filter_take_list(context, words, "cullLists", take_cull_list) : filter_take_list(context, words, "cullFrames", take_cull_frame);
+	return number ? filter_take_list(context, words, "cullLists", take_cull_list)
+		      : filter_take_list(context, words, "cullFrames", take_cull_frame);
 }
 
 static int set_no_default_cull(void *context, struct words *words, int number)
@@ -222,16 +226,48 @@ static int set_tool_action(void *context, struct words *words, int number)
 	return word ? 0 : CLI_FAILED;
 }
 
-enum { ACTION_STACKS, ACTION_FRAMES, ACTION_INCLUSIVE, ACTION_IMAGE, ACTION_HEAPS, ACTION_TREE, ACTION_CALLERS, ACTION_CHAINS, ACTION_TOTALS };
+enum {
+	ACTION_STACKS,
+	ACTION_FRAMES,
+	ACTION_INCLUSIVE,
+	ACTION_IMAGE,
+	ACTION_HEAPS,
+	ACTION_TREE,
+	ACTION_CALLERS,
+	ACTION_CHAINS,
+	ACTION_TOTALS
+};
 /* The numbers of actions are places in action_table. */
 static const struct option heap_option_table[] = {
-	{"stacks", set_action, ACTION_STACKS}, {"frames", set_action, ACTION_FRAMES}, {"inclusive", set_inclusive, ACTION_FRAMES},
-	{"image", set_action, ACTION_IMAGE}, {"images", set_action, ACTION_IMAGE}, {"heaps", set_action, ACTION_HEAPS},
-	{"tree", set_action, ACTION_TREE}, {"callers", set_callers, ACTION_CALLERS}, {"chains", set_action, ACTION_CHAINS},
-	{"totals", set_action, ACTION_TOTALS}, {"by", set_by, 0}, {"top", set_top, 0}, {"format", set_format, 0}, {"lines", set_lines, 0},
-	FILTER_OPTIONS, {"innermost", filter_set_innermost, 0}, {"cullFrames", set_cull, 0}, {"cullLists", set_cull, 1}, {"cullList", set_cull, 1},
-	{"noDefaultCull", set_no_default_cull, 0}, {"i", set_path, 0}, {"session", set_session, 0}, {"o", set_output, 0}, {"timing", set_timing, 0},
-	{"a", set_tool_action, 0}, {"symbols", set_symbols, 0}, {"quiet", set_nothing, 0}, {"tle", set_nothing, 0}, {"tti", set_nothing, 0},
+	{"stacks", set_action, ACTION_STACKS},
+	{"frames", set_action, ACTION_FRAMES},
+	{"inclusive", set_inclusive, ACTION_FRAMES},
+	{"image", set_action, ACTION_IMAGE},
+	{"images", set_action, ACTION_IMAGE},
+	{"heaps", set_action, ACTION_HEAPS},
+	{"tree", set_action, ACTION_TREE},
+	{"callers", set_callers, ACTION_CALLERS},
+	{"chains", set_action, ACTION_CHAINS},
+	{"totals", set_action, ACTION_TOTALS},
+	{"by", set_by, 0},
+	{"top", set_top, 0},
+	{"format", set_format, 0},
+	{"lines", set_lines, 0},
+	FILTER_OPTIONS,
+	{"innermost", filter_set_innermost, 0},
+	{"cullFrames", set_cull, 0},
+	{"cullLists", set_cull, 1},
+	{"cullList", set_cull, 1},
+	{"noDefaultCull", set_no_default_cull, 0},
+	{"i", set_path, 0},
+	{"session", set_session, 0},
+	{"o", set_output, 0},
+	{"timing", set_timing, 0},
+	{"a", set_tool_action, 0},
+	{"symbols", set_symbols, 0},
+	{"quiet", set_nothing, 0},
+	{"tle", set_nothing, 0},
+	{"tti", set_nothing, 0},
 };
 
 /* ---- the report ---- */
@@ -246,12 +282,14 @@ static int report_print(const struct heap_options *options, struct report *repor
 }
 
 /* By now it is known which files have told names. */
-static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols, struct diag *diag)
+static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols,
+		       struct diag *diag)
 {
 	struct whole_file file;
 	struct stat status;
 	if (!stat(options->output, &status) && symbols_read_file(symbols, &status))
-		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read", options->output);
+		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
+				 options->output);
 	int error = whole_file_open(&file, options->output, 0666, diag);
 	if (error)
 		return error;
@@ -288,12 +326,20 @@ static int parts_show(const struct heap_options *options, struct action_source *
 {
 	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
-		if (options->parts[i].action == &action_chains || (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
-			return cli_fail("%s is a sample: %s needs every event", source->path, options->parts[i].action == &action_chains ? "-chains" : "stt");
+		if (options->parts[i].action == &action_chains ||
+		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
+			return cli_fail("%s is a sample: %s needs every event", source->path,
+					options->parts[i].action == &action_chains ? "-chains" : "stt");
 	if (source->table->sample_bytes && options->filter.filter.nesting == HEAP_NESTING_INNERMOST)
-		return cli_fail("%s is a sample: -innermost needs every event, since blocks that others lie in may be missing", source->path);
-	struct report report = {.source = source, .parts = parts, .part_count = options->part_count, .has_range = options->filter.range.words[0] != NULL,
-				.filters = options->filter.notes, .filter_count = options->filter.note_count};
+		return cli_fail(
+			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
+			source->path);
+	struct report report = {.source = source,
+				.parts = parts,
+				.part_count = options->part_count,
+				.has_range = options->filter.range.words[0] != NULL,
+				.filters = options->filter.notes,
+				.filter_count = options->filter.note_count};
 	parts_take(options, parts);
 	report_make(&report, options->top);
 	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
@@ -307,7 +353,8 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	options->filter.filter.is_partial = options->filter.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	options->filter.filter.is_partial =
+		options->filter.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
@@ -349,8 +396,11 @@ static int output_check(const struct heap_options *options, const char *path)
 	struct diag diag = {""};
 	analysis_index_paths(indexes, path);
 	int error = whole_file_check(options->output, &path, 1, &diag);
-	error = error ? error : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
-	error = error ? error : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count, &diag);
+	error = error ? error
+		      : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
+	error = error ? error
+		      : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count,
+					 &diag);
 	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
 		free(indexes[i]);
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
@@ -396,7 +446,8 @@ static int heap_run(int argc, char **argv)
 	struct heap_options options = {.top = TOP_DEFAULT};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
-	if (!options_parse(argc, argv, heap_option_table, sizeof(heap_option_table) / sizeof(*heap_option_table), &options, set_input) &&
+	if (!options_parse(argc, argv, heap_option_table, sizeof(heap_option_table) / sizeof(*heap_option_table),
+			   &options, set_input) &&
 	    !parts_settle(&options))
 		status = heap_show(&options);
 	filter_options_fini(&options.filter);
@@ -408,47 +459,51 @@ static int heap_run(int argc, char **argv)
 }
 
 const struct command command_heap = {
-	.name = "heap", .usage = "[FILE] [ACTION...] [FILTER...]", .summary = "show where the memory went: allocations by stack, function or image",
+	.name = "heap",
+	.usage = "[FILE] [ACTION...] [FILTER...]",
+	.summary = "show where the memory went: allocations by stack, function or image",
 	.run = heap_run,
-	.help =
-	"Actions, several at once; KEY sorts the rows:\n"
-	"  -stacks [KEY]         one row per distinct stack (the default)\n"
-	"  -frames [KEY]         one row per function that asked for memory\n"
-	"  -inclusive            with -frames: per function anywhere on the stacks\n"
-	"  -image [KEY]          one row per executable or library of those functions\n"
-	"  -heaps [KEY]          one row per heap, with its extents\n"
-	"  -tree [KEY]           who called whom, from the threads' starts\n"
-	"  -callers FUNCTION [KEY] who called it, and who called these\n"
-	"  -chains [KEY]         blocks that grew by realloc: steps, factor, bytes copied\n"
-	"  -totals               only the totals\n"
-	"  -by WHAT              split rows by process, thread, heap, size, lifetime, time or class\n"
-	"  -top N                the first N rows of each (10000)\n"
-	"Filters; an allocation has to pass all:\n"
-	"  -range T1 T2          begun from T1 to T2: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS\n"
-	"  -lifetime L1 L2       that lived at least L1 and less than L2\n"
-	"  -size S1 S2           of at least S1 and less than S2 bytes (K, M, G may follow)\n"
-	"  -requireFrames F...   with one of these on the stack that allocated it\n"
-	"  -requireFreeFrames F... with one of these on the stack that freed it\n"
-	"  -pids N...            of these processes; also -pid\n"
-	"  -threads N...         of these threads\n"
-	"  -heap H               of the heap with this handle or name, also where it lies in another\n"
-	"  -innermost            blocks in place of those that they lie in, of which [pool overhead] remains\n"
-	"  -window CLASS T1 T2   AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2\n"
-	"  -closed               only what was given back\n"
-	"Frames:\n"
-	"  -cullFrames F...      take these off the innermost end of stacks, as the functions of the built-in list are\n"
-	"  -cullLists FILE...    take off those of the files, one a line\n"
-	"  -noDefaultCull        leave the built-in list out\n"
-	"  -lines                tell functions apart by the line of the call\n"
-	"Output:\n"
-	"  -session NAME         in place of FILE: what this session has recorded up to now\n"
-	"  -format FORMAT        text, csv or json\n"
-	"  -o FILE               write there\n"
-	"  -timing               tell on standard error what took how long\n"
-	"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"
-	"KEY: so soc outstanding size, count; st stc total size, count; src realloc count;\n"
-	"     sp spc size, count at the peak; stt temporary count. The default is so.\n"
-	"F:   image!, image!symbol, symbol or image+0xOFFSET, in any case, with * and ?. Lists end at the next option or --.\n"
-	"Without FILE: the newest xheap.*.xht here.\n\n"
-	"Example:\n  xheap heap xheap.jq.4711.xht -frames st -top 20 -requireFrames jq!parse* -size 1K 1M\n",
+	.help = "Actions, several at once; KEY sorts the rows:\n"
+		"  -stacks [KEY]         one row per distinct stack (the default)\n"
+		"  -frames [KEY]         one row per function that asked for memory\n"
+		"  -inclusive            with -frames: per function anywhere on the stacks\n"
+		"  -image [KEY]          one row per executable or library of those functions\n"
+		"  -heaps [KEY]          one row per heap, with its extents\n"
+		"  -tree [KEY]           who called whom, from the threads' starts\n"
+		"  -callers FUNCTION [KEY] who called it, and who called these\n"
+		"  -chains [KEY]         blocks that grew by realloc: steps, factor, bytes copied\n"
+		"  -totals               only the totals\n"
+		"  -by WHAT              split rows by process, thread, heap, size, lifetime, time or class\n"
+		"  -top N                the first N rows of each (10000)\n"
+		"Filters; an allocation has to pass all:\n"
+		"  -range T1 T2          begun from T1 to T2: microseconds from the start, or with s, ms, us, ns, or "
+		"YYYY/MM/DD:HH:MM:SS\n"
+		"  -lifetime L1 L2       that lived at least L1 and less than L2\n"
+		"  -size S1 S2           of at least S1 and less than S2 bytes (K, M, G may follow)\n"
+		"  -requireFrames F...   with one of these on the stack that allocated it\n"
+		"  -requireFreeFrames F... with one of these on the stack that freed it\n"
+		"  -pids N...            of these processes; also -pid\n"
+		"  -threads N...         of these threads\n"
+		"  -heap H               of the heap with this handle or name, also where it lies in another\n"
+		"  -innermost            blocks in place of those that they lie in, of which [pool overhead] remains\n"
+		"  -window CLASS T1 T2   AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2\n"
+		"  -closed               only what was given back\n"
+		"Frames:\n"
+		"  -cullFrames F...      take these off the innermost end of stacks, as the functions of the built-in "
+		"list are\n"
+		"  -cullLists FILE...    take off those of the files, one a line\n"
+		"  -noDefaultCull        leave the built-in list out\n"
+		"  -lines                tell functions apart by the line of the call\n"
+		"Output:\n"
+		"  -session NAME         in place of FILE: what this session has recorded up to now\n"
+		"  -format FORMAT        text, csv or json\n"
+		"  -o FILE               write there\n"
+		"  -timing               tell on standard error what took how long\n"
+		"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"
+		"KEY: so soc outstanding size, count; st stc total size, count; src realloc count;\n"
+		"     sp spc size, count at the peak; stt temporary count. The default is so.\n"
+		"F:   image!, image!symbol, symbol or image+0xOFFSET, in any case, with * and ?. Lists end at the next "
+		"option or --.\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap heap xheap.jq.4711.xht -frames st -top 20 -requireFrames jq!parse* -size 1K 1M\n",
 };

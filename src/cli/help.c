@@ -21,10 +21,17 @@ static int version_run(int argc, char **argv)
 }
 
 const struct command command_help = {
-	.name = "help", .usage = "[COMMAND]", .summary = "say how to use xheap, or one of its commands", .run = help_run,
+	.name = "help",
+	.usage = "[COMMAND]",
+	.summary = "say how to use xheap, or one of its commands",
+	.run = help_run,
 	.help = "Example:\n  xheap help heap\n",
 };
 
 const struct command command_version = {
-	.name = "version", .usage = "", .summary = "print the version", .run = version_run, .help = "Example:\n  xheap version\n",
+	.name = "version",
+	.usage = "",
+	.summary = "print the version",
+	.run = version_run,
+	.help = "Example:\n  xheap version\n",
 };

@@ -45,8 +45,8 @@ struct looking {
 	struct heap_follow *follow;
 	pthread_mutex_t lock;
 	pthread_cond_t has_news;
-	struct indexing_cut cut;      /* the newest */
-	bool has_cut, is_over;        /* there is one that was not looked at; the trace is whole */
+	struct indexing_cut cut; /* the newest */
+	bool has_cut, is_over;   /* there is one that was not looked at; the trace is whole */
 };
 
 /* False: the trace is whole. */
@@ -86,10 +86,12 @@ static void looking_tell(struct looking *looking, const struct indexing_cut *cut
 	pthread_mutex_unlock(&looking->lock);
 }
 
-/* Until the trace is whole. What is left to be done then is for us, who have not given way to others: somebody waits. */
+/* Until the trace is whole. What is left to be done then is for us, who have not given way to others: somebody
+   waits. */
 static void looks_take(struct heap_follow *follow)
 {
-	struct looking looking = {.follow = follow, .lock = PTHREAD_MUTEX_INITIALIZER, .has_news = PTHREAD_COND_INITIALIZER};
+	struct looking looking = {
+		.follow = follow, .lock = PTHREAD_MUTEX_INITIALIZER, .has_news = PTHREAD_COND_INITIALIZER};
 	struct indexing_cut cut;
 	pthread_t thread;
 	ssize_t got;
@@ -102,9 +104,10 @@ static void looks_take(struct heap_follow *follow)
 		pthread_join(thread, NULL);
 }
 
-/* Follow the trace until it is whole. 0, or a negative errno with the reason in diag; *trace and *table are the caller's then. */
-static int trace_follow(const char *path, const struct heap_build *how, bool *is_whole, struct trace **trace, struct heap_table **table,
-			struct diag *diag)
+/* Follow the trace until it is whole. 0, or a negative errno with the reason in diag; *trace and *table are the
+   caller's then. */
+static int trace_follow(const char *path, const struct heap_build *how, bool *is_whole, struct trace **trace,
+			struct heap_table **table, struct diag *diag)
 {
 	struct heap_follow *follow = heap_follow_new(path, how, LOOK_EVENTS);
 	looks_take(follow);
@@ -114,7 +117,8 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 	return error;
 }
 
-static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, const char *index_path, struct diag *diag)
+static int index_write(const struct trace *trace, const struct heap_table *table, const char *path,
+		       const char *index_path, struct diag *diag)
 {
 	struct stat status;
 	if (!analysis_is_worth_an_index(trace))
@@ -132,8 +136,10 @@ static int index_make(const char *path, char *const *paths, unsigned path_count,
 	struct heap_table *table;
 	unsigned chosen = 0;
 	bool is_whole = false;
-	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
-				 .progress = progress_tell, .cookie = &is_whole};
+	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, diag),
+				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
+				 .progress = progress_tell,
+				 .cookie = &is_whole};
 	int error = how.fd < 0 ? how.fd : trace_follow(path, &how, &is_whole, &trace, &table, diag);
 	if (error)
 		return error;
@@ -160,4 +166,5 @@ static int index_run(int argc, char **argv)
 	return error ? refuse(&diag) : CLI_OK;
 }
 
-const struct command command_index = {.name = INDEXING_WORD, .usage = "FILE", .summary = "", .run = index_run, .help = ""};
+const struct command command_index = {
+	.name = INDEXING_WORD, .usage = "FILE", .summary = "", .run = index_run, .help = ""};

@@ -18,7 +18,7 @@
 struct info {
 	const char *path;
 	const struct trace_dictionary *dictionary;
-	struct heap_table *table;     /* only when a process was forked: what the child inherited takes matching */
+	struct heap_table *table; /* only when a process was forked: what the child inherited takes matching */
 	uint64_t *process_events;
 	uint32_t *process_threads;
 };
@@ -35,8 +35,8 @@ static const char *const kind_words[] = {
 };
 
 static const char *const end_words[] = {
-	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit", [TRACE_END_SIGNAL] = "signal", [TRACE_END_EXEC] = "exec",
-	[TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
+	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit",       [TRACE_END_SIGNAL] = "signal",
+	[TRACE_END_EXEC] = "exec",    [TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
 };
 
 static const char *end_word(const struct trace_process *process)
@@ -95,13 +95,19 @@ static void json_cost(struct json *json, const struct trace_statistics *statisti
 }
 
 /* A process in which inactive code of the recording was mapped when it ended. False: the option names none. */
-struct inactive_process { int pid; uint64_t bytes; uint32_t threads; const char *command; };
+struct inactive_process {
+	int pid;
+	uint64_t bytes;
+	uint32_t threads;
+	const char *command;
+};
 
 static bool inactive_read(struct inactive_process *inactive, const struct trace_option *option)
 {
 	int command = 0;
 	if (strcmp(option->name, TRACE_OPTION_INACTIVE) != 0 ||
-	    sscanf(option->value, TRACE_INACTIVE_SCAN, &inactive->pid, &inactive->bytes, &inactive->threads, &command) != 3)
+	    sscanf(option->value, TRACE_INACTIVE_SCAN, &inactive->pid, &inactive->bytes, &inactive->threads,
+		   &command) != 3)
 		return false;
 	inactive->command = option->value + command;
 	return true;
@@ -131,8 +137,9 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
-	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) || !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) ||
-	       !strcmp(option, TRACE_OPTION_DAMAGED) || !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) ||
+	       !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_DAMAGED) ||
+	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
 static void info_json(const struct info *info, FILE *out)
@@ -209,7 +216,8 @@ static void text_started(struct grid *grid, int64_t realtime_ns)
 	time_t seconds = realtime_ns / 1000000000;
 	struct tm local;
 	char date[64];
-	bool is_known = realtime_ns > 0 && localtime_r(&seconds, &local) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local);
+	bool is_known = realtime_ns > 0 && localtime_r(&seconds, &local) &&
+			strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local);
 	text_line(grid, "started", is_known ? date : "-");
 }
 
@@ -220,9 +228,11 @@ static void text_cost(struct grid *grid, const struct info *info)
 		text_line(grid, "cost", "-");
 		return;
 	}
-	const char *text = arena_format(&grid->arena, "%s of the logger's CPU", text_duration((int64_t)statistics->logger_cpu_ns).data);
+	const char *text = arena_format(&grid->arena, "%s of the logger's CPU",
+					text_duration((int64_t)statistics->logger_cpu_ns).data);
 	if (statistics->recorder_ns)
-		text = arena_format(&grid->arena, "%s, about %s in the recorder", text, text_duration((int64_t)statistics->recorder_ns).data);
+		text = arena_format(&grid->arena, "%s, about %s in the recorder", text,
+				    text_duration((int64_t)statistics->recorder_ns).data);
 	text = arena_format(&grid->arena, "%s, %s waits for a buffer", text, text_count(statistics->waits).data);
 	if (statistics->waits)
 		text = arena_format(&grid->arena, "%s (%s)", text, text_duration((int64_t)statistics->wait_ns).data);
@@ -241,16 +251,20 @@ static void text_facts(const struct info *info, FILE *out)
 	text_line(&grid, "events", text_count(dictionary->event_count).data);
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		if (dictionary->kind_count[kind])
-			text_line(&grid, arena_format(&grid.arena, "  %s", kind_words[kind]), text_count(dictionary->kind_count[kind]).data);
+			text_line(&grid, arena_format(&grid.arena, "  %s", kind_words[kind]),
+				  text_count(dictionary->kind_count[kind]).data);
 	if (dictionary->failed_count)
 		text_line(&grid, "  failed", text_count(dictionary->failed_count).data);
 	if (dictionary->in_flight_count)
 		text_line(&grid, "  in flight", text_count(dictionary->in_flight_count).data);
-	text_line(&grid, "stacks", arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
-						text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
-						text_count(dictionary->frame_count).data, text_count(dictionary->ends.truncated).data));
+	text_line(&grid, "stacks",
+		  arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
+			       text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
+			       text_count(dictionary->frame_count).data, text_count(dictionary->ends.truncated).data));
 	if (dictionary->is_whole_known)
-		text_line(&grid, "  whole", arena_format(&grid.arena, "%s, of %s events", text_count(dictionary->ends.whole).data, text_count(dictionary->event_count).data));
+		text_line(&grid, "  whole",
+			  arena_format(&grid.arena, "%s, of %s events", text_count(dictionary->ends.whole).data,
+				       text_count(dictionary->event_count).data));
 	text_line(&grid, "images", text_count(dictionary->image_count).data);
 	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
 	text_cost(&grid, info);
@@ -258,7 +272,9 @@ static void text_facts(const struct info *info, FILE *out)
 	for (uint32_t i = 0; i < dictionary->option_count; i++) {
 		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) == 0)
 			continue;
-		text_line(&grid, title, arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
+		text_line(
+			&grid, title,
+			arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
 		title = "";
 	}
 	grid_print(&grid, out, 2);
@@ -271,23 +287,27 @@ static const char *text_end(struct arena *arena, const struct trace_process *pro
 		return arena_format(arena, "exit %d", process->end_status);
 	if (process->end == TRACE_END_SIGNAL) {
 		const char *name = sigabbrev_np(process->end_status);
-		return name ? arena_format(arena, "SIG%s", name) : arena_format(arena, "signal %d", process->end_status);
+		return name ? arena_format(arena, "SIG%s", name)
+			    : arena_format(arena, "signal %d", process->end_status);
 	}
 	return end_word(process);
 }
 
 static void text_processes(const struct info *info, FILE *out)
 {
-	static const char *const titles[] = {">id", ">pid", ">parent", ">start", ">end", "how", ">threads", ">events", ">inherited", "command"};
+	static const char *const titles[] = {">id", ">pid",     ">parent", ">start",     ">end",
+					     "how", ">threads", ">events", ">inherited", "command"};
 	struct grid grid = {0};
 	grid_columns(&grid, 10, titles);
 	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
 		const struct trace_process *process = &info->dictionary->processes[i];
-		bool is_untraced = trace_process_is_untraced(process), is_forked = info->table && process->forked_from != TRACE_NONE;
+		bool is_untraced = trace_process_is_untraced(process),
+		     is_forked = info->table && process->forked_from != TRACE_NONE;
 		grid_row(&grid);
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, process->pid));
-		grid_cell(&grid, process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
+		grid_cell(&grid,
+			  process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);
 		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
 		grid_cell(&grid, text_end(&grid.arena, process));
@@ -307,8 +327,11 @@ static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
 	struct inactive_process inactive;
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (inactive_read(&inactive, &dictionary->options[i]))
-			fprintf(out, "  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32 " threads in it\n", inactive.pid,
-				text_shown(inactive.command), text_bytes(inactive.bytes).data, inactive.threads);
+			fprintf(out,
+				"  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32
+				" threads in it\n",
+				inactive.pid, text_shown(inactive.command), text_bytes(inactive.bytes).data,
+				inactive.threads);
 }
 
 static void info_text(const struct info *info, FILE *out)
@@ -316,13 +339,18 @@ static void info_text(const struct info *info, FILE *out)
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct losses losses = losses_sum(dictionary);
 	struct text missing = losses_missing_text(dictionary);
-	fprintf(out, "%s: %s%s%s\n", text_shown(info->path), losses_is_complete(dictionary) ? "complete" : dictionary->is_complete ? "not complete" : "cut short",
+	fprintf(out, "%s: %s%s%s\n", text_shown(info->path),
+		losses_is_complete(dictionary) ? "complete"
+		: dictionary->is_complete      ? "not complete"
+					       : "cut short",
 		*missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
-		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset, dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset,
+			dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
-	fprintf(out, "  %s events lost, %s stacks lost", text_count(losses.events).data, text_count(losses.stacks).data);
+	fprintf(out, "  %s events lost, %s stacks lost", text_count(losses.events).data,
+		text_count(losses.stacks).data);
 	losses_text_reason(out, dictionary);
 	putc('\n', out);
 	losses_text_gaps(out, dictionary);
@@ -412,9 +440,12 @@ static int info_run(int argc, char **argv)
 }
 
 const struct command command_info = {
-	.name = "info", .usage = "[FILE] [-format text|json]", .summary = "say what is in a trace", .run = info_run,
-	.help =
-	"Counts of events, losses, processes and how they ended, the session's options, and what tracing cost.\n"
-	"Without FILE: the newest xheap.*.xht here.\n\n"
-	"Example:\n  xheap info xheap.jq.4711.xht -format json\n",
+	.name = "info",
+	.usage = "[FILE] [-format text|json]",
+	.summary = "say what is in a trace",
+	.run = info_run,
+	.help = "Counts of events, losses, processes and how they ended, the session's options, and what tracing "
+		"cost.\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap info xheap.jq.4711.xht -format json\n",
 };

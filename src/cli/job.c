@@ -11,8 +11,16 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 
-enum { IGNORED_COUNT = 2, FORWARDED_COUNT = 5, STOPS_COUNT = 3, POLL_NS = 20000000, POLLS_FIRST = 3, POLLS_LAST = 100, FREED_MAX = 64,
-       FAMILY_DEPTH = 32 };
+enum {
+	IGNORED_COUNT = 2,
+	FORWARDED_COUNT = 5,
+	STOPS_COUNT = 3,
+	POLL_NS = 20000000,
+	POLLS_FIRST = 3,
+	POLLS_LAST = 100,
+	FREED_MAX = 64,
+	FAMILY_DEPTH = 32
+};
 
 static const int ignored_signals[IGNORED_COUNT] = {SIGINT, SIGQUIT};
 static const int forwarded_signals[FORWARDED_COUNT] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
@@ -24,7 +32,8 @@ static volatile sig_atomic_t forward_to, stop_asked;
 static void forward(int signal, siginfo_t *information, void *context)
 {
 	(void)context;
-	if (forward_to > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE) && information->si_pid != forward_to)
+	if (forward_to > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE) &&
+	    information->si_pid != forward_to)
 		kill((pid_t)forward_to, signal);
 }
 
@@ -47,7 +56,8 @@ static void give_back(const int *signals, int count, const struct sigaction *sav
 
 void job_take_signals(void)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, pass = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction ignore = {.sa_handler = SIG_IGN},
+			 pass = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART};
 	/* This one interrupts the wait. */
 	struct sigaction note = {.sa_handler = note_stop};
 	take(ignored_signals, IGNORED_COUNT, &ignore, saved_ignored);
@@ -72,7 +82,10 @@ void job_forward_to(pid_t pid)
  * first, the parent never stops and the shell waits forever. That can happen without us, but with us the child takes
  * longer: such children are let go, and stopped again when their parents have.
  */
-struct freed { pid_t pids[FREED_MAX]; int count; };
+struct freed {
+	pid_t pids[FREED_MAX];
+	int count;
+};
 
 static void free_children(pid_t pid, int depth, struct freed *freed)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The command as a job of a shell: Ctrl-C, Ctrl-Z, fg and signals sent by name act on it as if nobody stood between. */
+/** The command as a job of a shell: Ctrl-C, Ctrl-Z, fg and signals sent by name act on it as if nobody stood
+    between. */
 #ifndef XHEAP_CLI_JOB_H
 #define XHEAP_CLI_JOB_H
 

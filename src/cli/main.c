@@ -28,24 +28,9 @@
 #include <strings.h>
 
 static const struct command *const commands[] = {
-	&command_record,
-	&command_start,
-	&command_update,
-	&command_query,
-	&command_sessions,
-	&command_flush,
-	&command_stop,
-	&command_launch,
-	&command_top,
-	&command_report,
-	&command_recover,
-	&command_info,
-	&command_symbols,
-	&command_merge,
-	&command_dump,
-	&command_heap,
-	&command_help,
-	&command_version,
+	&command_record,  &command_start,  &command_update, &command_query,  &command_sessions, &command_flush,
+	&command_stop,    &command_launch, &command_top,    &command_report, &command_recover,  &command_info,
+	&command_symbols, &command_merge,  &command_dump,   &command_heap,   &command_help,     &command_version,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
@@ -71,7 +56,8 @@ void command_print_list(FILE *out)
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\nxheap help COMMAND tells the rest. Options take one dash or two, in any case.\n\n"
-	      "Example:\n  xheap heap -stacks so -top 10\n", out);
+	      "Example:\n  xheap heap -stacks so -top 10\n",
+	      out);
 }
 
 bool command_is_help_word(const char *word)

@@ -49,7 +49,9 @@ static int merge_run(int argc, char **argv)
 	struct merge_options options = {.count = 0};
 	struct diag diag = {""};
 	struct stat status;
-	int result = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, add_path) ? CLI_FAILED : check(&options);
+	int result = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, add_path)
+			     ? CLI_FAILED
+			     : check(&options);
 	if (result == CLI_OK && trace_merge(options.output, options.paths, (unsigned)options.count, &diag))
 		result = cli_fail("%s", diag.text);
 	if (result == CLI_OK && !stat(options.output, &status))
@@ -59,10 +61,14 @@ static int merge_run(int argc, char **argv)
 }
 
 const struct command command_merge = {
-	.name = "merge", .usage = "FILE FILE... -o OUT", .summary = "several traces of one machine as one, by its clock", .run = merge_run,
-	.help =
-	"Times count from the beginning of the trace that began first. Traces of different machines, of before and after a start of\n"
-	"the machine, by different clocks, or that are not complete are refused, and so is one that is given twice.\n\n"
-	"  -o OUT          write there\n\n"
-	"Example:\n  xheap merge client.xht server.xht -o both.xht\n",
+	.name = "merge",
+	.usage = "FILE FILE... -o OUT",
+	.summary = "several traces of one machine as one, by its clock",
+	.run = merge_run,
+	.help = "Times count from the beginning of the trace that began first. Traces of different machines, of before "
+		"and after a start of\n"
+		"the machine, by different clocks, or that are not complete are refused, and so is one that is given "
+		"twice.\n\n"
+		"  -o OUT          write there\n\n"
+		"Example:\n  xheap merge client.xht server.xht -o both.xht\n",
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Options as a table: words with one dash or two, in any case; values follow as the next words, the first also after '='. */
+/** Options as a table: words with one dash or two, in any case; values follow as the next words, the first also after
+    '='. */
 #ifndef XHEAP_CLI_OPTION_PARSER_H
 #define XHEAP_CLI_OPTION_PARSER_H
 
@@ -11,7 +12,7 @@ struct words {
 };
 
 struct option {
-	const char *name;            /**< without dashes */
+	const char *name; /**< without dashes */
 	/** Take what the option needs; `number` is the table's. 0, or CLI_FAILED after a message. */
 	int (*set)(void *context, struct words *words, int number);
 	int number;
@@ -32,9 +33,9 @@ const char *options_peek(const struct words *words);
 
 /** What a command reads. Zero it. */
 struct input {
-	const char *path;            /**< NULL: not named */
-	const char *session;         /**< whose trace it is; NULL: none */
-	char *session_path;          /**< that trace */
+	const char *path;    /**< NULL: not named */
+	const char *session; /**< whose trace it is; NULL: none */
+	char *session_path;  /**< that trace */
 };
 
 /** Take a FILE: one at a time. 0, or CLI_FAILED after a message. */

@@ -47,8 +47,8 @@ void cli_say(const char *format, ...)
 }
 
 /*
- * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps colours, and leaves
- * the text on the screen; where there is no less, the text is just printed.
+ * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps colours, and
+ * leaves the text on the screen; where there is no less, the text is just printed.
  */
 static void pager_run(const int *pipe_ends)
 {
@@ -165,8 +165,9 @@ char *cli_trace_path(const char *given)
 			struct stat status;
 			if (stat(found.gl_pathv[i], &status) || !S_ISREG(status.st_mode))
 				continue;
-			bool is_newer = status.st_mtim.tv_sec != newest_at.tv_sec ? status.st_mtim.tv_sec > newest_at.tv_sec
-										  : status.st_mtim.tv_nsec > newest_at.tv_nsec;
+			bool is_newer = status.st_mtim.tv_sec != newest_at.tv_sec
+						? status.st_mtim.tv_sec > newest_at.tv_sec
+						: status.st_mtim.tv_nsec > newest_at.tv_nsec;
 			if (newest && !is_newer)
 				continue;
 			newest = found.gl_pathv[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap record: the command stays our child, in our process group, as it would be the shell's; the logger is another child, out of
- * reach of the terminal. This process only waits, passes on what it must, and tells the result.
+ * xheap record: the command stays our child, in our process group, as it would be the shell's; the logger is another
+ * child, out of reach of the terminal. This process only waits, passes on what it must, and tells the result.
  */
 #include "cli/cli.h"
 #include "cli/job.h"
@@ -58,7 +58,10 @@ static bool parse_duration_ms(const char *text, uint32_t *milliseconds)
 }
 
 #define X(name, kind) {name, kind},
-static const struct { const char *name; uint32_t kinds; } stack_flags[] = {STACK_FLAGS(X) {"none", 0}, {"all", OPTION_STACKS}};
+static const struct {
+	const char *name;
+	uint32_t kinds;
+} stack_flags[] = {STACK_FLAGS(X){"none", 0}, {"all", OPTION_STACKS}};
 #undef X
 
 static bool parse_stackwalk(const char *text, uint32_t *kinds)
@@ -95,6 +98,7 @@ static int usage_error(const char *what, const char *value, const char *why)
 }
 
 /* One row an option: the parser and --help come from it. */
+/* clang-format off */
 #define RECORD_OPTIONS(X) \
 	X('o', "output", required_argument, "FILE", "write the trace to FILE (default xheap.COMMAND.PID.xht)") \
 	X('w', "stackwalk", required_argument, "KINDS", "stacks only on these: HeapAlloc, HeapRealloc, HeapFree, HeapCreate, ..., joined by +; none (default all)") \
@@ -121,20 +125,20 @@ static int usage_error(const char *what, const char *value, const char *why)
 	X('R', "real-time", no_argument, "", "a flush timer of 100ms, for who looks while it is recorded") \
 	X('C', "check-stacks", no_argument, "", "compare every remembered stack with a full walk (slow; for tests)") \
 	X('q', "quiet", no_argument, "", "print nothing of our own but errors and what the trace lacks; twice: but errors")
+/* clang-format on */
 
 static const struct option long_options[] = {
 #define X(letter, name, has, value, help) {name, has, NULL, letter},
 	RECORD_OPTIONS(X)
 #undef X
-	{NULL, 0, NULL, 0}
-};
+		{NULL, 0, NULL, 0}};
 
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint32_t *value)
 {
 	uint64_t number;
 	if (!text_parse_size(text, &number) || number < low || number > high) {
-		fprintf(stderr, "xheap: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option, text_shown(text), low, high,
-			high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
+		fprintf(stderr, "xheap: --%s %s: must be a number from %" PRIu64 " to %" PRIu64 "%s\n", option,
+			text_shown(text), low, high, high % 1024 == 0 && low % 1024 == 0 ? ", such as 256K" : "");
 		return EXIT_USAGE;
 	}
 	*value = (uint32_t)number;
@@ -147,10 +151,13 @@ static int parse_pids(struct record *record, const char *text)
 		char *end;
 		long pid = strtol(at, &end, 10);
 		record->has_pids = true;
-		if (end == at || (*end && *end != ',') || pid < 0 || pid > INT32_MAX || (pid == 0 && !record->session.session_name))
-			return usage_error("--pid", text, "not a process's number, or several with commas between them");
+		if (end == at || (*end && *end != ',') || pid < 0 || pid > INT32_MAX ||
+		    (pid == 0 && !record->session.session_name))
+			return usage_error("--pid", text,
+					   "not a process's number, or several with commas between them");
 		if (record->pid_count == RECORD_PIDS_MAX)
-			return cli_fail("--pid: more than %d processes at once; xheap update adds more to a session", RECORD_PIDS_MAX);
+			return cli_fail("--pid: more than %d processes at once; xheap update adds more to a session",
+					RECORD_PIDS_MAX);
 		/* 0: none, as the documented function takes it. */
 		if (pid)
 			record->pids[record->pid_count++] = (pid_t)pid;
@@ -164,38 +171,65 @@ static int take_option(struct record *record, int letter)
 {
 	struct session_options *session = &record->session;
 	switch (letter) {
-	case 'o': record->output = optarg; return 0;
+	case 'o':
+		record->output = optarg;
+		return 0;
 	case 'w':
-		return parse_stackwalk(optarg, &session->stack_kinds) ? 0 :
-		       usage_error("--stackwalk", optarg, "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy, HeapLock, HeapProtect");
-	case 'd': return parse_number("stack-depth", optarg, 1, RECORDER_DEPTH_MAX, &session->stack_depth);
-	case 'D': session->with_duration = false; return 0;
-	case 'p': return parse_pids(record, optarg);
-	case 't': return parse_duration_ms(optarg, &record->limit_ms) && record->limit_ms ? 0 : usage_error("--duration", optarg, "not a time such as 10s or 500ms");
-	case 'N': session->follow = false; return 0;
-	case 'u': session->until_exit = true; return 0;
+		return parse_stackwalk(optarg, &session->stack_kinds)
+			       ? 0
+			       : usage_error("--stackwalk", optarg,
+					     "not a list of HeapAlloc, HeapRealloc, HeapFree, HeapCreate, HeapDestroy, "
+					     "HeapLock, HeapProtect");
+	case 'd':
+		return parse_number("stack-depth", optarg, 1, RECORDER_DEPTH_MAX, &session->stack_depth);
+	case 'D':
+		session->with_duration = false;
+		return 0;
+	case 'p':
+		return parse_pids(record, optarg);
+	case 't':
+		return parse_duration_ms(optarg, &record->limit_ms) && record->limit_ms
+			       ? 0
+			       : usage_error("--duration", optarg, "not a time such as 10s or 500ms");
+	case 'N':
+		session->follow = false;
+		return 0;
+	case 'u':
+		session->until_exit = true;
+		return 0;
 	case 'f':
 		if (strcasecmp(optarg, "wait") != 0 && strcasecmp(optarg, "drop") != 0)
 			return usage_error("--on-full", optarg, "must be wait or drop");
 		session->on_full_wait = strcasecmp(optarg, "wait") == 0;
 		return 0;
-	case 'l': return parse_duration_ms(optarg, &session->wait_limit_ms) && session->wait_limit_ms ? 0 :
-			  usage_error("--wait-limit", optarg, "not a time such as 5s or 200ms; --on-full drop does not wait");
+	case 'l':
+		return parse_duration_ms(optarg, &session->wait_limit_ms) && session->wait_limit_ms
+			       ? 0
+			       : usage_error("--wait-limit", optarg,
+					     "not a time such as 5s or 200ms; --on-full drop does not wait");
 	case 'b': {
 		int error = parse_number("buffer-size", optarg, 65536, 1 << 20, &session->buffer_size);
 		session->buffer_size = (session->buffer_size + 4095) & ~4095u;
 		return error;
 	}
-	case 'm': return parse_number("min-buffers", optarg, 2, 65536, &session->buffer_min);
-	case 'M': return parse_number("max-buffers", optarg, 2, 65536, &session->buffer_max);
-	case 'F': return text_parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536 ? 0 :
-			 usage_error("--max-file", optarg, "not a size of at least 64K");
-	case 'S': return text_parse_size(optarg, &session->sample_bytes) && session->sample_bytes && session->sample_bytes <= SAMPLE_BYTES_MAX ? 0 :
-			 usage_error("--sample", optarg, "not a size from 1 byte to 1024G, such as 512K");
+	case 'm':
+		return parse_number("min-buffers", optarg, 2, 65536, &session->buffer_min);
+	case 'M':
+		return parse_number("max-buffers", optarg, 2, 65536, &session->buffer_max);
+	case 'F':
+		return text_parse_size(optarg, &session->max_file_bytes) && session->max_file_bytes >= 65536
+			       ? 0
+			       : usage_error("--max-file", optarg, "not a size of at least 64K");
+	case 'S':
+		return text_parse_size(optarg, &session->sample_bytes) && session->sample_bytes &&
+				       session->sample_bytes <= SAMPLE_BYTES_MAX
+			       ? 0
+			       : usage_error("--sample", optarg, "not a size from 1 byte to 1024G, such as 512K");
 	case 'O': {
 		int mode = session_file_mode_find(optarg);
 		if (mode < 0)
-			return usage_error("--file-mode", optarg, "must be sequential, circular, append, newfile, flight, none or keep-live");
+			return usage_error("--file-mode", optarg,
+					   "must be sequential, circular, append, newfile, flight, none or keep-live");
 		session->file_mode = (uint32_t)mode;
 		return 0;
 	}
@@ -210,18 +244,35 @@ static int take_option(struct record *record, int letter)
 	case 'K':
 		record->keeps_live = true;
 		return strcasecmp(optarg, "live") ? usage_error("--keep", optarg, "must be live") : 0;
-	case 'T': return session_add_trigger(session, optarg) ? 0 : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
-	case 'U': return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN && session->flush_ms <= FLUSH_MS_MAX ? 0 :
-			 usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
-	case 'P': return parse_permissions(optarg, &session->permissions) ? 0 : usage_error("--permissions", optarg, "not an octal mode from 600 to 666");
+	case 'T':
+		return session_add_trigger(session, optarg)
+			       ? 0
+			       : usage_error("--trigger", optarg, "must be rss=SIZE, memory-limit, exit or crash");
+	case 'U':
+		return parse_duration_ms(optarg, &session->flush_ms) && session->flush_ms >= FLUSH_MS_MIN &&
+				       session->flush_ms <= FLUSH_MS_MAX
+			       ? 0
+			       : usage_error("--flush-timer", optarg, "not a time from 10ms to 60s");
+	case 'P':
+		return parse_permissions(optarg, &session->permissions)
+			       ? 0
+			       : usage_error("--permissions", optarg, "not an octal mode from 600 to 666");
 	case 'R':
 		session->flush_ms = FLUSH_MS_REAL_TIME;
 		session->is_real_time = true;
 		return 0;
-	case 'I': session->with_index = true; return 0;
-	case 'C': session->check_stacks = true; return 0;
-	case 'q': record->is_silent = record->is_quiet; record->is_quiet = true; return 0;
-	default: return EXIT_USAGE;
+	case 'I':
+		session->with_index = true;
+		return 0;
+	case 'C':
+		session->check_stacks = true;
+		return 0;
+	case 'q':
+		record->is_silent = record->is_quiet;
+		record->is_quiet = true;
+		return 0;
+	default:
+		return EXIT_USAGE;
 	}
 }
 
@@ -230,28 +281,34 @@ static int check_file_mode(struct record *record, const char *command)
 {
 	struct session_options *session = &record->session;
 	const char *name = session_file_mode_name(session->file_mode);
-	if (record->keeps_live && session->file_mode != SESSION_FILE_SEQUENTIAL && session->file_mode != SESSION_FILE_KEEP)
-		return cli_fail("%s: --keep live is a file mode of its own: it goes without --file-mode %s", command, name);
+	if (record->keeps_live && session->file_mode != SESSION_FILE_SEQUENTIAL &&
+	    session->file_mode != SESSION_FILE_KEEP)
+		return cli_fail("%s: --keep live is a file mode of its own: it goes without --file-mode %s", command,
+				name);
 	if (record->keeps_live)
 		session->file_mode = SESSION_FILE_KEEP;
 	if (session->file_mode == SESSION_FILE_KEEP && !session->max_file_bytes)
 		session->max_file_bytes = SESSION_WINDOW_BYTES;
-	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE, keeps_newest = session_is_in_pieces(session) || session->file_mode == SESSION_FILE_CIRCULAR;
+	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE,
+	     keeps_newest = session_is_in_pieces(session) || session->file_mode == SESSION_FILE_CIRCULAR;
 	if (session->triggers && session->file_mode != SESSION_FILE_FLIGHT)
 		return cli_fail("%s: --trigger goes with --file-mode flight", command);
 	if (session_is_in_pieces(session) && !session->max_file_bytes)
 		session->max_file_bytes = SESSION_FLIGHT_BYTES;
 	if ((is_newfile || keeps_newest) && !session->max_file_bytes)
-		return cli_fail("%s: --file-mode %s: --max-file SIZE is missing, the size %s", command, name, is_newfile ? "of each file" : "of the file");
+		return cli_fail("%s: --file-mode %s: --max-file SIZE is missing, the size %s", command, name,
+				is_newfile ? "of each file" : "of the file");
 	if (keeps_newest && session->max_file_bytes < SESSION_KEPT_BYTES_MIN)
 		return cli_fail("%s: --file-mode %s: --max-file has to be at least 1M", command, name);
 	if (is_newfile && record->output && !session_path_is_numbered(record->output))
-		return cli_fail("%s: --file-mode newfile: the file's name, %s, has no %%d for the counter", command, record->output);
+		return cli_fail("%s: --file-mode newfile: the file's name, %s, has no %%d for the counter", command,
+				record->output);
 	if (session->with_index && session->file_mode != SESSION_FILE_SEQUENTIAL)
-		return cli_fail("%s: --index is for a trace in one file that keeps everything, not for --file-mode %s", command,
-				session_file_mode_name(session->file_mode));
+		return cli_fail("%s: --index is for a trace in one file that keeps everything, not for --file-mode %s",
+				command, session_file_mode_name(session->file_mode));
 	if (session->with_index && session->sample_bytes)
-		return cli_fail("%s: --index goes without --sample: what a sample says takes all of it to tell", command);
+		return cli_fail("%s: --index goes without --sample: what a sample says takes all of it to tell",
+				command);
 	if (session->file_mode == SESSION_FILE_NONE && record->output)
 		return cli_fail("%s: --file-mode none: there is no file to be called %s", command, record->output);
 	return 0;
@@ -265,7 +322,8 @@ int record_parse(struct record *record, const char *command, int count, char **a
 	while ((letter = getopt_long_only(count, arguments, "+:o:p:q", long_options, NULL)) != -1) {
 		const char *word = arguments[optind - 1];
 		if (letter == '?')
-			return cli_fail("%s: %s: no such option, or it takes no value; see xheap help %s", command, word, command);
+			return cli_fail("%s: %s: no such option, or it takes no value; see xheap help %s", command,
+					word, command);
 		if (letter == ':')
 			return cli_fail("%s: %s: a value is missing; see xheap help %s", command, word, command);
 		int error = take_option(record, letter);
@@ -311,10 +369,12 @@ static int find_program(struct record *record)
 	}
 	const char *search = getenv("PATH");
 	bool is_found = false;
-	for (const char *at = search ? search : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+	for (const char *at = search ? search : "/bin:/usr/bin"; at;
+	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 		int length = (int)strcspn(at, ":");
 		struct stat status;
-		snprintf(record->program, sizeof(record->program), "%.*s/%s", length ? length : 1, length ? at : ".", name);
+		snprintf(record->program, sizeof(record->program), "%.*s/%s", length ? length : 1, length ? at : ".",
+			 name);
 		if (stat(record->program, &status) != 0 || !S_ISREG(status.st_mode))
 			continue;
 		is_found = true;
@@ -343,7 +403,8 @@ static int cannot_write(const char *path, int error, const char *why)
 	return cli_fail("%s", diag.text);
 }
 
-/* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to record. */
+/* Nor is what lies where the trace shall go touched: only a file may be replaced, and only when there is something to
+   record. */
 int record_check_output(const struct record *record)
 {
 	const char *path = record->output ? record->output : "", *slash = strrchr(path, '/');
@@ -357,7 +418,8 @@ int record_check_output(const struct record *record)
 		if (S_ISREG(status.st_mode) && status.st_uid != geteuid())
 			return cannot_write(path, EACCES, "it belongs to another user");
 		if (!S_ISREG(status.st_mode))
-			return S_ISDIR(status.st_mode) ? cannot_write(path, EISDIR, "it is a directory") : cannot_write(path, ENXIO, "it is no file");
+			return S_ISDIR(status.st_mode) ? cannot_write(path, EISDIR, "it is a directory")
+						       : cannot_write(path, ENXIO, "it is no file");
 		if (whole_file_is(record->program, &status))
 			return cannot_write(path, EBUSY, "it is the command itself");
 		return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno, NULL);
@@ -368,8 +430,9 @@ int record_check_output(const struct record *record)
 		return cannot_write(path, ENOTDIR, NULL);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
-	return record->output ? cannot_write(path, errno, NULL) :
-	       cli_fail("cannot write a trace into this directory: %s; -o FILE names another place", strerror(errno));
+	return record->output ? cannot_write(path, errno, NULL)
+			      : cli_fail("cannot write a trace into this directory: %s; -o FILE names another place",
+					 strerror(errno));
 }
 
 bool record_is_numbered(const struct record *record)
@@ -382,7 +445,8 @@ int record_set_path(struct record *record, const char *program, pid_t pid)
 	char name[1200];
 	const char *base = strrchr(program, '/');
 	base = base ? base + 1 : program;
-	snprintf(name, sizeof(name), "xheap.%.200s.%d%s.xht", base[0] ? base : "command", (int)pid, record_is_numbered(record) ? ".%d" : "");
+	snprintf(name, sizeof(name), "xheap.%.200s.%d%s.xht", base[0] ? base : "command", (int)pid,
+		 record_is_numbered(record) ? ".%d" : "");
 	/* The name of a program is no place for the counter. */
 	for (char *at = strchr(name, '%'); at && at[1]; at = strchr(at + 1, '%'))
 		if (strcmp(at, "%d.xht") != 0)
@@ -419,8 +483,7 @@ static char *join_command(char **command)
 /* ---- processes ---- */
 
 /* The child: wait until it is held, then become the command. Reports a failed exec through `failure`. */
-__attribute__((noreturn))
-static void become_command(struct record *record, int go, int failure)
+__attribute__((noreturn)) static void become_command(struct record *record, int go, int failure)
 {
 	char byte;
 	ssize_t got;
@@ -442,7 +505,8 @@ static void become_command(struct record *record, int go, int failure)
 
 void record_take(struct record *record, const struct control_message *message)
 {
-	if (message->kind == CONTROL_NOTE && message->text[0] && !(message->value ? record->is_silent : record->is_quiet))
+	if (message->kind == CONTROL_NOTE && message->text[0] &&
+	    !(message->value ? record->is_silent : record->is_quiet))
 		cli_say("%s", message->text);
 	record->is_end_said |= message->kind == CONTROL_NOTE && message->value == 2 && !record->is_silent;
 	if (message->kind == CONTROL_REFUSED)
@@ -496,7 +560,8 @@ static void on_index_unwanted(int signal)
 	is_index_unwanted = 1;
 }
 
-/* The trace is there, and only its index is waited for. That is told on a terminal when it takes longer than one waits. */
+/* The trace is there, and only its index is waited for. That is told on a terminal when it takes longer than one
+   waits. */
 static void index_wait_show(struct record *record, const struct control_message *message)
 {
 	const struct sigaction unwanted = {.sa_handler = on_index_unwanted};
@@ -539,8 +604,9 @@ void record_wait_for_summary(struct record *record)
 static void print_untraced(const struct control_summary *summary)
 {
 	if (summary->untraced_processes || summary->untraced_calls)
-		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n", summary->untraced_processes,
-			summary->untraced_processes == 1 ? "" : "es", summary->untraced_calls);
+		fprintf(stderr, "xheap: %u process%s ran untraced, %" PRIu64 " calls found no room\n",
+			summary->untraced_processes, summary->untraced_processes == 1 ? "" : "es",
+			summary->untraced_calls);
 }
 
 /* In place of the summary: what the trace lacks, if anything. */
@@ -550,20 +616,25 @@ static void print_missing(const struct record *record)
 	if (summary->after)
 		cli_say("%s later calls were not recorded", text_count(summary->after).data);
 	if (summary->lost)
-		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost, summary->events + summary->lost);
+		fprintf(stderr, "xheap: %" PRIu64 " of %" PRIu64 " events are lost\n", summary->lost,
+			summary->events + summary->lost);
 	print_untraced(summary);
 	if (summary->check_failures)
-		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n",
+			summary->check_failures);
 }
 
 void record_print_summary(const struct record *record, int logger_status)
 {
 	const struct control_summary *summary = &record->summary;
-	const char *shown = record->output && !session_path_is_numbered(record->output) ? record->output : strrchr(record->trace_path, '/') + 1;
+	const char *shown = record->output && !session_path_is_numbered(record->output)
+				    ? record->output
+				    : strrchr(record->trace_path, '/') + 1;
 	uint64_t kept = summary->events - summary->dropped;
 	if (!record->has_summary) {
 		if (WIFSIGNALED(logger_status))
-			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status), strsignal(WTERMSIG(logger_status)));
+			fprintf(stderr, "xheap: the logger was killed by signal %d (%s)", WTERMSIG(logger_status),
+				strsignal(WTERMSIG(logger_status)));
 		else if (WEXITSTATUS(logger_status) == LOGGER_NO_MEMORY)
 			fputs("xheap: the logger ended for want of memory", stderr);
 		else
@@ -576,18 +647,21 @@ void record_print_summary(const struct record *record, int logger_status)
 			print_missing(record);
 		return;
 	}
-	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated", summary->events,
-		summary->processes, summary->processes == 1 ? "" : "es", summary->lost, summary->ends.truncated);
+	fprintf(stderr, "xheap: %" PRIu64 " events of %u process%s, %" PRIu64 " lost, %" PRIu64 " stacks truncated",
+		summary->events, summary->processes, summary->processes == 1 ? "" : "es", summary->lost,
+		summary->ends.truncated);
 	if (summary->ends.unwindless)
 		fprintf(stderr, ", %" PRIu64 " end at code without unwind data", summary->ends.unwindless);
 	putc('\n', stderr);
 	if (summary->after)
 		cli_say("%s later calls were not recorded", text_count(summary->after).data);
 	if (record->session.sample_bytes)
-		cli_say("a sample, of one byte in %s asked for: reports estimate the rest", text_bytes(record->session.sample_bytes).data);
+		cli_say("a sample, of one byte in %s asked for: reports estimate the rest",
+			text_bytes(record->session.sample_bytes).data);
 	print_untraced(summary);
 	if (record->session.check_stacks)
-		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n", summary->check_failures);
+		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n",
+			summary->check_failures);
 	if (record->session.file_mode == SESSION_FILE_NONE)
 		return;
 	if (summary->dropped)
@@ -596,9 +670,10 @@ void record_print_summary(const struct record *record, int logger_status)
 	/* A file that was appended to has other recordings, too. */
 	if (kept && record->session.file_mode != SESSION_FILE_APPEND)
 		snprintf(density, sizeof(density), ", %.2f bytes an event", (double)summary->size_bytes / (double)kept);
-	fprintf(stderr, "xheap: %s: %s%s; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n", text_shown(shown),
-		text_bytes(summary->size_bytes).data, density, (double)summary->logger_cpu_ns / 1e9, text_bytes(summary->peak_buffer_bytes).data,
-		summary->waits, (double)summary->wait_ns / 1e9);
+	fprintf(stderr,
+		"xheap: %s: %s%s; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n",
+		text_shown(shown), text_bytes(summary->size_bytes).data, density, (double)summary->logger_cpu_ns / 1e9,
+		text_bytes(summary->peak_buffer_bytes).data, summary->waits, (double)summary->wait_ns / 1e9);
 	if (summary->index_bytes)
 		cli_say("its index is made, %s", text_bytes(summary->index_bytes).data);
 	/* Of what could not be written there may be no file. */
@@ -611,7 +686,8 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A trace of nothing; whatever else is there stays: what was there before and is as it was, or is another session's, which has it locked. */
+/* A trace of nothing; whatever else is there stays: what was there before and is as it was, or is another session's,
+   which has it locked. */
 void record_remove_trace(const struct record *record)
 {
 	const struct stat *before = &record->trace_before;
@@ -625,7 +701,8 @@ void record_remove_trace(const struct record *record)
 		return;
 	bool is_regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 	bool is_as_it_was = is_regular && status.st_ino == before->st_ino && status.st_size == before->st_size &&
-			    status.st_mtim.tv_sec == before->st_mtim.tv_sec && status.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+			    status.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+			    status.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
 	if (is_regular && !is_as_it_was && flock(fd, LOCK_EX | LOCK_NB) == 0)
 		unlink(path);
 	close(fd);
@@ -654,18 +731,19 @@ static void give_up(struct record *record)
 
 /* What ties the command, its logger and us together while it is started; -1: closed. */
 struct launch {
-	struct limits limits;        /* of the command */
-	int sockets[2];              /* ours and the logger's; of a session that runs: none */
-	int ids[2];                  /* tells the command its logger's pid */
-	int failure[2];              /* of the command: that it is there, then why it could not be executed */
-	int go[2];                   /* tells the command to be executed */
+	struct limits limits; /* of the command */
+	int sockets[2];       /* ours and the logger's; of a session that runs: none */
+	int ids[2];           /* tells the command its logger's pid */
+	int failure[2];       /* of the command: that it is there, then why it could not be executed */
+	int go[2];            /* tells the command to be executed */
 };
 
 static int launch_open(struct launch *launch, const struct record *record)
 {
 	*launch = (struct launch){.sockets = {-1, -1}, .ids = {-1, -1}, .failure = {-1, -1}, .go = {-1, -1}};
 	limits_raise(&launch->limits);
-	if (pipe2(launch->ids, O_CLOEXEC) == 0 && pipe2(launch->failure, O_CLOEXEC) == 0 && pipe2(launch->go, O_CLOEXEC) == 0 &&
+	if (pipe2(launch->ids, O_CLOEXEC) == 0 && pipe2(launch->failure, O_CLOEXEC) == 0 &&
+	    pipe2(launch->go, O_CLOEXEC) == 0 &&
 	    (record->is_in_session || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch->sockets) == 0))
 		return 0;
 	char why[256];
@@ -682,7 +760,8 @@ static _Noreturn void command_run(struct record *record, struct launch *launch)
 	int ready = 0;
 	/* So that we do not wait for ourselves where nobody comes. */
 	fd_close(&launch->ids[1]);
-	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) != (ssize_t)sizeof(record->logger_pid))
+	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) !=
+	    (ssize_t)sizeof(record->logger_pid))
 		_exit(EXIT_USAGE);
 	fd_close(&launch->go[1]);
 	limits_restore(&launch->limits);
@@ -706,7 +785,8 @@ static int logger_fork(struct record *record, struct launch *launch)
 	return record->logger_pid < 0 ? EXIT_USAGE : 0;
 }
 
-/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a pipe. */
+/* The command is forked before the trace's name is known: its pid is part of it. The logger's pid reaches it by a
+   pipe. */
 static int launch_fork(struct launch *launch, struct record *record)
 {
 	record->command_pid = fork();
@@ -776,7 +856,8 @@ static int not_executed(struct launch *launch, struct record *record, int reason
 static bool is_refused(struct record *record, int status)
 {
 	struct control_message message;
-	while (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !record->refusal[0] && control_receive(record->control, &message, 0) > 0)
+	while (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !record->refusal[0] &&
+	       control_receive(record->control, &message, 0) > 0)
 		record_take(record, &message);
 	return record->refusal[0] != 0;
 }
@@ -854,8 +935,10 @@ const struct command command_record = {
 	.usage = "[-o FILE] [OPTIONS] [--] COMMAND [ARG...] | -p PID",
 	.summary = "record every heap call of a program and of what it starts, or of processes that run",
 	.run = record_run,
-	.help = "Options (-o is --output, -p is --pid, -q is --quiet):\n" RECORD_OPTIONS(X)
-		"\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage, or when it cannot be\nfound, executed or traced, or the trace cannot be written; nothing has been run then.\n"
-		"\nExamples:\n  xheap record -p $(pidof redis-server) --duration 10s\n  xheap record python3 -c 'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
+	.help = "Options (-o is --output, -p is --pid, -q is --quiet):\n" RECORD_OPTIONS(
+		X) "\nThe exit status is COMMAND's own (128 + signal if it was killed), 2 for wrong usage, or when it "
+		   "cannot be\nfound, executed or traced, or the trace cannot be written; nothing has been run then.\n"
+		   "\nExamples:\n  xheap record -p $(pidof redis-server) --duration 10s\n  xheap record python3 -c "
+		   "'print(len([str(i) for i in range(100000)]))'\n  xheap heap\n",
 };
 #undef X

@@ -17,25 +17,26 @@ struct record {
 	const char *output;
 	char **command;
 	char trace_path[4096], program[4096];
-	struct stat trace_before;     /**< what was there before; st_ino 0: nothing */
-	bool is_quiet, is_silent;     /* nothing of our own but errors and warnings; nothing but errors */
-	bool is_end_said;             /* that the trace can take no more */
-	bool keeps_live;             /* --keep live was said */
+	struct stat trace_before; /**< what was there before; st_ino 0: nothing */
+	bool is_quiet, is_silent; /* nothing of our own but errors and warnings; nothing but errors */
+	bool is_end_said;         /* that the trace can take no more */
+	bool keeps_live;          /* --keep live was said */
 	pid_t command_pid, logger_pid;
 	int control;
-	uint64_t index_wait_ns;       /**< since when only the index is waited for; 0: not yet */
+	uint64_t index_wait_ns; /**< since when only the index is waited for; 0: not yet */
 	struct control_summary summary;
 	bool has_summary;
-	char refusal[1024];           /**< why the command was killed at its exec; empty: it was not */
-	bool is_appended;             /**< to what the file has already */
-	pid_t pids[RECORD_PIDS_MAX];  /**< that run already */
+	char refusal[1024];          /**< why the command was killed at its exec; empty: it was not */
+	bool is_appended;            /**< to what the file has already */
+	pid_t pids[RECORD_PIDS_MAX]; /**< that run already */
 	unsigned pid_count;
-	bool is_in_session;           /**< that was there before: control and logger_pid are its logger's */
-	bool has_pids;                /**< they were told, if only as 0 */
-	uint32_t limit_ms;            /**< record them for so long; 0: until told */
+	bool is_in_session; /**< that was there before: control and logger_pid are its logger's */
+	bool has_pids;      /**< they were told, if only as 0 */
+	uint32_t limit_ms;  /**< record them for so long; 0: until told */
 };
 
-/** Take the options of record, and of a session: 0, or an exit status after a message. Words behind them are left in record->command. */
+/** Take the options of record, and of a session: 0, or an exit status after a message. Words behind them are left in
+    record->command. */
 int record_parse(struct record *record, const char *command, int count, char **arguments);
 
 /** Whether a trace can be written where it shall go. 0, or an exit status after a message. */
@@ -45,7 +46,10 @@ int record_check_output(const struct record *record);
 int record_start_logger(struct record *record);
 
 /** Prints what a logger says; `cookie` of an ear. */
-struct record_listener { const struct record *record; unsigned refusals; };
+struct record_listener {
+	const struct record *record;
+	unsigned refusals;
+};
 void record_hear(void *cookie, enum controller_word word, const char *text);
 
 /** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */

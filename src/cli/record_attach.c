@@ -76,7 +76,8 @@ static void wait_for_end(struct record *record)
 {
 	struct control_message message;
 	uint64_t began_ms = now_ms();
-	while (!record->has_summary && !is_told_to_stop && (!record->limit_ms || now_ms() - began_ms < record->limit_ms)) {
+	while (!record->has_summary && !is_told_to_stop &&
+	       (!record->limit_ms || now_ms() - began_ms < record->limit_ms)) {
 		uint64_t left_ms = record->limit_ms ? record->limit_ms - (now_ms() - began_ms) : WAIT_MS;
 		int got = control_receive(record->control, &message, left_ms < WAIT_MS ? (int)left_ms : WAIT_MS);
 		if (got < 0)
@@ -112,7 +113,8 @@ int record_attached(struct record *record)
 	if (is_recording) {
 		tell(record, CONTROL_READY, 0);
 		if (!record->is_quiet)
-			cli_say("%s", record->limit_ms ? "until the time is over; Ctrl-C ends it earlier" : "Ctrl-C ends it");
+			cli_say("%s",
+				record->limit_ms ? "until the time is over; Ctrl-C ends it earlier" : "Ctrl-C ends it");
 		wait_for_end(record);
 	}
 	tell(record, CONTROL_STOP, 0);

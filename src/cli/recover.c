@@ -12,7 +12,7 @@
 #include "session/store.h"
 
 struct recover_words {
-	const char *what;             /* a session's directory, or its trace */
+	const char *what; /* a session's directory, or its trace */
 	struct recover_options options;
 };
 
@@ -42,20 +42,25 @@ static int set_what(void *context, char *word)
 }
 
 static const struct option recover_option_table[] = {
-	{"output", set_output, 0}, {"o", set_output, 0}, {"keep", set_keep, 0}, {"k", set_keep, 0},
+	{"output", set_output, 0},
+	{"o", set_output, 0},
+	{"keep", set_keep, 0},
+	{"k", set_keep, 0},
 };
 
 static void list_print(const struct recover_session *sessions, int count)
 {
 	for (int i = 0; i < count; i++)
-		fprintf(stderr, "  %s\n      %s of %.60s%s\n", text_shown(sessions[i].directory), text_shown(sessions[i].trace_path), text_shown(sessions[i].command),
+		fprintf(stderr, "  %s\n      %s of %.60s%s\n", text_shown(sessions[i].directory),
+			text_shown(sessions[i].trace_path), text_shown(sessions[i].command),
 			sessions[i].has_logger ? " (being recorded)" : "");
 }
 
 static bool is_same(const char *a, const char *b)
 {
 	struct stat left, right;
-	return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+	return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+	       left.st_ino == right.st_ino;
 }
 
 /* Of a file that is not there yet: by its directory's. */
@@ -75,7 +80,8 @@ static int session_choose(const struct recover_session *sessions, int count, con
 {
 	int chosen = -1, dead = 0;
 	for (int i = 0; i < count; i++) {
-		if (path ? is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path) : !sessions[i].has_logger) {
+		if (path ? is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path)
+			 : !sessions[i].has_logger) {
 			chosen = i;
 			dead++;
 		}
@@ -93,22 +99,25 @@ static int session_choose(const struct recover_session *sessions, int count, con
 	return -1;
 }
 
-static int result_print(const struct recover_session *session, const struct recover_options *options, const struct recover_result *result)
+static int result_print(const struct recover_session *session, const struct recover_options *options,
+			const struct recover_result *result)
 {
 	cli_say("%s: %s", result->trace_path, result->was_missing ? "made anew" : "completed");
 	cli_say("%s events were still in memory of %s regions; the trace has %s, %s", text_count(result->events).data,
-		text_count(result->regions).data, text_count(result->total_events).data, text_bytes(result->size_bytes).data);
+		text_count(result->regions).data, text_count(result->total_events).data,
+		text_bytes(result->size_bytes).data);
 	if (result->in_flight)
 		cli_say("%s calls had not returned", text_count(result->in_flight).data);
 	if (result->has_ended)
-		cli_say("recording had ended before the logger did; %s later calls were not recorded", text_count(result->after).data);
+		cli_say("recording had ended before the logger did; %s later calls were not recorded",
+			text_count(result->after).data);
 	if (result->lost)
 		cli_say("%s events are lost", text_count(result->lost).data);
 	if (result->live_processes)
 		cli_say("%s processes still run, no longer traced", text_count(result->live_processes).data);
 	if (result->bad_regions)
-		return cli_fail("%s regions could not be read: %s; kept %s", text_count(result->bad_regions).data, result->bad_region,
-				session->directory);
+		return cli_fail("%s regions could not be read: %s; kept %s", text_count(result->bad_regions).data,
+				result->bad_region, session->directory);
 	if (options->keep)
 		cli_say("kept %s", session->directory);
 	cli_say("next: xheap report %s", result->trace_path);
@@ -181,7 +190,8 @@ static int recover_named(const struct recover_words *recover)
 {
 	struct recover_session *session = calloc(1, sizeof(*session));
 	struct diag diag = {""};
-	int status = recover_read_session(session, recover->what, &diag) ? cli_fail("%s", diag.text) : session_recover(session, &recover->options);
+	int status = recover_read_session(session, recover->what, &diag) ? cli_fail("%s", diag.text)
+									 : session_recover(session, &recover->options);
 	free(session);
 	return status;
 }
@@ -210,13 +220,15 @@ static int recover_main(int argc, char **argv)
 }
 
 const struct command command_recover = {
-	.name = "recover", .usage = "[-o OUT] [--keep] [SESSION|TRACE]",
-	.summary = "complete the trace of a session whose logger was killed", .run = recover_main,
-	.help =
-	"  SESSION|TRACE  the session's directory, or its unfinished trace; without: the only one there is\n"
-	"  -o OUT         leave the trace as it is and write the complete one to OUT\n"
-	"  --keep         do not remove the session's directory\n\n"
-	"What targets record lies in shared memory until it is in the trace, so a logger that dies takes nothing with\n"
-	"it. Targets that still run are let go.\n\n"
-	"Example:\n  xheap recover xheap.jq.4711.xht\n",
+	.name = "recover",
+	.usage = "[-o OUT] [--keep] [SESSION|TRACE]",
+	.summary = "complete the trace of a session whose logger was killed",
+	.run = recover_main,
+	.help = "  SESSION|TRACE  the session's directory, or its unfinished trace; without: the only one there is\n"
+		"  -o OUT         leave the trace as it is and write the complete one to OUT\n"
+		"  --keep         do not remove the session's directory\n\n"
+		"What targets record lies in shared memory until it is in the trace, so a logger that dies takes "
+		"nothing with\n"
+		"it. Targets that still run are let go.\n\n"
+		"Example:\n  xheap recover xheap.jq.4711.xht\n",
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap report: the first answer to where the memory went, on a screen: what was live over time, what the peak consists of, who asked
- * for most, who asked for what was soon given back or never, and what to ask next.
+ * xheap report: the first answer to where the memory went, on a screen: what was live over time, what the peak consists
+ * of, who asked for most, who asked for what was soon given back or never, and what to ask next.
  */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -22,8 +22,18 @@
 #include "query/folded.h"
 #include "query/peak.h"
 
-enum { CHART_COLUMNS = 64, CHART_ROWS = 5, EIGHTHS = 8, ROWS_MAX = 5, FRAMES_MAX = 8, WIDTH_DEFAULT = 120, WIDTH_MIN = 60, INDENT = 10,
-       PERCENT = 100, THOUSAND = 1000 };
+enum {
+	CHART_COLUMNS = 64,
+	CHART_ROWS = 5,
+	EIGHTHS = 8,
+	ROWS_MAX = 5,
+	FRAMES_MAX = 8,
+	WIDTH_DEFAULT = 120,
+	WIDTH_MIN = 60,
+	INDENT = 10,
+	PERCENT = 100,
+	THOUSAND = 1000
+};
 
 struct view {
 	struct report report;
@@ -31,7 +41,7 @@ struct view {
 	struct heap_window window;
 	FILE *out;
 	unsigned width;
-	bool has_blocks;              /* the terminal has U+2581 to U+2588 */
+	bool has_blocks; /* the terminal has U+2581 to U+2588 */
 };
 
 static void heading(const struct view *view, const char *text)
@@ -73,24 +83,34 @@ static void chart_print(const struct view *view)
 		return;
 	heading(view, "Live over time");
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
-		fprintf(view->out, "  %10s %s", row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data : row ? "" : "0", view->has_blocks ? "│" : "|");
+		fprintf(view->out, "  %10s %s",
+			row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data
+			: row                 ? ""
+					      : "0",
+			view->has_blocks ? "│" : "|");
 		fputs(style_begin(view->source.is_colored, STYLE_CHART), view->out);
 		for (int i = 0; i < CHART_COLUMNS; i++) {
-			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest), floor = (uint64_t)row * EIGHTHS;
+			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
+				 floor = (uint64_t)row * EIGHTHS;
 			/* What is live at all is to be seen. */
 			filled += !filled && most[i].bytes;
-			chart_cell(view, filled <= floor ? 0 : filled - floor > EIGHTHS ? EIGHTHS : (unsigned)(filled - floor));
+			chart_cell(view, filled <= floor            ? 0
+					 : filled - floor > EIGHTHS ? EIGHTHS
+								    : (unsigned)(filled - floor));
 		}
 		fprintf(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
 	}
 	const struct text from = range.from_ns ? text_duration(range.from_ns) : (struct text){"0"};
-	fprintf(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data), text_duration(range.to_ns).data);
+	fprintf(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data),
+		text_duration(range.to_ns).data);
 }
 
 /* ---- what there was ---- */
 
 /* Bytes that allocators gave beyond what was asked for, and blocks of which that is not known. */
-struct rounding { uint64_t bytes, unknown_count; };
+struct rounding {
+	uint64_t bytes, unknown_count;
+};
 
 static void rounding_add(struct rounding *rounding, const struct heap_details *details)
 {
@@ -136,7 +156,8 @@ struct split {
 
 static struct split split_make(const struct heap_table *table, uint32_t process, int64_t time_ns)
 {
-	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, PACK_DETAILS | PACK_TIMES | PACK_SIZES, NULL, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, time_ns, INT64_MIN, PACK_DETAILS | PACK_TIMES | PACK_SIZES,
+					    NULL,      NULL};
 	struct split split = {.live_bytes = 0};
 	struct heap_extents extents = {0};
 	struct heap_scan scan;
@@ -145,7 +166,8 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation allocation = heap_rows_get(rows, i);
-			if (allocation.birth_ns > time_ns || table->dictionary->threads[allocation.thread].process != process)
+			if (allocation.birth_ns > time_ns ||
+			    table->dictionary->threads[allocation.thread].process != process)
 				continue;
 			heap_extents_add(&extents, 0, &allocation, &rows->details[i]);
 			if (!heap_is_live_at(&allocation, time_ns))
@@ -162,11 +184,12 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 static void unknown_print(FILE *out, const struct rounding *rounding, const char *before, const char *behind)
 {
 	if (rounding->unknown_count)
-		fprintf(out, "%snot known of %s block%s%s", before, text_count(rounding->unknown_count).data, rounding->unknown_count == 1 ? "" : "s", behind);
+		fprintf(out, "%snot known of %s block%s%s", before, text_count(rounding->unknown_count).data,
+			rounding->unknown_count == 1 ? "" : "s", behind);
 }
 
-/* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So parts can only be told
- * as what they are at most. */
+/* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So
+ * parts can only be told as what they are at most. */
 static void resident_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
@@ -175,7 +198,8 @@ static void resident_print(const struct view *view)
 		return;
 	/* It takes each block that there was. */
 	if (is_sample(view) || heap_is_folded(view->source.table)) {
-		fprintf(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data, text_duration(sample->time_ns).data);
+		fprintf(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data,
+			text_duration(sample->time_ns).data);
 		return;
 	}
 	struct split split = split_make(view->source.table, sample->process, sample->time_ns);
@@ -184,9 +208,11 @@ static void resident_print(const struct view *view)
 	fprintf(view->out, "  resident     %s at %s", text_bytes(resident).data, text_duration(sample->time_ns).data);
 	if (dictionary->process_count > 1)
 		fprintf(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
-	fprintf(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data, text_bytes(split.rounding.bytes).data);
+	fprintf(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data,
+		text_bytes(split.rounding.bytes).data);
 	unknown_print(view->out, &split.rounding, " (", ")");
-	fprintf(view->out, ", %s free inside heaps, %s not heap\n", text_bytes(heap - used).data, text_bytes(resident - heap).data);
+	fprintf(view->out, ", %s free inside heaps, %s not heap\n", text_bytes(heap - used).data,
+		text_bytes(resident - heap).data);
 }
 
 static unsigned percent(uint64_t part, uint64_t whole)
@@ -197,32 +223,40 @@ static unsigned percent(uint64_t part, uint64_t whole)
 static void summary_print(const struct view *view)
 {
 	const struct heap_numbers *totals = &view->window.totals;
-	fprintf(view->out, "\n  peak         %s in %s blocks at %s", report_bytes(&view->source, totals->peak_bytes).data, report_count(&view->source, totals->peak_count).data,
-		text_duration(view->window.peak_at_ns).data);
+	fprintf(view->out, "\n  peak         %s in %s blocks at %s",
+		report_bytes(&view->source, totals->peak_bytes).data,
+		report_count(&view->source, totals->peak_count).data, text_duration(view->window.peak_at_ns).data);
 	if (!is_sample(view) && !view->window.is_peak_folded) {
 		struct rounding rounding = rounding_at_peak(view);
-		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%", text_bytes(rounding.bytes).data, percent(rounding.bytes, totals->peak_bytes));
+		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%",
+			text_bytes(rounding.bytes).data, percent(rounding.bytes, totals->peak_bytes));
 		unknown_print(view->out, &rounding, "; ", "");
 		putc(')', view->out);
 	}
 	putc('\n', view->out);
 	resident_print(view);
-	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n", report_bytes(&view->source, totals->outstanding_bytes).data,
+	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n",
+		report_bytes(&view->source, totals->outstanding_bytes).data,
 		report_count(&view->source, totals->outstanding_count).data);
-	fprintf(view->out, "  allocated    %s in %s blocks", report_bytes(&view->source, totals->total_bytes).data, report_count(&view->source, totals->total_count).data);
+	fprintf(view->out, "  allocated    %s in %s blocks", report_bytes(&view->source, totals->total_bytes).data,
+		report_count(&view->source, totals->total_count).data);
 	if (view->source.table->duration_ns > 0)
 		fprintf(view->out, ", %s a second",
-			report_count(&view->source, (uint64_t)((unsigned __int128)totals->total_count * 1000000000 / (uint64_t)view->source.table->duration_ns)).data);
+			report_count(&view->source, (uint64_t)((unsigned __int128)totals->total_count * 1000000000 /
+							       (uint64_t)view->source.table->duration_ns))
+				.data);
 	if (!is_sample(view))
 		fprintf(view->out, "; %s of them temporary (%u %%)", text_count(totals->temporary_count).data,
 			percent(totals->temporary_count, totals->total_count));
-	fprintf(view->out, ", %s by realloc, of which %s moved\n", report_count(&view->source, totals->realloc_count).data,
+	fprintf(view->out, ", %s by realloc, of which %s moved\n",
+		report_count(&view->source, totals->realloc_count).data,
 		report_count(&view->source, totals->realloc_moved_count).data);
 }
 
 /* ---- tables ---- */
 
-/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. Images are told when they change. */
+/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. Images are told when
+   they change. */
 static void frames_print(const struct view *view, uint32_t node)
 {
 	struct heap_names *names = view->source.names;
@@ -253,9 +287,9 @@ static void frames_print(const struct view *view, uint32_t node)
 struct text_part {
 	const char *title;
 	const struct action *action;
-	const char *key;              /* of the number; NULL: `own` is it */
+	const char *key; /* of the number; NULL: `own` is it */
 	struct action_sort own;
-	bool is_brief;                /* nothing is printed that takes a pass for each table */
+	bool is_brief; /* nothing is printed that takes a pass for each table */
 	void (*print)(const struct view *view, const struct action_row *row);
 };
 
@@ -269,39 +303,44 @@ static uint64_t growth_number(const struct action_row *row)
 static struct text blocks(const struct view *view, uint64_t count)
 {
 	struct text text;
-	snprintf(text.data, sizeof(text.data), "%.38s block%s", report_count(&view->source, count).data, count == 1 ? "" : "s");
+	snprintf(text.data, sizeof(text.data), "%.38s block%s", report_count(&view->source, count).data,
+		 count == 1 ? "" : "s");
 	return text;
 }
 
 static void peak_print(const struct view *view, const struct action_row *row)
 {
 	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.peak_bytes).data,
-		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes), blocks(view, row->numbers.peak_count).data);
+		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes),
+		blocks(view, row->numbers.peak_count).data);
 }
 
 static void total_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)", report_bytes(&view->source, row->numbers.total_bytes).data,
-		percent(row->numbers.total_bytes, view->window.totals.total_bytes), blocks(view, row->numbers.total_count).data,
-		text_duration(row->lifetime_median).data);
+	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)",
+		report_bytes(&view->source, row->numbers.total_bytes).data,
+		percent(row->numbers.total_bytes, view->window.totals.total_bytes),
+		blocks(view, row->numbers.total_count).data, text_duration(row->lifetime_median).data);
 }
 
 static void temporary_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  blocks freed by the thread's next event, of %s", text_count(row->numbers.temporary_count).data,
-		text_count(row->numbers.total_count).data);
+	fprintf(view->out, "  %10s  blocks freed by the thread's next event, of %s",
+		text_count(row->numbers.temporary_count).data, text_count(row->numbers.total_count).data);
 }
 
 static void chain_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times", text_bytes(row->extra[CHAINS_COPIED]).data,
-		blocks(view, row->extra[CHAINS_COUNT]).data, text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
+	fprintf(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times",
+		text_bytes(row->extra[CHAINS_COPIED]).data, blocks(view, row->extra[CHAINS_COUNT]).data,
+		text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
 }
 
 static void outstanding_print(const struct view *view, const struct action_row *row)
 {
 	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.outstanding_bytes).data,
-		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes), blocks(view, row->numbers.outstanding_count).data);
+		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes),
+		blocks(view, row->numbers.outstanding_count).data);
 }
 
 static const struct text_part parts[] = {
@@ -319,7 +358,8 @@ static void part_print(struct view *view, const struct text_part *part)
 	struct action_rows rows;
 	if (part->action == &action_chains && (is_sample(view) || heap_is_folded(view->source.table)))
 		return;
-	action_rows_make(&rows, &view->source, part->action, &view->window, &(struct action_choice){sort, ROWS_MAX, part->is_brief});
+	action_rows_make(&rows, &view->source, part->action, &view->window,
+			 &(struct action_choice){sort, ROWS_MAX, part->is_brief});
 	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]); i++) {
 		if (!i)
 			heading(view, part->title);
@@ -337,7 +377,8 @@ static void next_print(const struct view *view)
 	const char *path = text_shown(view->source.path);
 	const struct heap_numbers *totals = &view->window.totals;
 	heading(view, "Next");
-	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n", path);
+	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n",
+		path);
 	fprintf(view->out, "  xheap heap %s -frames stc       which functions allocate most often\n", path);
 	if (totals->outstanding_count)
 		fprintf(view->out, "  xheap heap %s -stacks so        everything that was never given back\n", path);
@@ -353,11 +394,13 @@ static void title_print(const struct view *view)
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = losses_missing_text(dictionary);
-	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING), text_shown(view->source.path),
-		style_end(view->source.is_colored, STYLE_HEADING), command, *missing.data ? "; not complete: " : "", missing.data);
+	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING),
+		text_shown(view->source.path), style_end(view->source.is_colored, STYLE_HEADING), command,
+		*missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
-	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n", text_duration(view->source.table->duration_ns).data,
-		dictionary->process_count, dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",
+	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n",
+		text_duration(view->source.table->duration_ns).data, dictionary->process_count,
+		dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",
 		text_count(dictionary->event_count).data);
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < view->source.table->site_count; i++)
@@ -373,10 +416,12 @@ static unsigned terminal_width(void)
 	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
 }
 
-static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter, struct heap_cull *cull, bool is_colored, FILE *out)
+static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter,
+		      struct heap_cull *cull, bool is_colored, FILE *out)
 {
 	struct view view = {.source = analysis_source(analysis, filter, cull), .out = out, .width = terminal_width()};
-	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns}, HEAP_BY_NONE, false);
+	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns},
+			 HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
 	view.source.is_colored = is_colored;
@@ -451,7 +496,9 @@ static int report_run(int argc, char **argv)
 	static const struct option table[] = {{"session", set_session, 0}};
 	struct report_options options = {.input = {.path = NULL}};
 	struct analysis analysis;
-	int status = options_parse(argc, argv, table, 1, &options, set_path) ? CLI_FAILED : analysis_open(&analysis, options.input.path, false);
+	int status = options_parse(argc, argv, table, 1, &options, set_path)
+			     ? CLI_FAILED
+			     : analysis_open(&analysis, options.input.path, false);
 	if (status != CLI_OK) {
 		input_fini(&options.input);
 		return status;
@@ -463,12 +510,14 @@ static int report_run(int argc, char **argv)
 }
 
 const struct command command_report = {
-	.name = "report", .usage = "[FILE | -session NAME]", .summary = "the first answer: the peak, who allocates most, what is never freed",
+	.name = "report",
+	.usage = "[FILE | -session NAME]",
+	.summary = "the first answer: the peak, who allocates most, what is never freed",
 	.run = report_run,
-	.help =
-	"Shows on a screen what was live over time, what the peak consists of, who allocated most, what was freed at once, what\n"
-	"grew by realloc, and what was never given back; then what to ask next.\n\n"
-	"  -session NAME   in place of FILE: what this session has recorded up to now\n\n"
-	"Without FILE: the newest xheap.*.xht here.\n\n"
-	"Example:\n  xheap report xheap.jq.4711.xht\n",
+	.help = "Shows on a screen what was live over time, what the peak consists of, who allocated most, what was "
+		"freed at once, what\n"
+		"grew by realloc, and what was never given back; then what to ask next.\n\n"
+		"  -session NAME   in place of FILE: what this session has recorded up to now\n\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap report xheap.jq.4711.xht\n",
 };

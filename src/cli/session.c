@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the session's logger by
- * the name, tells it one thing, and prints the answer.
+ * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the
+ * session's logger by the name, tells it one thing, and prints the answer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -60,15 +60,20 @@ static int take_name(int count, char **arguments, const char *command)
 {
 	if (count < 2 || arguments[1][0] == '-')
 		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
-	if (!session_name_is_possible(arguments[1]) || (!strcmp(command, "start") && !session_name_is_good(arguments[1])))
-		return cli_fail("%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -", command, arguments[1]);
+	if (!session_name_is_possible(arguments[1]) ||
+	    (!strcmp(command, "start") && !session_name_is_good(arguments[1])))
+		return cli_fail(
+			"%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
+			command, arguments[1]);
 	return CLI_OK;
 }
 
 static int only_a_name(int count, char **arguments, const char *command)
 {
 	int status = take_name(count, arguments, command);
-	return status == CLI_OK && count > 2 ? cli_fail("%s: %s: not expected here; see xheap help %s", command, arguments[2], command) : status;
+	return status == CLI_OK && count > 2
+		       ? cli_fail("%s: %s: not expected here; see xheap help %s", command, arguments[2], command)
+		       : status;
 }
 
 static int check_pids(const struct record *record)
@@ -85,13 +90,18 @@ static void start_tell(const struct record *record, const char *name)
 	const struct session_options *options = &record->session;
 	const struct text size = text_bytes(options->max_file_bytes);
 	if (options->file_mode == SESSION_FILE_NONE)
-		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name, size.data, name, name);
+		cli_say("session %s keeps the newest %s; xheap top %s looks at them, xheap stop %s ends it", name,
+			size.data, name, name);
 	else if (options->file_mode == SESSION_FILE_KEEP)
-		fprintf(stderr, "xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s writes them to %s, xheap stop %s does so and"
-			" ends it\n", name, size.data, name, text_shown(record->output), name);
+		fprintf(stderr,
+			"xheap: session %s keeps the newest %s, what is live, and sums of the rest; xheap flush %s "
+			"writes them to %s, xheap stop %s does so and"
+			" ends it\n",
+			name, size.data, name, text_shown(record->output), name);
 	else if (options->file_mode == SESSION_FILE_FLIGHT)
-		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and ends it", name, size.data, name,
-			record->output, name);
+		cli_say("session %s keeps the newest %s; xheap flush %s writes them to %s, xheap stop %s does so and "
+			"ends it",
+			name, size.data, name, record->output, name);
 	else
 		cli_say("session %s records into %s; xheap stop %s ends it", name, record->output, name);
 }
@@ -107,12 +117,14 @@ static int start_run(int count, char **arguments)
 	if (status == CLI_OK)
 		status = record_parse(record, "start", count - 1, arguments + 1);
 	if (status == CLI_OK && record->command[0])
-		status = cli_fail("start: %s: not expected here; xheap launch %s %s... runs a command in the session", record->command[0], arguments[1],
-				  record->command[0]);
+		status = cli_fail("start: %s: not expected here; xheap launch %s %s... runs a command in the session",
+				  record->command[0], arguments[1], record->command[0]);
 	if (status == CLI_OK && record->limit_ms)
 		status = cli_fail("start: --duration is record's; a session lasts until xheap stop %s", arguments[1]);
 	if (status == CLI_OK && record->session.until_exit)
-		status = cli_fail("start: --until-exit is record's: a session has no command that ends it, it lasts until xheap stop %s", arguments[1]);
+		status = cli_fail("start: --until-exit is record's: a session has no command that ends it, it lasts "
+				  "until xheap stop %s",
+				  arguments[1]);
 	if (status != CLI_OK)
 		return status;
 	snprintf(file, sizeof(file), "xheap.%s%s.xht", arguments[1], record_is_numbered(record) ? ".%d" : "");
@@ -155,7 +167,7 @@ static int start_run(int count, char **arguments)
 /* ---- update ---- */
 
 struct update {
-	struct record record;         /* -p: the set as it shall be */
+	struct record record; /* -p: the set as it shall be */
 	struct controller_update change;
 };
 
@@ -165,7 +177,8 @@ static int parse_pid_list(const char *option, const char *text, pid_t *pids, uns
 		char *end;
 		long pid = strtol(at, &end, 10);
 		if (end == at || (*end && *end != ',') || pid < 1 || pid > INT32_MAX || *count == CONTROLLER_PIDS_MAX)
-			return cli_fail("update: %s %s: not a process's number, or several with commas between them", option, text);
+			return cli_fail("update: %s %s: not a process's number, or several with commas between them",
+					option, text);
 		pids[(*count)++] = (pid_t)pid;
 		if (!*end)
 			return CLI_OK;
@@ -189,8 +202,10 @@ static int update_parse(struct update *update, int count, char **arguments)
 		if (++i == count)
 			status = cli_fail("update: %s: a value is missing; see xheap help update", arguments[i - 1]);
 		else
-			status = is_added ? parse_pid_list("--add-pid", arguments[i], update->change.added, &update->change.added_count)
-					  : parse_pid_list("--remove-pid", arguments[i], update->change.removed, &update->change.removed_count);
+			status = is_added ? parse_pid_list("--add-pid", arguments[i], update->change.added,
+							   &update->change.added_count)
+					  : parse_pid_list("--remove-pid", arguments[i], update->change.removed,
+							   &update->change.removed_count);
 	}
 	rest[kept] = NULL;
 	/* The words stay: options keep parts of them. */
@@ -246,7 +261,8 @@ static int update_run(int count, char **arguments)
 	options->wait_limit_ms = state.session.wait_limit_ms;
 	const struct session_options before = *options;
 	status = update_parse(update, count, arguments);
-	update->change.has_options = options->stack_kinds != before.stack_kinds || options->on_full_wait != before.on_full_wait ||
+	update->change.has_options = options->stack_kinds != before.stack_kinds ||
+				     options->on_full_wait != before.on_full_wait ||
 				     options->wait_limit_ms != before.wait_limit_ms;
 	update->change.options = session_options_word(options);
 	update->change.wait_limit_ms = options->wait_limit_ms;
@@ -400,11 +416,13 @@ static void text_file(const struct controller_state *state)
 	if (session->max_file_bytes)
 		printf(", at most %s", text_bytes(session->max_file_bytes).data);
 	if (session->folded_bytes)
-		printf("; folded up to %s, %s", text_duration(session->folded_until_ns).data, text_bytes(session->folded_bytes).data);
+		printf("; folded up to %s, %s", text_duration(session->folded_until_ns).data,
+		       text_bytes(session->folded_bytes).data);
 	if (session->dropped)
 		printf("; %s events of the past not kept", text_count(session->dropped).data);
 	if (session->write_count)
-		printf("; written out %s time%s, last to %s", text_count(session->write_count).data, session->write_count == 1 ? "" : "s", text_shown(state->path));
+		printf("; written out %s time%s, last to %s", text_count(session->write_count).data,
+		       session->write_count == 1 ? "" : "s", text_shown(state->path));
 	putchar('\n');
 }
 
@@ -412,9 +430,12 @@ static void text_file(const struct controller_state *state)
 static void text_limits(const struct control_state *session)
 {
 	bool is_kept = session->file_mode == SESSION_FILE_KEEP;
-	printf("  limits  %s %s of ", state_is_in_memory(session) ? "kept" : "disk", text_bytes(session->disk_bytes).data);
-	printf("%s; logger %s", session->disk_limit_bytes ? text_bytes(session->disk_limit_bytes).data : "any size", text_bytes(session->logger_bytes).data);
-	printf(" of %s%s\n", text_bytes(session->memory_limit_bytes).data, is_kept ? "; programs wait while folding is behind" : "");
+	printf("  limits  %s %s of ", state_is_in_memory(session) ? "kept" : "disk",
+	       text_bytes(session->disk_bytes).data);
+	printf("%s; logger %s", session->disk_limit_bytes ? text_bytes(session->disk_limit_bytes).data : "any size",
+	       text_bytes(session->logger_bytes).data);
+	printf(" of %s%s\n", text_bytes(session->memory_limit_bytes).data,
+	       is_kept ? "; programs wait while folding is behind" : "");
 	if (session->folding_bytes)
 		printf("  folding  a process has %s of memory\n", text_bytes(session->folding_bytes).data);
 }
@@ -422,7 +443,8 @@ static void text_limits(const struct control_state *session)
 static void text_threads(const struct controller_state *state)
 {
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">thread", ">events", ">a second", ">truncated", ">unwindless", ">waits", ">waited", "name"};
+	static const char *const titles[] = {">pid",        ">thread", ">events", ">a second", ">truncated",
+					     ">unwindless", ">waits",  ">waited", "name"};
 	puts("");
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->thread_count; i++) {
@@ -449,7 +471,8 @@ static void text_threads(const struct controller_state *state)
 static void text_untraced(const struct control_state *session)
 {
 	if (session->untraced_calls)
-		printf("  %s calls of threads and processes that found no room are missing\n", text_count(session->untraced_calls).data);
+		printf("  %s calls of threads and processes that found no room are missing\n",
+		       text_count(session->untraced_calls).data);
 }
 
 static void text_state(const char *name, const struct controller_state *state)
@@ -457,25 +480,27 @@ static void text_state(const char *name, const struct controller_state *state)
 	const struct control_state *session = &state->session;
 	bool is_in_memory = state_is_in_memory(session);
 	printf("%s: records into %s\n", name, is_in_memory ? "memory" : text_shown(state->path));
-	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data, text_bytes(session->size_bytes).data,
-	       is_in_memory ? "kept" : "written");
-	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data, text_count(session->ends.truncated).data,
-	       text_count(session->ends.unwindless).data);
+	printf("  %s events, %s lost, %s %s\n", text_count(session->events).data, text_count(session->lost).data,
+	       text_bytes(session->size_bytes).data, is_in_memory ? "kept" : "written");
+	printf("  stacks  %s whole, %s truncated, %s without unwind data\n", text_count(session->ends.whole).data,
+	       text_count(session->ends.truncated).data, text_count(session->ends.unwindless).data);
 	text_untraced(session);
 	if (session->after)
 		printf("  recording has ended: %s calls since, in no number\n", text_count(session->after).data);
 	text_file(state);
 	text_limits(session);
-	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n", session->buffers_now,
-	       text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min, session->buffer_max,
-	       text_count(session->buffers_written).data);
-	printf("  when full  %s; %s waits, %s in all\n", session->options & OPTION_WAIT ? "wait" : "drop", text_count(session->waits).data,
-	       text_duration((int64_t)session->wait_ns).data);
-	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid, text_duration((int64_t)session->logger_cpu_ns).data,
-	       text_bytes(session->logger_bytes).data, session_clock_name((enum region_clock)session->clock));
+	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n",
+	       session->buffers_now, text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min,
+	       session->buffer_max, text_count(session->buffers_written).data);
+	printf("  when full  %s; %s waits, %s in all\n", session->options & OPTION_WAIT ? "wait" : "drop",
+	       text_count(session->waits).data, text_duration((int64_t)session->wait_ns).data);
+	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid,
+	       text_duration((int64_t)session->logger_cpu_ns).data, text_bytes(session->logger_bytes).data,
+	       session_clock_name((enum region_clock)session->clock));
 	for (size_t i = 0; i < state->inactive_count; i++)
-		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n", (int)state->inactive[i].pid,
-		       text_shown(state->inactive[i].text), text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
+		printf("  detached  process %d (%s): inactive code stays mapped, %s, %" PRIu32 " threads in it\n",
+		       (int)state->inactive[i].pid, text_shown(state->inactive[i].text),
+		       text_bytes(state->inactive[i].inactive.bytes).data, state->inactive[i].inactive.threads);
 	if (state->error)
 		printf("  ended recording: %s\n", text_shown(state->reason));
 	if (!state->target_count) {
@@ -484,8 +509,9 @@ static void text_state(const char *name, const struct controller_state *state)
 	}
 	puts("");
 	struct grid grid = {.row_count = 0};
-	static const char *const titles[] = {">pid", ">processes", ">threads", ">events", ">a second", ">lost", ">truncated", ">unwindless", ">waits", ">CPU", ">stood",
-					     ">resident", "command"};
+	static const char *const titles[] = {">pid",   ">processes", ">threads",    ">events", ">a second",
+					     ">lost",  ">truncated", ">unwindless", ">waits",  ">CPU",
+					     ">stood", ">resident",  "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	for (size_t i = 0; i < state->target_count; i++) {
 		const struct control_target *target = &state->targets[i].target;
@@ -510,12 +536,15 @@ static void text_state(const char *name, const struct controller_state *state)
 	grid_fini(&grid);
 	for (size_t i = 0; i < state->target_count; i++)
 		if (state->targets[i].target.is_limited)
-			printf("  process %d has more stacks, threads or heaps than can be kept: later ones are cut or lost\n", (int)state->targets[i].pid);
+			printf("  process %d has more stacks, threads or heaps than can be kept: later ones are cut or "
+			       "lost\n",
+			       (int)state->targets[i].pid);
 	if (state->thread_count)
 		text_threads(state);
 }
 
-/* Options of query and sessions: --format, and where with_threads is given --threads. CLI_OK, or CLI_FAILED after a message. */
+/* Options of query and sessions: --format, and where with_threads is given --threads. CLI_OK, or CLI_FAILED after a
+   message. */
 static int take_format(int count, char **arguments, int first, const char *command, bool *is_json, bool *with_threads)
 {
 	*is_json = false;
@@ -559,8 +588,15 @@ static int query_run(int count, char **arguments)
 	return status;
 }
 
-struct listed { char *name; struct controller_state state; bool had_no_memory; };
-struct session_listing { struct listed *items; size_t count, capacity; };
+struct listed {
+	char *name;
+	struct controller_state state;
+	bool had_no_memory;
+};
+struct session_listing {
+	struct listed *items;
+	size_t count, capacity;
+};
 
 static void listing_add(void *cookie, const char *name)
 {
@@ -596,8 +632,9 @@ static int sessions_run(int count, char **arguments)
 		if (is_json)
 			json_state(&json, name, state, false);
 		else if (state->is_alive)
-			printf("%s: %zu target%s, %s events, %s lost, %s\n", name, state->target_count, state->target_count == 1 ? "" : "s",
-			       text_count(state->session.events).data, text_count(state->session.lost).data,
+			printf("%s: %zu target%s, %s events, %s lost, %s\n", name, state->target_count,
+			       state->target_count == 1 ? "" : "s", text_count(state->session.events).data,
+			       text_count(state->session.lost).data,
 			       state_is_in_memory(&state->session) ? "in memory" : state->path);
 		else
 			printf("%s: its logger %s; xheap recover saves what it recorded\n", name,
@@ -621,7 +658,8 @@ static char *flush(const char *name, bool is_look, struct control_state *session
 	struct control_message answer = {.value = 0};
 	struct controller_state state = {.is_alive = false};
 	int socket = connect_to(name), status = socket >= 0 ? CLI_OK : CLI_FAILED;
-	if (status == CLI_OK && !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_look}))
+	if (status == CLI_OK &&
+	    !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_look}))
 		status = cli_fail("the session's logger is gone");
 	/* What is in memory may take a slow disk a while. */
 	while (status == CLI_OK && answer.kind != CONTROL_DONE)
@@ -673,7 +711,8 @@ static int stop_run(int count, char **arguments)
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	record_wait_for_summary(record);
 	if (!record->has_summary)
-		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", arguments[1]);
+		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded",
+				arguments[1]);
 	record_print_summary(record, 0);
 	status = record->summary.error ? CLI_FAILED : CLI_OK;
 	return status;
@@ -699,37 +738,59 @@ static int launch_run(int count, char **arguments)
 
 /* ---- the commands ---- */
 
-#define SESSION_EXAMPLE "\nExample:\n  xheap start web -p $(pidof nginx | tr ' ' ,)\n  xheap query web\n  xheap stop web\n"
+#define SESSION_EXAMPLE \
+	"\nExample:\n  xheap start web -p $(pidof nginx | tr ' ' ,)\n  xheap query web\n  xheap stop web\n"
 
-const struct command command_start = {
-	.name = "start", .usage = "NAME [-o FILE] [-p PID[,PID...]]... [OPTIONS]",
-	.summary = "begin a session: a recording with a name, of processes that run", .run = start_run,
-	.help = "The session goes on when this command ends, until xheap stop NAME. It may have no process yet: -p 0, or no -p.\n"
-		"All processes are recorded, or none. FILE is xheap.NAME.xht if nothing else is said; OPTIONS are those of xheap record.\n"
-		SESSION_EXAMPLE};
+const struct command command_start = {.name = "start",
+				      .usage = "NAME [-o FILE] [-p PID[,PID...]]... [OPTIONS]",
+				      .summary = "begin a session: a recording with a name, of processes that run",
+				      .run = start_run,
+				      .help = "The session goes on when this command ends, until xheap stop NAME. It "
+					      "may have no process yet: -p 0, or no -p.\n"
+					      "All processes are recorded, or none. FILE is xheap.NAME.xht if nothing "
+					      "else is said; OPTIONS are those of xheap record.\n" SESSION_EXAMPLE};
 const struct command command_update = {
-	.name = "update", .usage = "NAME [-p PID[,PID...]|--add-pid PID...|--remove-pid PID...] [OPTIONS]",
-	.summary = "change what a session records, and how, while it does", .run = update_run,
+	.name = "update",
+	.usage = "NAME [-p PID[,PID...]|--add-pid PID...|--remove-pid PID...] [OPTIONS]",
+	.summary = "change what a session records, and how, while it does",
+	.run = update_run,
 	.help = "  -p PID...           record these, and no others\n"
 		"  --add-pid PID...    these, too\n"
 		"  --remove-pid PID... let go of these\n"
-		"  --stackwalk KINDS, --on-full wait|drop, --wait-limit TIME   as for xheap record; for all that run, too\n"
+		"  --stackwalk KINDS, --on-full wait|drop, --wait-limit TIME   as for xheap record; for all that run, "
+		"too\n"
 		"What is not said stays. All of it is done, or nothing.\n" SESSION_EXAMPLE};
-const struct command command_query = {
-	.name = "query", .usage = "NAME [--threads] [--format text|json]", .summary = "say what a session has recorded and what it costs", .run = query_run,
-	.help = "Events, losses, buffers, waits, what the logger costs; and for each process its events, events a second, threads,\n"
-		"truncated stacks, waits, CPU time, memory, and for how long all its threads stood when it was attached to.\n"
-		"Events a second are of the last seconds, or since the last flush or query where --flush-timer is longer.\n\n"
-		"--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
+const struct command command_query = {.name = "query",
+				      .usage = "NAME [--threads] [--format text|json]",
+				      .summary = "say what a session has recorded and what it costs",
+				      .run = query_run,
+				      .help = "Events, losses, buffers, waits, what the logger costs; and for each "
+					      "process its events, events a second, threads,\n"
+					      "truncated stacks, waits, CPU time, memory, and for how long all its "
+					      "threads stood when it was attached to.\n"
+					      "Events a second are of the last seconds, or since the last flush or "
+					      "query where --flush-timer is longer.\n\n"
+					      "--threads says the same of each thread that lives.\n" SESSION_EXAMPLE};
 const struct command command_sessions = {
-	.name = "sessions", .usage = "[--format text|json]", .summary = "list the sessions", .run = sessions_run,
+	.name = "sessions",
+	.usage = "[--format text|json]",
+	.summary = "list the sessions",
+	.run = sessions_run,
 	.help = "Those of this user; root is told of those of others, too, as UID/NAME.\n" SESSION_EXAMPLE};
 const struct command command_flush = {
-	.name = "flush", .usage = "NAME", .summary = "write all that a session has recorded so far into its trace", .run = flush_run,
+	.name = "flush",
+	.usage = "NAME",
+	.summary = "write all that a session has recorded so far into its trace",
+	.run = flush_run,
 	.help = "The trace can be read then, up to that moment, while the session goes on.\n" SESSION_EXAMPLE};
-const struct command command_stop = {
-	.name = "stop", .usage = "NAME", .summary = "let go of a session's processes, and end its trace", .run = stop_run,
-	.help = "The processes run on.\n" SESSION_EXAMPLE};
-const struct command command_launch = {
-	.name = "launch", .usage = "NAME [--] COMMAND [ARG...]", .summary = "run a command in a session, recorded from its first instruction", .run = launch_run,
-	.help = "The exit status is COMMAND's own (128 + signal if it was killed).\n\nExample:\n  xheap launch web -- curl -s localhost\n"};
+const struct command command_stop = {.name = "stop",
+				     .usage = "NAME",
+				     .summary = "let go of a session's processes, and end its trace",
+				     .run = stop_run,
+				     .help = "The processes run on.\n" SESSION_EXAMPLE};
+const struct command command_launch = {.name = "launch",
+				       .usage = "NAME [--] COMMAND [ARG...]",
+				       .summary = "run a command in a session, recorded from its first instruction",
+				       .run = launch_run,
+				       .help = "The exit status is COMMAND's own (128 + signal if it was "
+					       "killed).\n\nExample:\n  xheap launch web -- curl -s localhost\n"};

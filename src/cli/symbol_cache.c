@@ -22,7 +22,8 @@ static bool path_make(const struct trace_image *image, char path[CACHE_PATH_BYTE
 
 static bool is_of_image(const struct trace_dictionary *dictionary, const struct trace_image *image)
 {
-	return dictionary->is_complete && dictionary->image_count == 1 && dictionary->images[0].build_id_size == image->build_id_size &&
+	return dictionary->is_complete && dictionary->image_count == 1 &&
+	       dictionary->images[0].build_id_size == image->build_id_size &&
 	       !memcmp(dictionary->images[0].build_id, image->build_id, image->build_id_size);
 }
 
@@ -92,7 +93,8 @@ void symbol_cache_add(const struct trace_image *image, const struct symbol_cache
 	symbol_cache_open(&known, image);
 	write_known(writer, id, &known);
 	for (size_t i = 0; i < count; i++)
-		writer_add_symbol(writer, writer_intern_frame(writer, id, rows[i].offset), rows[i].functions, rows[i].count);
+		writer_add_symbol(writer, writer_intern_frame(writer, id, rows[i].offset), rows[i].functions,
+				  rows[i].count);
 	symbol_cache_close(&known);
 	if (writer_close(writer, &none, &ignored) != 0 || rename(temporary, path) != 0)
 		unlink(temporary);

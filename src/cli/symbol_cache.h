@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Names of code that were found before, by the build-id of the image: a file for each below $XDG_CACHE_HOME/xheap/symbols, else
- * ~/.cache/xheap/symbols. A file is a trace without events, so that it is read as carefully as one.
+ * Names of code that were found before, by the build-id of the image: a file for each below
+ * $XDG_CACHE_HOME/xheap/symbols, else ~/.cache/xheap/symbols. A file is a trace without events, so that it is read as
+ * carefully as one.
  */
 #ifndef XHEAP_CLI_SYMBOL_CACHE_H
 #define XHEAP_CLI_SYMBOL_CACHE_H
@@ -10,8 +11,8 @@
 #include "trace/trace.h"
 
 struct symbol_cache {
-	struct trace *trace;         /**< NULL: there is none */
-	struct map rows;             /**< offset -> its place in the trace's symbols */
+	struct trace *trace; /**< NULL: there is none */
+	struct map rows;     /**< offset -> its place in the trace's symbols */
 };
 
 /** Read what is known of the image; nothing when there is no file, or it is no good. */

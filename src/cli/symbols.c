@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap symbols: puts the names of a trace's code into it, so that it can be read where the images are not. The work is shared out in
- * parts of images; each thread has its own handles of the files. What was found goes into a copy of the trace, which takes the
- * trace's place when it is whole.
+ * xheap symbols: puts the names of a trace's code into it, so that it can be read where the images are not. The work is
+ * shared out in parts of images; each thread has its own handles of the files. What was found goes into a copy of the
+ * trace, which takes the trace's place when it is whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +31,12 @@ enum { THREADS_MAX = 64, PROGRESS_NS = 100000000, COPY_CHUNK = 1 << 24, JOB_FRAM
 /* Frames of one image. */
 struct symbol_job {
 	uint32_t image;
-	bool is_first;                /* of the image's jobs */
+	bool is_first; /* of the image's jobs */
 	uint32_t *frames;
 	uint32_t count;
-	struct found_file *found;          /* one for each frame */
+	struct found_file *found; /* one for each frame */
 	bool has_symbols;
-	struct symbol_cache cache;    /* what is found in it lives in it */
+	struct symbol_cache cache; /* what is found in it lives in it */
 };
 
 struct found_file {
@@ -48,8 +48,8 @@ struct found_file {
 struct work {
 	const struct trace_dictionary *dictionary;
 	struct symbol_job *jobs;
-	uint32_t job_count, next;     /* next: the first that nobody has taken */
-	uint32_t done;                /* addresses */
+	uint32_t job_count, next; /* next: the first that nobody has taken */
+	uint32_t done;            /* addresses */
 	bool with_cache;
 };
 
@@ -73,15 +73,19 @@ static void job_begin(struct work *work, size_t *capacity, uint32_t image, bool 
 		*capacity = memory_capacity(*capacity, (size_t)work->job_count + 1);
 		work->jobs = memory_resize(work->jobs, *capacity, sizeof(*work->jobs));
 	}
-	work->jobs[work->job_count++] = (struct symbol_job){.image = image, .is_first = is_first, .frames = memory_zeroed(JOB_FRAMES, sizeof(uint32_t)),
-						     .found = memory_zeroed(JOB_FRAMES, sizeof(struct found_file))};
+	work->jobs[work->job_count++] =
+		(struct symbol_job){.image = image,
+				    .is_first = is_first,
+				    .frames = memory_zeroed(JOB_FRAMES, sizeof(uint32_t)),
+				    .found = memory_zeroed(JOB_FRAMES, sizeof(struct found_file))};
 }
 
 /* Jobs for the frames that have no symbols yet, of one image each. */
 static void work_make(struct work *work, const struct trace_dictionary *dictionary, bool is_again)
 {
 	bool *is_stored = memory_zeroed(dictionary->frame_count, sizeof(*is_stored));
-	uint32_t *job_of = memory_resize(NULL, dictionary->image_count, sizeof(*job_of)); /* the one that is being filled */
+	/* the one that is being filled */
+	uint32_t *job_of = memory_resize(NULL, dictionary->image_count, sizeof(*job_of));
 	size_t capacity = 0;
 	*work = (struct work){.dictionary = dictionary};
 	memset(job_of, 0xff, dictionary->image_count * sizeof(*job_of));
@@ -116,8 +120,8 @@ static void work_fini(struct work *work)
 
 struct symbol_worker {
 	struct work *work;
-	struct symbols *symbols;      /* texts of what was found live in it */
-	struct arena functions;       /* and what was found */
+	struct symbols *symbols; /* texts of what was found live in it */
+	struct arena functions;  /* and what was found */
 	pthread_t thread;
 };
 
@@ -130,13 +134,17 @@ static const char *text_or_empty(const char *text)
 static struct found_file look_up(struct symbol_worker *worker, const struct trace_image *image, uint64_t offset)
 {
 	const struct symbol_frame *frames;
-	size_t count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size, offset, true, &frames);
+	size_t count = symbols_resolve(worker->symbols, image->path, image->build_id, image->build_id_size, offset,
+				       true, &frames);
 	struct trace_function *functions = arena_new(&worker->functions, struct trace_function, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct symbol_frame *from = &frames[i];
 		bool is_mangled = from->mangled && from->function && strcmp(from->mangled, from->function) != 0;
-		functions[i] = (struct trace_function){.function = text_or_empty(from->function), .mangled = is_mangled ? from->mangled : "",
-						       .file = text_or_empty(from->file), .line = from->line, .is_inlined = from->inlined};
+		functions[i] = (struct trace_function){.function = text_or_empty(from->function),
+						       .mangled = is_mangled ? from->mangled : "",
+						       .file = text_or_empty(from->file),
+						       .line = from->line,
+						       .is_inlined = from->inlined};
 	}
 	return (struct found_file){functions, count, false};
 }
@@ -163,7 +171,9 @@ static void *worker_run(void *argument)
 			__atomic_fetch_add(&work->done, 1, __ATOMIC_RELAXED);
 		}
 		/* Only images that have symbols are in the cache. */
-		job->has_symbols = cached == job->count || symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
+		job->has_symbols =
+			cached == job->count ||
+			symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
 	}
 	return NULL;
 }
@@ -244,7 +254,8 @@ static int trace_write(const struct work *work, const char *path, struct diag *d
 		const struct symbol_job *job = &work->jobs[i];
 		writer_add_named(writer, &(struct trace_named){job->image, job->has_symbols});
 		for (uint32_t k = 0; k < job->count; k++)
-			writer_add_symbol(writer, job->frames[k], job->found[k].functions, (uint32_t)job->found[k].count);
+			writer_add_symbol(writer, job->frames[k], job->found[k].functions,
+					  (uint32_t)job->found[k].count);
 	}
 	error = writer_flush(writer, diag);
 	int end_error = writer_close(writer, NULL, diag);
@@ -260,8 +271,9 @@ static void cache_write(const struct work *work)
 		size_t count = 0;
 		for (uint32_t k = 0; k < job->count && job->has_symbols; k++)
 			if (!job->found[k].is_cached)
-				rows[count++] = (struct symbol_cache_row){work->dictionary->frames[job->frames[k]].offset, job->found[k].functions,
-									  (uint32_t)job->found[k].count};
+				rows[count++] = (struct symbol_cache_row){
+					work->dictionary->frames[job->frames[k]].offset, job->found[k].functions,
+					(uint32_t)job->found[k].count};
 		if (count)
 			symbol_cache_add(&work->dictionary->images[job->image], rows, count);
 		free(rows);
@@ -343,9 +355,11 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 		missing++;
 	}
 	if (missing && !getenv("DEBUGINFOD_URLS"))
-		fputs("xheap: or set DEBUGINFOD_URLS, as https://debuginfod.debian.net, and run this again with -again\n", stderr);
-	cli_say("%s: %s addresses, %s with a function, %s with a line, in %s", path, text_count(all).data, text_count(named).data,
-		text_count(with_line).data, text_duration(time_ns).data);
+		fputs("xheap: or set DEBUGINFOD_URLS, as https://debuginfod.debian.net, and run this again with "
+		      "-again\n",
+		      stderr);
+	cli_say("%s: %s addresses, %s with a function, %s with a line, in %s", path, text_count(all).data,
+		text_count(named).data, text_count(with_line).data, text_duration(time_ns).data);
 }
 
 /* ---- the command ---- */
@@ -355,7 +369,8 @@ static int set_threads(void *context, struct words *words, int number)
 	(void)number;
 	struct symbols_options *options = context;
 	const char *word = options_value(words, "threads");
-	if (word && (!text_parse_count(word, &options->threads) || options->threads < 1 || options->threads > THREADS_MAX))
+	if (word &&
+	    (!text_parse_count(word, &options->threads) || options->threads < 1 || options->threads > THREADS_MAX))
 		return cli_fail("-threads: \"%s\" is no number from 1 to %d", word, THREADS_MAX);
 	return word ? 0 : CLI_FAILED;
 }
@@ -379,7 +394,8 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct symbols_options *)context)->input, word);
 }
 
-static int symbols_add(const struct symbols_options *options, const char *path, const struct trace_dictionary *dictionary)
+static int symbols_add(const struct symbols_options *options, const char *path,
+		       const struct trace_dictionary *dictionary)
 {
 	struct work work;
 	struct symbol_worker workers[THREADS_MAX];
@@ -410,7 +426,8 @@ static int symbols_add(const struct symbols_options *options, const char *path, 
 
 static int symbols_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"threads", set_threads, 0}, {"again", set_again, 0}, {"noCache", set_no_cache, 0}};
+	static const struct option table[] = {
+		{"threads", set_threads, 0}, {"again", set_again, 0}, {"noCache", set_no_cache, 0}};
 	struct symbols_options options = {.threads = thread_processors(THREADS_MAX)};
 	struct diag diag = {""};
 	struct trace *trace;
@@ -429,14 +446,16 @@ static int symbols_run(int argc, char **argv)
 }
 
 const struct command command_symbols = {
-	.name = "symbols", .usage = "[FILE] [OPTIONS]", .summary = "put the names of a trace's code into it, to be read elsewhere",
+	.name = "symbols",
+	.usage = "[FILE] [OPTIONS]",
+	.summary = "put the names of a trace's code into it, to be read elsewhere",
 	.run = symbols_run,
-	.help =
-	"Functions, inlined ones too, files and lines of all frames are stored in the trace, so that reports need neither the images nor\n"
-	"their debug information. Images without symbols are named, with what to install.\n\n"
-	"  -threads N      so many at a time (one for each processor)\n"
-	"  -again          look anew for those that are there already, or were found before\n"
-	"  -noCache        do without what was found before, in ~/.cache/xheap/symbols\n\n"
-	"Without FILE: the newest xheap.*.xht here.\n\n"
-	"Example:\n  xheap symbols xheap.jq.4711.xht\n",
+	.help = "Functions, inlined ones too, files and lines of all frames are stored in the trace, so that reports "
+		"need neither the images nor\n"
+		"their debug information. Images without symbols are named, with what to install.\n\n"
+		"  -threads N      so many at a time (one for each processor)\n"
+		"  -again          look anew for those that are there already, or were found before\n"
+		"  -noCache        do without what was found before, in ~/.cache/xheap/symbols\n\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap symbols xheap.jq.4711.xht\n",
 };

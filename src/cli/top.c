@@ -21,13 +21,22 @@
 #include "query/folded.h"
 #include "query/peak.h"
 
-enum { WIDTH_DEFAULT = 100, HEIGHT_DEFAULT = 24, WIDTH_MIN = 40, HEADER_LINES = 7, CHART_COLUMNS = 60, EIGHTHS = 8, INTERVAL_MS = 2000, FRAMES_MAX = 12,
-       LINE_BYTES = 1024 };
+enum {
+	WIDTH_DEFAULT = 100,
+	HEIGHT_DEFAULT = 24,
+	WIDTH_MIN = 40,
+	HEADER_LINES = 7,
+	CHART_COLUMNS = 60,
+	EIGHTHS = 8,
+	INTERVAL_MS = 2000,
+	FRAMES_MAX = 12,
+	LINE_BYTES = 1024
+};
 
 struct top_options {
 	const char *session;
 	const struct action_sort *sort;
-	uint64_t interval_ms, count;  /* count: of refreshes; 0: until told */
+	uint64_t interval_ms, count; /* count: of refreshes; 0: until told */
 };
 
 static volatile sig_atomic_t is_over;
@@ -47,7 +56,8 @@ struct screen {
 /* Keys come one by one and are not shown; the shell's screen comes back at the end. */
 static void screen_begin(struct screen *screen)
 {
-	screen->is_terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &screen->before) == 0;
+	screen->is_terminal =
+		isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &screen->before) == 0;
 	if (!screen->is_terminal)
 		return;
 	struct termios raw = screen->before;
@@ -71,12 +81,13 @@ static void screen_measure(struct screen *screen)
 	bool is_known = screen->is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
 	screen->width = is_known ? size.ws_col : WIDTH_DEFAULT;
 	screen->height = is_known ? size.ws_row : HEIGHT_DEFAULT;
-	screen->width = screen->width < WIDTH_MIN ? WIDTH_MIN : screen->width < LINE_BYTES - 8 ? screen->width : LINE_BYTES - 8;
+	screen->width = screen->width < WIDTH_MIN        ? WIDTH_MIN
+			: screen->width < LINE_BYTES - 8 ? screen->width
+							 : LINE_BYTES - 8;
 }
 
 /* A line, cut to the width. */
-__attribute__((format(printf, 2, 3)))
-static void line(const struct screen *screen, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void line(const struct screen *screen, const char *format, ...)
 {
 	char text[LINE_BYTES];
 	va_list arguments;
@@ -101,15 +112,18 @@ static void chart(const struct screen *screen, const struct action_source *sourc
 	struct heap_peak peaks[CHART_COLUMNS];
 	char text[CHART_COLUMNS * 4 + 1] = "";
 	uint64_t highest = 1;
-	int64_t folded_ns = heap_folded_until_ns(source->table), from_ns = folded_ns > 0 ? folded_ns : 0, to_ns = source->table->duration_ns;
-	heap_peaks(peaks, CHART_COLUMNS, source->table, source->filter, (struct heap_range){from_ns < to_ns ? from_ns : to_ns, to_ns});
+	int64_t folded_ns = heap_folded_until_ns(source->table), from_ns = folded_ns > 0 ? folded_ns : 0,
+		to_ns = source->table->duration_ns;
+	heap_peaks(peaks, CHART_COLUMNS, source->table, source->filter,
+		   (struct heap_range){from_ns < to_ns ? from_ns : to_ns, to_ns});
 	for (int i = 0; i < CHART_COLUMNS; i++)
 		highest = peaks[i].bytes > highest ? peaks[i].bytes : highest;
 	for (int i = 0; i < CHART_COLUMNS; i++) {
 		unsigned eighths = (unsigned)((unsigned __int128)peaks[i].bytes * EIGHTHS / highest);
 		strcat(text, blocks[eighths || !peaks[i].bytes ? eighths : 1]);
 	}
-	line(screen, "  live over %s%s, %s at most", from_ns ? "the last " : "", text_duration(to_ns - from_ns).data, report_bytes(source, highest).data);
+	line(screen, "  live over %s%s, %s at most", from_ns ? "the last " : "", text_duration(to_ns - from_ns).data,
+	     report_bytes(source, highest).data);
 	line(screen, "  %s", text);
 }
 
@@ -118,29 +132,34 @@ static void row_frames(char *text, size_t size, struct heap_names *names, uint32
 {
 	size_t at = 0;
 	text[0] = 0;
-	for (unsigned i = 0; node && i < FRAMES_MAX && at + 1 < size; node = heap_names_frame(names, node)->parent, i++) {
+	for (unsigned i = 0; node && i < FRAMES_MAX && at + 1 < size;
+	     node = heap_names_frame(names, node)->parent, i++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-		int length = snprintf(text + at, size - at, "%s%s", i ? " < " : "", name->symbol ? name->symbol : name->text);
+		int length = snprintf(text + at, size - at, "%s%s", i ? " < " : "",
+				      name->symbol ? name->symbol : name->text);
 		at += length > 0 ? (size_t)length : 0;
 	}
 	if (!text[0])
 		snprintf(text, size, "[no stack]");
 }
 
-static void show(struct screen *screen, const struct top_options *options, struct action_source *source, const struct heap_window *window)
+static void show(struct screen *screen, const struct top_options *options, struct action_source *source,
+		 const struct heap_window *window)
 {
 	const struct heap_numbers *totals = &window->totals;
 	struct action_rows rows;
 	screen_measure(screen);
 	if (screen->is_terminal)
 		fputs("\033[H", stdout);
-	line(screen, "%s: %s, %s events; by %s; q ends", options->session, text_duration(source->table->duration_ns).data,
+	line(screen, "%s: %s, %s events; by %s; q ends", options->session,
+	     text_duration(source->table->duration_ns).data,
 	     text_count(trace_dictionary(source->trace)->event_count).data, options->sort->title);
 	for (uint32_t i = 0; i < trace_dictionary(source->trace)->option_count; i++)
 		if (!strcmp(trace_dictionary(source->trace)->options[i].name, TRACE_OPTION_EARLIER_MISSING))
 			line(screen, "  %s", trace_dictionary(source->trace)->options[i].value);
-	line(screen, "  outstanding %s in %s blocks; peak %s; allocated %s in %s blocks", report_bytes(source, totals->outstanding_bytes).data,
-	     report_count(source, totals->outstanding_count).data, report_bytes(source, totals->peak_bytes).data, report_bytes(source, totals->total_bytes).data,
+	line(screen, "  outstanding %s in %s blocks; peak %s; allocated %s in %s blocks",
+	     report_bytes(source, totals->outstanding_bytes).data, report_count(source, totals->outstanding_count).data,
+	     report_bytes(source, totals->peak_bytes).data, report_bytes(source, totals->total_bytes).data,
 	     report_count(source, totals->total_count).data);
 	chart(screen, source);
 	line(screen, "%s", "");
@@ -151,8 +170,10 @@ static void show(struct screen *screen, const struct top_options *options, struc
 		const struct action_row *row = rows.rows[i];
 		char frames[LINE_BYTES];
 		row_frames(frames, sizeof(frames), source->names, row->group);
-		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data, report_count(source, row->numbers.outstanding_count).data,
-		     report_bytes(source, row->numbers.total_bytes).data, report_count(source, row->numbers.total_count).data, frames);
+		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data,
+		     report_count(source, row->numbers.outstanding_count).data,
+		     report_bytes(source, row->numbers.total_bytes).data,
+		     report_count(source, row->numbers.total_count).data, frames);
 	}
 	action_rows_fini(&rows);
 	if (screen->is_terminal)
@@ -176,7 +197,8 @@ static int refresh(struct screen *screen, const struct top_options *options)
 	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
 	struct action_source source = analysis_source(&analysis, &filter, &cull);
-	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns}, HEAP_BY_NONE, false);
+	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns},
+			 HEAP_BY_NONE, false);
 	source.window = &window;
 	show(screen, options, &source, &window);
 	heap_window_fini(&window);
@@ -212,7 +234,9 @@ static int set_sort(void *context, struct words *words, int number)
 	(void)number;
 	const char *word = options_value(words, "s");
 	((struct top_options *)context)->sort = word ? action_sort_find(word) : NULL;
-	return !word ? CLI_FAILED : ((struct top_options *)context)->sort ? 0 : cli_fail("-s: \"%s\" is none of %s", word, action_sort_keys());
+	return !word                                   ? CLI_FAILED
+	       : ((struct top_options *)context)->sort ? 0
+						       : cli_fail("-s: \"%s\" is none of %s", word, action_sort_keys());
 }
 
 static int set_number(void *context, struct words *words, int number)
@@ -230,7 +254,8 @@ static int set_number(void *context, struct words *words, int number)
 
 static int top_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"s", set_sort, 0}, {"interval", set_number, 0}, {"count", set_number, 1}};
+	static const struct option table[] = {
+		{"s", set_sort, 0}, {"interval", set_number, 0}, {"count", set_number, 1}};
 	struct top_options options = {.sort = action_sort_find(NULL), .interval_ms = INTERVAL_MS};
 	const struct sigaction over = {.sa_handler = on_signal};
 	struct screen screen = {.is_terminal = false};
@@ -256,11 +281,15 @@ static int top_run(int argc, char **argv)
 }
 
 const struct command command_top = {
-	.name = "top", .usage = "NAME [OPTIONS]", .summary = "the heaviest stacks of a session, refreshed in place", .run = top_run,
-	.help =
-	"What a session has live, over time and by stack, as it records. q or Ctrl-C ends the view, not the session.\n\n"
-	"  -s KEY          sort by so soc outstanding size, count (so); st stc total; sp spc at the peak; src; stt\n"
-	"  -interval N     seconds from one look to the next (2)\n"
-	"  -count N        so many looks; one where the output is no terminal\n\n"
-	"Example:\n  xheap top web\n",
+	.name = "top",
+	.usage = "NAME [OPTIONS]",
+	.summary = "the heaviest stacks of a session, refreshed in place",
+	.run = top_run,
+	.help = "What a session has live, over time and by stack, as it records. q or Ctrl-C ends the view, not the "
+		"session.\n\n"
+		"  -s KEY          sort by so soc outstanding size, count (so); st stc total; sp spc at the peak; src; "
+		"stt\n"
+		"  -interval N     seconds from one look to the next (2)\n"
+		"  -count N        so many looks; one where the output is no terminal\n\n"
+		"Example:\n  xheap top web\n",
 };

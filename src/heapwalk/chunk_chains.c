@@ -2,12 +2,13 @@
 /*
  * Chains of chunks, followed window by window while the process changes them.
  *
- * A window is read twice in one call, with the arena and the heap it lies in before and after. It holds if every chunk in it had the same size both
- * times. One that does not is read again, smaller each time, since less changes in less. Where a window begins may be no chunk any more by then: the
- * chunk has become part of the one before. So a walk that does not get on goes back, by twice as many windows each time, down to the chain's start.
+ * A window is read twice in one call, with the arena and the heap it lies in before and after. It holds if every chunk
+ * in it had the same size both times. One that does not is read again, smaller each time, since less changes in less.
+ * Where a window begins may be no chunk any more by then: the chunk has become part of the one before. So a walk that
+ * does not get on goes back, by twice as many windows each time, down to the chain's start.
  *
- * A chain ends at the arena's top, at the fence of a heap that has none, or at `end`, where the reading began to be of no use: what came behind it
- * since has events. So a heap that grows faster than it is read is read all the same.
+ * A chain ends at the arena's top, at the fence of a heap that has none, or at `end`, where the reading began to be of
+ * no use: what came behind it since has events. So a heap that grows faster than it is read is read all the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,26 +17,48 @@
 
 #include "heapwalk/chunk_chains.h"
 
-enum { WINDOW_MIN = 1 << 10, LARGE_CHUNK = 8 << 10, CALM_TRIES = 8, CALM_CYCLE = 16, TRIES_AT_ONE = 12, RETURNS_MAX = 3 };
+enum {
+	WINDOW_MIN = 1 << 10,
+	LARGE_CHUNK = 8 << 10,
+	CALM_TRIES = 8,
+	CALM_CYCLE = 16,
+	TRIES_AT_ONE = 12,
+	RETURNS_MAX = 3
+};
 
 /* A chunk of which is not known yet whether it is in use: the next one says so. */
-struct found_chunk { uint64_t chunk, word, key; };
+struct found_chunk {
+	uint64_t chunk, word, key;
+};
 
 /* Where a window begins, and what lies before it. */
-struct chunk_place { uint64_t at; struct found_chunk before; };
+struct chunk_place {
+	uint64_t at;
+	struct found_chunk before;
+};
 
 /* A place that was reached, and how many blocks were found up to there. */
-struct step { struct chunk_place place; size_t block_count; };
+struct step {
+	struct chunk_place place;
+	size_t block_count;
+};
 
-struct way { struct step *steps; size_t count, capacity; };
+struct way {
+	struct step *steps;
+	size_t count, capacity;
+};
 
 /* What ends a chain, as the process has it at one moment. heap: not of the main arena. */
-struct window_bounds { struct glibc_arena arena; struct glibc_heap heap; };
+struct window_bounds {
+	struct glibc_arena arena;
+	struct glibc_heap heap;
+};
 
 /* What bounds a window. */
 struct chunk_window {
-	uint64_t size, limit;         /* limit: nothing of the chain lies from here on */
-	bool has_top;                 /* the chain ends with the arena's top chunk, which is the last before the limit; else with a fence */
+	uint64_t size, limit; /* limit: nothing of the chain lies from here on */
+	/* the chain ends with the arena's top chunk, which is the last before the limit; else with a fence */
+	bool has_top;
 };
 
 enum outcome { GOES_ON, AT_END, BROKEN };
@@ -50,7 +73,8 @@ static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bound
 }
 
 /* False: it is no heap of the arena now. */
-static bool window_bound(const struct heap_reading *reading, const struct chunk_chain *chain, const struct window_bounds *bounds, struct chunk_window *window)
+static bool window_bound(const struct heap_reading *reading, const struct chunk_chain *chain,
+			 const struct window_bounds *bounds, struct chunk_window *window)
 {
 	uint64_t top = glibc_top(&reading->glibc, &bounds->arena), mask = GLIBC_ARENA_ALIGNMENT - 1;
 	if (chain->base && (bounds->heap.arena != chain->arena || bounds->heap.size > mask + 1))
@@ -80,7 +104,8 @@ static bool found_add(struct heap_reading *reading, const struct chunk_chain *ch
 	uint32_t doubtful = reading_has_key(reading, found->key) ? HEAPWALK_UNCONFIRMED : 0;
 	if (map_find(&reading->listed, found->chunk))
 		return true;
-	return found_block_add(reading->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8, chain->heap | doubtful);
+	return found_block_add(reading->walk, found->chunk + 16, (found->word & ~(uint64_t)GLIBC_BITS) - 8,
+			       chain->heap | doubtful);
 }
 
 static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint64_t size)
@@ -90,24 +115,29 @@ static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint6
 	return chunk;
 }
 
-/* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no arena's mark. */
+/* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no
+   arena's mark. */
 static bool is_fence(const struct chunk_window *window, uint64_t at, const struct glibc_chunk *chunk)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
-	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) && at + bytes == window->limit - GLIBC_FENCE);
+	return bytes == GLIBC_FENCE || (bytes == 2 * GLIBC_FENCE && !(chunk->word & GLIBC_NON_MAIN) &&
+					at + bytes == window->limit - GLIBC_FENCE);
 }
 
-static bool is_chain_end(const struct chunk_chain *chain, const struct chunk_window *window, uint64_t at, const struct glibc_chunk *chunk)
+static bool is_chain_end(const struct chunk_chain *chain, const struct chunk_window *window, uint64_t at,
+			 const struct glibc_chunk *chunk)
 {
 	return at >= chain->end || (window->has_top ? at == window->limit - GLIBC_FENCE : is_fence(window, at, chunk));
 }
 
 /* Follow the chain through the window, noting where chunks are. *next: where it leads. */
-static enum outcome window_follow(struct heap_reading *reading, const struct chunk_chain *chain, const struct chunk_place *place, const struct chunk_window *window,
-				  uint32_t *count, uint64_t *next)
+static enum outcome window_follow(struct heap_reading *reading, const struct chunk_chain *chain,
+				  const struct chunk_place *place, const struct chunk_window *window, uint32_t *count,
+				  uint64_t *next)
 {
 	uint64_t at = place->at, before = place->before.word & ~(uint64_t)GLIBC_BITS, limit = window->limit;
-	bool is_before_mine = !place->before.chunk || !(place->before.word & GLIBC_NON_MAIN) == (chain->arena == reading->glibc.main_arena);
+	bool is_before_mine = !place->before.chunk ||
+			      !(place->before.word & GLIBC_NON_MAIN) == (chain->arena == reading->glibc.main_arena);
 	for (*count = 0;; (*count)++) {
 		uint64_t offset = at - place->at;
 		*next = at;
@@ -121,7 +151,8 @@ static enum outcome window_follow(struct heap_reading *reading, const struct chu
 			return BROKEN;
 		if (!is_end && offset + sizeof(chunk) > window->size && at + sizeof(chunk) <= limit)
 			return GOES_ON;
-		if (!is_end && (bytes < GLIBC_CHUNK_MIN || (bytes & 15) || (chunk.word & GLIBC_MAPPED) || bytes > limit - at))
+		if (!is_end &&
+		    (bytes < GLIBC_CHUNK_MIN || (bytes & 15) || (chunk.word & GLIBC_MAPPED) || bytes > limit - at))
 			return BROKEN;
 		reading->offsets[*count] = (uint32_t)offset;
 		if (is_end) {
@@ -144,11 +175,13 @@ static bool window_holds(const struct heap_reading *reading, uint32_t count)
 }
 
 /* Take the chunks that are in use. False: no memory. */
-static bool window_take(struct heap_reading *reading, const struct chunk_chain *chain, struct chunk_place *place, uint64_t size, uint32_t count, uint64_t next)
+static bool window_take(struct heap_reading *reading, const struct chunk_chain *chain, struct chunk_place *place,
+			uint64_t size, uint32_t count, uint64_t next)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct glibc_chunk chunk = chunk_at(reading->second, reading->offsets[i], size);
-		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) && !found_add(reading, chain, &place->before))
+		if (place->before.chunk && (chunk.word & GLIBC_BEFORE_IN_USE) &&
+		    !found_add(reading, chain, &place->before))
 			return false;
 		place->before = (struct found_chunk){place->at + reading->offsets[i], chunk.word, chunk.user[1]};
 	}
@@ -156,27 +189,32 @@ static bool window_take(struct heap_reading *reading, const struct chunk_chain *
 	return true;
 }
 
-/* One window of at most size bytes: read twice, with what bounds it before and after; at best while nobody is at work on that. */
-static enum outcome window_walk(struct heap_reading *reading, const struct chunk_chain *chain, struct chunk_place *place, uint64_t size, bool has_to_be_calm)
+/* One window of at most size bytes: read twice, with what bounds it before and after; at best while nobody is at work
+   on that. */
+static enum outcome window_walk(struct heap_reading *reading, const struct chunk_chain *chain,
+				struct chunk_place *place, uint64_t size, bool has_to_be_calm)
 {
 	struct window_bounds bounds[2];
 	struct glibc_piece pieces[4];
 	struct chunk_window window, after;
 	pid_t pid = reading->walk->pid;
-	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) || (has_to_be_calm && !is_calm(reading, &bounds[0])) ||
-	    !window_bound(reading, chain, &bounds[0], &window) || place->at > window.limit - GLIBC_FENCE)
+	if (!glibc_read_pieces(pid, pieces, bounds_pieces(chain, &bounds[0], pieces)) ||
+	    (has_to_be_calm && !is_calm(reading, &bounds[0])) || !window_bound(reading, chain, &bounds[0], &window) ||
+	    place->at > window.limit - GLIBC_FENCE)
 		return BROKEN;
 	window.size = window.limit - place->at < size ? window.limit - place->at : size;
 	pieces[0] = (struct glibc_piece){place->at, reading->first, window.size};
 	pieces[1] = (struct glibc_piece){place->at, reading->second, window.size};
-	if (!glibc_read_pieces(pid, pieces, 2 + bounds_pieces(chain, &bounds[1], pieces + 2)) || (has_to_be_calm && !is_calm(reading, &bounds[1])) ||
-	    !window_bound(reading, chain, &bounds[1], &after) || !are_alike(&window, &after, place->at))
+	if (!glibc_read_pieces(pid, pieces, 2 + bounds_pieces(chain, &bounds[1], pieces + 2)) ||
+	    (has_to_be_calm && !is_calm(reading, &bounds[1])) || !window_bound(reading, chain, &bounds[1], &after) ||
+	    !are_alike(&window, &after, place->at))
 		return BROKEN;
 	uint32_t count;
 	uint64_t next;
 	enum outcome outcome = window_follow(reading, chain, place, &window, &count, &next);
 	reading->window_chunks = count;
-	if (outcome == BROKEN || !window_holds(reading, count) || !window_take(reading, chain, place, window.size, count, next))
+	if (outcome == BROKEN || !window_holds(reading, count) ||
+	    !window_take(reading, chain, place, window.size, count, next))
 		return BROKEN;
 	return outcome;
 }
@@ -211,8 +249,10 @@ bool chunk_chain_walk(struct heap_reading *reading, const struct chunk_chain *ch
 	bool has_large = false;
 	way_add(&way, &place, block_count);
 	while (way.count && outcome != AT_END && returns < RETURNS_MAX && !reading_is_late(reading)) {
-		uint64_t size = (has_large ? WINDOW_MIN : READING_WINDOW_BYTES) >> tries % TRIES_AT_ONE, from = place.at;
-		outcome = window_walk(reading, chain, &place, size > WINDOW_MIN ? size : WINDOW_MIN, tries % CALM_CYCLE < CALM_TRIES);
+		uint64_t size = (has_large ? WINDOW_MIN : READING_WINDOW_BYTES) >> tries % TRIES_AT_ONE,
+			 from = place.at;
+		outcome = window_walk(reading, chain, &place, size > WINDOW_MIN ? size : WINDOW_MIN,
+				      tries % CALM_CYCLE < CALM_TRIES);
 		if (outcome != BROKEN) {
 			if (place.at > furthest) {
 				furthest = place.at;

@@ -7,12 +7,13 @@
 
 /** A chain of chunks: the main arena's, or that of one heap of another arena. */
 struct chunk_chain {
-	uint64_t arena, base;         /**< base: of the heap; 0: of the main arena */
-	uint64_t start, end;          /**< of the chunks that are wanted */
-	uint32_t heap;                /**< number in the walk's heaps */
+	uint64_t arena, base; /**< base: of the heap; 0: of the main arena */
+	uint64_t start, end;  /**< of the chunks that are wanted */
+	uint32_t heap;        /**< number in the walk's heaps */
 };
 
-/** Add the blocks of a chain. Return false if it could not be followed to its end; then the added blocks must be dropped. */
+/** Add the blocks of a chain. Return false if it could not be followed to its end; then the added blocks must be
+    dropped. */
 bool chunk_chain_walk(struct heap_reading *reading, const struct chunk_chain *chain);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * Free chunks in fast bins, of which only the bins' lists know; and those in caches.
  *
- * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads that is not led astray by
- * what is taken from its top meanwhile. To list a chunk that is none is harmless: it has events.
+ * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads
+ * that is not led astray by what is taken from its top meanwhile. To list a chunk that is none is harmless: it has
+ * events.
  */
 #include "heapwalk/free_lists.h"
 
@@ -14,7 +15,10 @@
 
 enum { LIST_TRIES = 50, BIN_TRIES = 200, LIST_READINGS = 3, LIST_MAX = 1 << 24 };
 
-struct list { uint64_t *chunks, *links; size_t count, capacity; };
+struct list {
+	uint64_t *chunks, *links;
+	size_t count, capacity;
+};
 
 static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 {
@@ -41,7 +45,8 @@ static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64
 	uint64_t offset = chunk % READING_PAGE;
 	if (offset + sizeof(*head) > READING_PAGE)
 		return glibc_read(reading->walk->pid, chunk, head, sizeof(*head));
-	if (*page != chunk - offset && !glibc_read(reading->walk->pid, *page = chunk - offset, reading->first, READING_PAGE)) {
+	if (*page != chunk - offset &&
+	    !glibc_read(reading->walk->pid, *page = chunk - offset, reading->first, READING_PAGE)) {
 		*page = 0;
 		return false;
 	}
@@ -51,12 +56,13 @@ static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64
 
 /* What a list's links name and its chunks are. */
 struct kind {
-	uint64_t named_at;            /* of a chunk */
-	uint64_t bytes;               /* 0: not all have as many */
-	bool has_key;                 /* of the caches */
+	uint64_t named_at; /* of a chunk */
+	uint64_t bytes;    /* 0: not all have as many */
+	bool has_key;      /* of the caches */
 };
 
-static bool is_of_kind(const struct heap_reading *reading, const struct kind *kind, uint64_t chunk, const struct glibc_chunk *head)
+static bool is_of_kind(const struct heap_reading *reading, const struct kind *kind, uint64_t chunk,
+		       const struct glibc_chunk *head)
 {
 	return !(chunk & 15) && (!kind->bytes || (head->word & ~(uint64_t)GLIBC_BITS) == kind->bytes) &&
 	       (!kind->has_key || reading_has_key(reading, head->user[1]));
@@ -69,10 +75,11 @@ static bool list_follow(const struct heap_reading *reading, struct list *list, u
 	while (link) {
 		struct glibc_chunk head;
 		uint64_t chunk = link - kind->named_at;
-		if (list->count >= LIST_MAX || !list_read(reading, &page, chunk, &head) || !is_of_kind(reading, kind, chunk, &head) ||
-		    !list_add(list, chunk, head.user[0]))
+		if (list->count >= LIST_MAX || !list_read(reading, &page, chunk, &head) ||
+		    !is_of_kind(reading, kind, chunk, &head) || !list_add(list, chunk, head.user[0]))
 			return false;
-		link = reading->glibc.layout->is_mangled ? (chunk + GLIBC_CHUNK_HEAD) >> 12 ^ head.user[0] : head.user[0];
+		link = reading->glibc.layout->is_mangled ? (chunk + GLIBC_CHUNK_HEAD) >> 12 ^ head.user[0]
+							 : head.user[0];
 	}
 	return true;
 }
@@ -87,7 +94,8 @@ static bool list_holds(const struct heap_reading *reading, const struct list *li
 		size_t some = list->count - done < SOME ? list->count - done : SOME;
 		for (size_t i = 0; i < some; i++)
 			pieces[i] = (struct glibc_piece){list->chunks[done + i] + 16, &links[i], sizeof(*links)};
-		if (!glibc_read_pieces(reading->walk->pid, pieces, some) || memcmp(links, list->links + done, some * sizeof(*links)) != 0)
+		if (!glibc_read_pieces(reading->walk->pid, pieces, some) ||
+		    memcmp(links, list->links + done, some * sizeof(*links)) != 0)
 			return false;
 	}
 	return true;
@@ -141,7 +149,8 @@ bool fast_bins_list(struct heap_reading *reading, uint64_t arena)
 }
 
 /* One reading of a bin of a cache to its end. *holds: it has not changed meanwhile. */
-static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list, bool *holds)
+static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list,
+			  bool *holds)
 {
 	const uint64_t at = glibc_cache_list(&reading->glibc, cache, bin);
 	uint64_t first, after;
@@ -149,12 +158,14 @@ static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, ui
 	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) ||
 	    !list_follow(reading, list, first, &(struct kind){.named_at = GLIBC_CHUNK_HEAD, .has_key = true}))
 		return false;
-	*holds = list_holds(reading, list) && glibc_read(reading->walk->pid, at, &after, sizeof(after)) && first == after;
+	*holds = list_holds(reading, list) && glibc_read(reading->walk->pid, at, &after, sizeof(after)) &&
+		 first == after;
 	return true;
 }
 
 /* As of a fast bin: it is a stack, too, or sorted, and what lies in it for long is led to all the same. */
-static bool bin_read(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list, struct map *cached)
+static bool bin_read(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list,
+		     struct map *cached)
 {
 	int readings = 0;
 	for (int i = 0; i < BIN_TRIES && readings < LIST_READINGS && !reading_is_late(reading); i++) {

@@ -6,7 +6,9 @@
 #include "heapwalk/reading.h"
 
 /** Which bins of a cache are wanted. */
-struct cache_bins { bool is_wanted[GLIBC_BINS_MAX]; };
+struct cache_bins {
+	bool is_wanted[GLIBC_BINS_MAX];
+};
 
 /** List the chunks in the fast bins of an arena. Return false if the lists make no sense. */
 bool fast_bins_list(struct heap_reading *reading, uint64_t arena);

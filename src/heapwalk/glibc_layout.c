@@ -2,10 +2,12 @@
 /*
  * Stripped libraries have no symbol for what we look for, so it is known by its shape:
  *
- *     main arena   127 pairs of bin pointers, of which empty ones point to themselves; then a ring through all arenas that leads back
- *     parameters   bytes in mapped chunks, their maximum, where the main arena begins, three numbers of the caches
+ *     main arena   127 pairs of bin pointers, of which empty ones point to themselves; then a ring through all arenas
+ *     that leads back parameters   bytes in mapped chunks, their maximum, where the main arena begins, three numbers of
+ *     the caches
  *
- * Facts: the structures malloc_state, malloc_par, heap_info and tcache_perthread_struct of glibc's releases 2.31 to 2.43.
+ * Facts: the structures malloc_state, malloc_par, heap_info and tcache_perthread_struct of glibc's releases 2.31 to
+ * 2.43.
  */
 #include "heapwalk/glibc_layout.h"
 
@@ -17,22 +19,74 @@
 #include "os/proc.h"
 
 enum {
-	PIECES_MAX = 64, DATA_BYTES_MAX = 32 << 20, ARENAS_MAX = 1 << 16, PAIR_BYTES = 16, PAIR_COUNT = 127, EMPTY_MIN = 8,
+	PIECES_MAX = 64,
+	DATA_BYTES_MAX = 32 << 20,
+	ARENAS_MAX = 1 << 16,
+	PAIR_BYTES = 16,
+	PAIR_COUNT = 127,
+	EMPTY_MIN = 8,
 	/* From where the bins begin. */
-	NEXT_AT = 2048, ATTACHED_AT = 2064, SYSTEM_AT = 2072, END_AT = 2088
+	NEXT_AT = 2048,
+	ATTACHED_AT = 2064,
+	SYSTEM_AT = 2072,
+	END_AT = 2088
 };
 
 static const struct glibc_layout layouts[] = {
-	{.first = 31, .last = 31, .mapped_count_before = 16, .heap_bytes = 32, .fast_count = 10, .bin_count = 64, .cached_most = 1032},
-	{.first = 32, .last = 33, .mapped_count_before = 16, .heap_bytes = 32, .fast_count = 10, .bin_count = 64, .cached_most = 1032, .is_mangled = true},
-	{.first = 34, .last = 34, .mapped_count_before = 16, .heap_bytes = 32, .fast_count = 10, .bin_count = 64, .cached_most = 1032, .is_mangled = true,
+	{.first = 31,
+	 .last = 31,
+	 .mapped_count_before = 16,
+	 .heap_bytes = 32,
+	 .fast_count = 10,
+	 .bin_count = 64,
+	 .cached_most = 1032},
+	{.first = 32,
+	 .last = 33,
+	 .mapped_count_before = 16,
+	 .heap_bytes = 32,
+	 .fast_count = 10,
+	 .bin_count = 64,
+	 .cached_most = 1032,
+	 .is_mangled = true},
+	{.first = 34,
+	 .last = 34,
+	 .mapped_count_before = 16,
+	 .heap_bytes = 32,
+	 .fast_count = 10,
+	 .bin_count = 64,
+	 .cached_most = 1032,
+	 .is_mangled = true,
 	 .has_random_key = true},
-	{.first = 35, .last = 41, .mapped_count_before = 20, .heap_bytes = 48, .fast_count = 10, .bin_count = 64, .cached_most = 1032, .is_mangled = true,
+	{.first = 35,
+	 .last = 41,
+	 .mapped_count_before = 20,
+	 .heap_bytes = 48,
+	 .fast_count = 10,
+	 .bin_count = 64,
+	 .cached_most = 1032,
+	 .is_mangled = true,
 	 .has_random_key = true},
-	{.first = 42, .last = 42, .mapped_count_before = 20, .heap_bytes = 48, .fast_count = 10, .bin_count = 76, .cached_most = 4 << 20, .is_mangled = true,
-	 .has_random_key = true, .counts_room = true},
-	{.first = 43, .last = 43, .mapped_count_before = 20, .heap_bytes = 48, .mapped_tail_bytes = 16, .bin_count = 76, .cached_most = 4 << 20,
-	 .is_mangled = true, .has_random_key = true, .counts_room = true, .has_no_null_cache = true},
+	{.first = 42,
+	 .last = 42,
+	 .mapped_count_before = 20,
+	 .heap_bytes = 48,
+	 .fast_count = 10,
+	 .bin_count = 76,
+	 .cached_most = 4 << 20,
+	 .is_mangled = true,
+	 .has_random_key = true,
+	 .counts_room = true},
+	{.first = 43,
+	 .last = 43,
+	 .mapped_count_before = 20,
+	 .heap_bytes = 48,
+	 .mapped_tail_bytes = 16,
+	 .bin_count = 76,
+	 .cached_most = 4 << 20,
+	 .is_mangled = true,
+	 .has_random_key = true,
+	 .counts_room = true,
+	 .has_no_null_cache = true},
 };
 
 bool glibc_read_pieces(pid_t pid, const struct glibc_piece *pieces, size_t count)
@@ -100,8 +154,9 @@ uint64_t glibc_next_arena(const struct glibc *glibc, pid_t pid, uint64_t arena)
 bool glibc_read_cache(const struct glibc *glibc, pid_t pid, uint64_t address, struct glibc_cache *cache)
 {
 	const uint32_t bins = glibc->layout->bin_count;
-	const struct glibc_piece pieces[] = {{address, cache->number, bins * sizeof(*cache->number)},
-					     {glibc_cache_list(glibc, address, 0), cache->first, bins * sizeof(*cache->first)}};
+	const struct glibc_piece pieces[] = {
+		{address, cache->number, bins * sizeof(*cache->number)},
+		{glibc_cache_list(glibc, address, 0), cache->first, bins * sizeof(*cache->first)}};
 	return glibc_read_pieces(pid, pieces, 2);
 }
 
@@ -121,7 +176,8 @@ uint64_t glibc_cache_bytes(const struct glibc *glibc)
 static unsigned version_in(const char *data, size_t size)
 {
 	static const char word[] = "GNU C Library", number[] = " version 2.";
-	for (const char *at = data, *end = data + size; (at = memmem(at, (size_t)(end - at), word, strlen(word))); at++) {
+	for (const char *at = data, *end = data + size; (at = memmem(at, (size_t)(end - at), word, strlen(word)));
+	     at++) {
 		char line[256] = "";
 		memcpy(line, at, (size_t)(end - at) < sizeof(line) - 1 ? (size_t)(end - at) : sizeof(line) - 1);
 		line[strcspn(line, "\n")] = 0;
@@ -169,7 +225,8 @@ static bool is_untouched(const struct glibc *glibc, const uint8_t *arena, uint64
 	for (unsigned i = 0; i < PAIR_COUNT * PAIR_BYTES; i += 8)
 		if (word_at(arena, bins + i))
 			return false;
-	return word_at(arena, bins + NEXT_AT) == address && word_at(arena, bins + ATTACHED_AT) == 1 && !word_at(arena, bins + SYSTEM_AT);
+	return word_at(arena, bins + NEXT_AT) == address && word_at(arena, bins + ATTACHED_AT) == 1 &&
+	       !word_at(arena, bins + SYSTEM_AT);
 }
 
 static bool is_in_ring(const struct glibc *glibc, pid_t pid, uint64_t arena)
@@ -185,7 +242,8 @@ static void find_main_arena(struct glibc *glibc, pid_t pid, const uint8_t *data,
 {
 	for (size_t offset = 0; !glibc->main_arena && offset + glibc_arena_bytes(glibc) <= size; offset += 16) {
 		glibc->is_unused = is_untouched(glibc, data + offset, address + offset);
-		if (glibc->is_unused || (has_bins(glibc, data + offset, address + offset) && is_in_ring(glibc, pid, address + offset)))
+		if (glibc->is_unused ||
+		    (has_bins(glibc, data + offset, address + offset) && is_in_ring(glibc, pid, address + offset)))
 			glibc->main_arena = address + offset;
 	}
 }
@@ -193,22 +251,26 @@ static void find_main_arena(struct glibc *glibc, pid_t pid, const uint8_t *data,
 /* Parameters of malloc, from the bytes in mapped chunks on. */
 enum parameter { MAPPED, MAPPED_MOST, START, BINS, CACHED_BYTES, CACHED_COUNT, PARAMETER_COUNT };
 
-/* Of a main arena that has no chunk yet, the start is 0, and so is all that is mapped, as a rule: their shape is told by their numbers. */
-static bool begins_right(const struct glibc *glibc, const uint64_t *parameters, const uint8_t *data, uint64_t top, uint64_t system_bytes)
+/* Of a main arena that has no chunk yet, the start is 0, and so is all that is mapped, as a rule: their shape is told
+   by their numbers. */
+static bool begins_right(const struct glibc *glibc, const uint64_t *parameters, const uint8_t *data, uint64_t top,
+			 uint64_t system_bytes)
 {
 	uint64_t start = parameters[START];
 	int32_t mapped[3]; /* their number now, the most that there may be, the most that there have been */
 	if (top != glibc_no_top(glibc, glibc->main_arena))
 		return start && start <= top && top - start <= system_bytes;
 	memcpy(mapped, data - glibc->layout->mapped_count_before, sizeof(mapped));
-	return !start && mapped[0] >= 0 && mapped[1] >= mapped[0] && mapped[1] && mapped[2] >= mapped[0] && !mapped[2] == !parameters[MAPPED_MOST];
+	return !start && mapped[0] >= 0 && mapped[1] >= mapped[0] && mapped[1] && mapped[2] >= mapped[0] &&
+	       !mapped[2] == !parameters[MAPPED_MOST];
 }
 
-static bool are_parameters(const struct glibc *glibc, const uint64_t *parameters, const uint8_t *data, uint64_t top, uint64_t system_bytes)
+static bool are_parameters(const struct glibc *glibc, const uint64_t *parameters, const uint8_t *data, uint64_t top,
+			   uint64_t system_bytes)
 {
-	return parameters[MAPPED] <= parameters[MAPPED_MOST] && parameters[BINS] && parameters[BINS] <= GLIBC_BINS_MAX &&
-	       parameters[CACHED_BYTES] <= glibc->layout->cached_most && parameters[CACHED_COUNT] <= UINT16_MAX &&
-	       begins_right(glibc, parameters, data, top, system_bytes);
+	return parameters[MAPPED] <= parameters[MAPPED_MOST] && parameters[BINS] &&
+	       parameters[BINS] <= GLIBC_BINS_MAX && parameters[CACHED_BYTES] <= glibc->layout->cached_most &&
+	       parameters[CACHED_COUNT] <= UINT16_MAX && begins_right(glibc, parameters, data, top, system_bytes);
 }
 
 static void find_parameters(struct glibc *glibc, pid_t pid, const uint8_t *data, size_t size, uint64_t address)
@@ -243,13 +305,13 @@ static void find_version(struct glibc *glibc, pid_t pid, const uint8_t *data, si
 }
 
 /* Show all of the image's memory with this right, or without, to one that looks for something. */
-static void look_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base, uint64_t end, bool is_writable,
-			 look *look)
+static void look_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base,
+			 uint64_t end, bool is_writable, look *look)
 {
 	for (int i = 0; i < count; i++) {
 		uint64_t size = maps[i].high - maps[i].low;
-		if (maps[i].low < base || maps[i].high > end || maps[i].permissions[0] != 'r' || (maps[i].permissions[1] == 'w') != is_writable ||
-		    size > DATA_BYTES_MAX)
+		if (maps[i].low < base || maps[i].high > end || maps[i].permissions[0] != 'r' ||
+		    (maps[i].permissions[1] == 'w') != is_writable || size > DATA_BYTES_MAX)
 			continue;
 		uint8_t *data = malloc(size);
 		if (data && glibc_read(pid, maps[i].low, data, size))

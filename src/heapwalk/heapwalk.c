@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap is a chain of chunks from its start to its top. Which of them are in use, only the chain and the lists of free ones tell together:
+ * A heap is a chain of chunks from its start to its top. Which of them are in use, only the chain and the lists of free
+ * ones tell together:
  *
  *     free in a bin      the next chunk says so
  *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: unconfirmed.c
- *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is seen elsewhere
+ *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is
+ *     seen elsewhere
  *
- * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment between (chunk_chains.c). Whatever was
- * given out or back since the attach has an event, which settles it. What is neither, since a call has begun with it and is not through, or frees what
- * it never gave out (the rest of a block that shrinks), has none: so all is walked again when the calls of the first time are over, and a block is
- * one that was there both times.
+ * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment
+ * between (chunk_chains.c). Whatever was given out or back since the attach has an event, which settles it. What is
+ * neither, since a call has begun with it and is not through, or frees what it never gave out (the rest of a block that
+ * shrinks), has none: so all is walked again when the calls of the first time are over, and a block is one that was
+ * there both times.
  *
- * Each arena is walked for itself, up to where it reached when the reading began: what is behind that has events, so an arena that grows all the time
- * is not chased. Arenas that could not be walked are tried again after the others, in rounds, as long as any of them gets on:
+ * Each arena is walked for itself, up to where it reached when the reading began: what is behind that has events, so an
+ * arena that grows all the time is not chased. Arenas that could not be walked are tried again after the others, in
+ * rounds, as long as any of them gets on:
  *
  *     round 1    arena 0, arena 1, ..., blocks that are mapped alone        then wait for the calls that are under way
  *     round 2    those that were not walked twice yet                       ...
@@ -34,7 +38,14 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 
-enum { CHUNKS_MAX = READING_WINDOW_BYTES / GLIBC_CHUNK_MIN, WALKS = 2, CALLS_LIMIT_MS = 1000, CALL_CPU_NS = 5000000, ARENA_MAX = 1 << 16, HEAP_MAX = 1 << 20 };
+enum {
+	CHUNKS_MAX = READING_WINDOW_BYTES / GLIBC_CHUNK_MIN,
+	WALKS = 2,
+	CALLS_LIMIT_MS = 1000,
+	CALL_CPU_NS = 5000000,
+	ARENA_MAX = 1 << 16,
+	HEAP_MAX = 1 << 20
+};
 /* The reading ends at the latest so long after it began. */
 #define WALK_LIMIT_NS (120 * NS_PER_S)
 #define SETTLE_LIMIT_NS (5 * NS_PER_S)
@@ -53,22 +64,30 @@ static void calls_await(const struct region *region)
 /* ---- arenas, as they are when the reading begins ---- */
 
 /* A part of an arena that lies in one piece. */
-struct arena_part { uint64_t base, start, end; };
+struct arena_part {
+	uint64_t base, start, end;
+};
 
 /* Blocks that were found at once, sorted. */
-struct found_blocks { struct heapwalk_block *items; size_t count; };
+struct found_blocks {
+	struct heapwalk_block *items;
+	size_t count;
+};
 
 /* address 0: no arena, but the blocks that are mapped alone. */
 struct walked_arena {
 	uint64_t address;
-	uint32_t heap;                /* in the walk's heaps; UINT32_MAX: no memory */
-	struct arena_part *parts;           /* NULL: they could not be read, or it has none yet */
+	uint32_t heap;            /* in the walk's heaps; UINT32_MAX: no memory */
+	struct arena_part *parts; /* NULL: they could not be read, or it has none yet */
 	uint32_t part_count;
 	struct found_blocks found[WALKS];
 	unsigned walk_count;
 };
 
-struct arenas { struct walked_arena *items; uint32_t count; };
+struct arenas {
+	struct walked_arena *items;
+	uint32_t count;
+};
 
 static struct walked_arena *arena_add(struct arenas *arenas, const struct walked_arena *arena)
 {
@@ -104,14 +123,16 @@ static void arenas_fini(struct arenas *arenas)
 static uint64_t heap_start(const struct heap_reading *reading, uint64_t arena, uint64_t base)
 {
 	bool is_first = base == (arena & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1));
-	return is_first ? (arena + glibc_arena_bytes(&reading->glibc) + 15) / 16 * 16 : base + reading->glibc.layout->heap_bytes;
+	return is_first ? (arena + glibc_arena_bytes(&reading->glibc) + 15) / 16 * 16
+			: base + reading->glibc.layout->heap_bytes;
 }
 
 /* A heap of an arena. False: it is none. */
 static bool heap_read(const struct heap_reading *reading, uint64_t arena, uint64_t base, struct glibc_heap *heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
-	return glibc_read(reading->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena && !(heap->before & mask) && heap->size <= mask + 1;
+	return glibc_read(reading->walk->pid, base, heap, sizeof(*heap)) && heap->arena == arena &&
+	       !(heap->before & mask) && heap->size <= mask + 1;
 }
 
 /* Note what there is of an arena, from the heap with the top back to the first one. */
@@ -125,13 +146,15 @@ static bool parts_read_once(const struct heap_reading *reading, struct walked_ar
 		return false;
 	uint64_t top = glibc_top(&reading->glibc, &now);
 	if (arena->address == reading->glibc.main_arena)
-		return !reading->glibc.main_start || part_add(arena, &(struct arena_part){0, reading->glibc.main_start, top});
+		return !reading->glibc.main_start ||
+		       part_add(arena, &(struct arena_part){0, reading->glibc.main_start, top});
 	if ((arena->address & mask) != reading->glibc.layout->heap_bytes)
 		return false;
 	for (uint64_t base = top & ~mask; base; base = heap.before) {
 		if (arena->part_count == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
-		const struct arena_part part = {base, heap_start(reading, arena->address, base), arena->part_count ? base + heap.size : top};
+		const struct arena_part part = {base, heap_start(reading, arena->address, base),
+						arena->part_count ? base + heap.size : top};
 		if (!part_add(arena, &part))
 			return false;
 	}
@@ -156,8 +179,10 @@ static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 	uint64_t address = reading->glibc.main_arena;
 	do {
 		bool is_main = address == reading->glibc.main_arena;
-		const struct walked_arena arena = {.address = address, .heap = found_heap_add(reading->walk, is_main ? reading->walk->base : address,
-											 is_main ? HEAP_GLIBC_MAIN : HEAP_GLIBC_ARENA)};
+		const struct walked_arena arena = {
+			.address = address,
+			.heap = found_heap_add(reading->walk, is_main ? reading->walk->base : address,
+					       is_main ? HEAP_GLIBC_MAIN : HEAP_GLIBC_ARENA)};
 		struct walked_arena *added = arena_add(arenas, &arena);
 		if (!added)
 			return false;
@@ -165,7 +190,8 @@ static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 			added->heap = UINT32_MAX;
 		address = glibc_next_arena(&reading->glibc, reading->walk->pid, address);
 	} while (arenas->count < ARENA_MAX && address && address != reading->glibc.main_arena);
-	const struct walked_arena mapped = {.heap = found_heap_add(reading->walk, reading->walk->base, HEAP_GLIBC_MMAP)};
+	const struct walked_arena mapped = {
+		.heap = found_heap_add(reading->walk, reading->walk->base, HEAP_GLIBC_MMAP)};
 	return arena_add(arenas, &mapped) && address == reading->glibc.main_arena;
 }
 
@@ -179,7 +205,8 @@ static const struct arena_part *part_of(const struct walked_arena *arena, uint64
 	return NULL;
 }
 
-/* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since has none either. */
+/* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since
+   has none either. */
 static bool heaps_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
 	struct glibc_arena now;
@@ -187,20 +214,25 @@ static bool heaps_walk(struct heap_reading *reading, const struct walked_arena *
 	unsigned count = 0;
 	if (!glibc_read(reading->walk->pid, arena->address, &now, sizeof(now)))
 		return false;
-	for (uint64_t base = glibc_top(&reading->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base; base = heap.before) {
+	for (uint64_t base = glibc_top(&reading->glibc, &now) & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1); base;
+	     base = heap.before) {
 		const struct arena_part *part = part_of(arena, base);
 		if (count++ == HEAP_MAX || !heap_read(reading, arena->address, base, &heap))
 			return false;
-		if (part && !chunk_chain_walk(reading, &(struct chunk_chain){arena->address, base, part->start, part->end, arena->heap}))
+		if (part && !chunk_chain_walk(reading, &(struct chunk_chain){arena->address, base, part->start,
+									     part->end, arena->heap}))
 			return false;
 	}
 	return true;
 }
 
-/* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before its top. */
+/* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before
+   its top. */
 static bool main_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
-	return !arena->part_count || chunk_chain_walk(reading, &(struct chunk_chain){arena->address, 0, arena->parts[0].start, arena->parts[0].end, arena->heap});
+	return !arena->part_count ||
+	       chunk_chain_walk(reading, &(struct chunk_chain){arena->address, 0, arena->parts[0].start,
+							       arena->parts[0].end, arena->heap});
 }
 
 static int block_compare(const void *a, const void *b)
@@ -216,8 +248,11 @@ static bool arena_walk(struct heap_reading *reading, struct walked_arena *arena)
 	walk->count = walk->bytes = 0;
 	if (arena->heap == UINT32_MAX)
 		return false;
-	bool is_walked = !arena->address ? mapped_chunks_walk(reading, arena->heap) :
-			 fast_bins_list(reading, arena->address) && (arena->address == reading->glibc.main_arena ? main_walk(reading, arena) : heaps_walk(reading, arena));
+	bool is_walked = !arena->address
+				 ? mapped_chunks_walk(reading, arena->heap)
+				 : fast_bins_list(reading, arena->address) &&
+					   (arena->address == reading->glibc.main_arena ? main_walk(reading, arena)
+											: heaps_walk(reading, arena));
 	if (!is_walked)
 		return false;
 	if (walk->count)
@@ -262,7 +297,8 @@ static bool found_give(const struct walked_arena *arena, unsigned walks, struct 
 		const struct heapwalk_block *block = &last->items[i];
 		while (at < first->count && first->items[at].address < block->address)
 			at++;
-		bool is_in_both = at < first->count && first->items[at].address == block->address && first->items[at].usable_bytes == block->usable_bytes;
+		bool is_in_both = at < first->count && first->items[at].address == block->address &&
+				  first->items[at].usable_bytes == block->usable_bytes;
 		if (is_in_both && !found_block_add(walk, block->address, block->usable_bytes, block->heap))
 			return false;
 	}
@@ -372,9 +408,13 @@ static const char *cannot_walk(struct heap_reading *reading, struct diag *diag)
 
 static void glibc_walk(struct heapwalk *walk, const struct region *region)
 {
-	struct heap_reading reading = {.walk = walk, .region = region, .first = malloc(READING_WINDOW_BYTES), .second = malloc(READING_WINDOW_BYTES),
-			      .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)), .is_alone = proc_status_value(walk->pid, "Threads") == 1,
-			      .until_ns = walk->began_ns + WALK_LIMIT_NS};
+	struct heap_reading reading = {.walk = walk,
+				       .region = region,
+				       .first = malloc(READING_WINDOW_BYTES),
+				       .second = malloc(READING_WINDOW_BYTES),
+				       .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)),
+				       .is_alone = proc_status_value(walk->pid, "Threads") == 1,
+				       .until_ns = walk->began_ns + WALK_LIMIT_NS};
 	reading_has_advanced(&reading);
 	struct diag diag = {""};
 	const char *why = cannot_walk(&reading, &diag);
@@ -406,7 +446,8 @@ static bool is_malloc_call(const struct heapwalk *walk, long number, uint64_t fi
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (number == numbers[i])
 			return true;
-	return number == SYS_futex && ((first >= walk->base && first < walk->end) || first % GLIBC_ARENA_ALIGNMENT <= GLIBC_HEAP_MOST);
+	return number == SYS_futex &&
+	       ((first >= walk->base && first < walk->end) || first % GLIBC_ARENA_ALIGNMENT <= GLIBC_HEAP_MOST);
 }
 
 /* It has called the heap since, has worked for longer than a call takes, or waits for something else. */
@@ -438,12 +479,14 @@ static uint64_t settle_limit_ns(pid_t pid)
 	return state == 'T' || state == 't' ? STOPPED_LIMIT_NS : SETTLE_LIMIT_NS;
 }
 
-/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would be taken for in use.
- * The threads of which that is not known. */
+/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would
+ * be taken for in use. The threads of which that is not known. */
 static uint32_t threads_settle(struct heapwalk *walk, const struct region *region)
 {
 	uint32_t settled = 0;
-	for (int i = 0; settled < walk->thread_count && monotonic_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !reading_is_over(walk); i++) {
+	for (int i = 0; settled < walk->thread_count &&
+			monotonic_now_ns() - walk->began_ns < settle_limit_ns(walk->pid) && !reading_is_over(walk);
+	     i++) {
 		if (i)
 			monotonic_pause(1000000);
 		settled = 0;
@@ -469,7 +512,8 @@ void heapwalk_run(struct heapwalk *walk, const struct region *region)
 		found_missing_add(walk, text);
 	}
 	if (!walk->has_no_heap && (walk->other[0] || !walk->base)) {
-		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked", walk->other[0] ? walk->other : "the program");
+		snprintf(text, sizeof(text), "%s has its own heap, which cannot be walked",
+			 walk->other[0] ? walk->other : "the program");
 		found_missing_add(walk, text);
 	}
 	calls_await(region);

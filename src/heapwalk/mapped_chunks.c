@@ -13,13 +13,17 @@
 enum { PAGES = 512 };
 
 /* How many there are, and their bytes, as malloc itself counts them. */
-struct mapped { uint64_t count, bytes; };
+struct mapped {
+	uint64_t count, bytes;
+};
 
 static bool mapped_read(const struct heap_reading *reading, struct mapped *mapped)
 {
 	int32_t count;
-	bool is_read = glibc_read(reading->walk->pid, reading->glibc.mapped, &mapped->bytes, sizeof(mapped->bytes)) &&
-		       glibc_read(reading->walk->pid, reading->glibc.mapped - reading->glibc.layout->mapped_count_before, &count, sizeof(count));
+	bool is_read =
+		glibc_read(reading->walk->pid, reading->glibc.mapped, &mapped->bytes, sizeof(mapped->bytes)) &&
+		glibc_read(reading->walk->pid, reading->glibc.mapped - reading->glibc.layout->mapped_count_before,
+			   &count, sizeof(count));
 	mapped->count = is_read && count > 0 ? (uint64_t)count : 0;
 	return is_read;
 }
@@ -31,25 +35,30 @@ static uint64_t mapping_bytes(const struct heap_reading *reading, const struct g
 }
 
 /* Whether a chunk that was mapped alone begins there. */
-static bool is_mapped_chunk(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip, uint64_t left)
+static bool is_mapped_chunk(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip,
+			    uint64_t left)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
-	return (chunk->word & GLIBC_BITS) == GLIBC_MAPPED && chunk->size_before == skip && bytes >= GLIBC_CHUNK_MIN && bytes <= left - skip &&
-	       mapping_bytes(reading, chunk, skip) <= left && mapping_bytes(reading, chunk, skip) % READING_PAGE == 0;
+	return (chunk->word & GLIBC_BITS) == GLIBC_MAPPED && chunk->size_before == skip && bytes >= GLIBC_CHUNK_MIN &&
+	       bytes <= left - skip && mapping_bytes(reading, chunk, skip) <= left &&
+	       mapping_bytes(reading, chunk, skip) % READING_PAGE == 0;
 }
 
-/* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before a multiple of a power
- * of two. *skip: where it begins. False: there is none. */
-static bool mapped_find(const struct heap_reading *reading, uint64_t at, uint64_t left, uint64_t *skip, struct glibc_chunk *chunk)
+/* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before
+ * a multiple of a power of two. *skip: where it begins. False: there is none. */
+static bool mapped_find(const struct heap_reading *reading, uint64_t at, uint64_t left, uint64_t *skip,
+			struct glibc_chunk *chunk)
 {
 	struct glibc_chunk first, other;
-	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) || first.size_before || (first.word & GLIBC_BITS) != GLIBC_MAPPED)
+	if (!glibc_read(reading->walk->pid, at, &first, sizeof(first)) || first.size_before ||
+	    (first.word & GLIBC_BITS) != GLIBC_MAPPED)
 		return false;
 	for (uint64_t alignment = 2 * sizeof(first.user); alignment < left; alignment *= 2) {
 		uint64_t block = (at + sizeof(first) - 1 + alignment) & ~(alignment - 1);
 		for (int i = 0; i < 2; i++, block += alignment) {
 			*skip = block - sizeof(first.user) - at;
-			if (*skip < left && glibc_read(reading->walk->pid, at + *skip, &other, sizeof(other)) && is_mapped_chunk(reading, &other, *skip, left)) {
+			if (*skip < left && glibc_read(reading->walk->pid, at + *skip, &other, sizeof(other)) &&
+			    is_mapped_chunk(reading, &other, *skip, left)) {
 				*chunk = other;
 				return true;
 			}
@@ -89,7 +98,8 @@ static bool is_mapped_alone(const struct heap_reading *reading, const struct pro
 }
 
 /* Take the chunk whose mapping begins here; the mapping's bytes, 0: there is none. */
-static uint64_t mapped_take(struct heap_reading *reading, uint64_t at, uint64_t high, uint32_t heap, struct mapped *found)
+static uint64_t mapped_take(struct heap_reading *reading, uint64_t at, uint64_t high, uint32_t heap,
+			    struct mapped *found)
 {
 	struct glibc_chunk chunk;
 	uint64_t skip;
@@ -98,14 +108,16 @@ static uint64_t mapped_take(struct heap_reading *reading, uint64_t at, uint64_t 
 	uint64_t bytes = mapping_bytes(reading, &chunk, skip), head_bytes = skip + GLIBC_CHUNK_HEAD;
 	uint64_t kept_bytes = reading->glibc.layout->mapped_tail_bytes ? sizeof(uint64_t) : 0;
 	/* Since 2.43 such a chunk may lie in a cache, too. */
-	if (!reading_has_key(reading, chunk.user[1]) && !found_block_add(reading->walk, at + head_bytes, bytes - head_bytes - kept_bytes, heap))
+	if (!reading_has_key(reading, chunk.user[1]) &&
+	    !found_block_add(reading->walk, at + head_bytes, bytes - head_bytes - kept_bytes, heap))
 		return 0;
 	found->count++;
 	found->bytes += bytes;
 	return bytes;
 }
 
-/* Whether malloc's count of bytes is not exact: since 2.43 it forgets each time what is behind a chunk when that gets another size. */
+/* Whether malloc's count of bytes is not exact: since 2.43 it forgets each time what is behind a chunk when that gets
+   another size. */
 static bool is_vague(const struct heap_reading *reading)
 {
 	return reading->glibc.layout->mapped_tail_bytes != 0;
@@ -119,20 +131,24 @@ static bool is_wanting(const struct heap_reading *reading, const struct mapped *
 
 static bool is_all(const struct heap_reading *reading, const struct mapped *found, const struct mapped *wanted)
 {
-	return found->count == wanted->count && (is_vague(reading) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
+	return found->count == wanted->count &&
+	       (is_vague(reading) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
 }
 
 /* Pages that were never touched are passed over: reading them would change that. */
-static void mapped_scan(struct heap_reading *reading, int pages, const struct proc_map *map, uint32_t heap, const struct mapped *wanted,
-			struct mapped *found)
+static void mapped_scan(struct heap_reading *reading, int pages, const struct proc_map *map, uint32_t heap,
+			const struct mapped *wanted, struct mapped *found)
 {
 	const uint64_t present = UINT64_C(3) << 62;
 	uint64_t entries[PAGES];
-	for (uint64_t at = map->low; at < map->high && is_wanting(reading, found, wanted) && !reading_is_late(reading);) {
+	for (uint64_t at = map->low;
+	     at < map->high && is_wanting(reading, found, wanted) && !reading_is_late(reading);) {
 		ssize_t got = pread(pages, entries, sizeof(entries), (off_t)(at / READING_PAGE * sizeof(*entries)));
 		uint64_t begin = at, end = at + (got > 0 ? (uint64_t)got / sizeof(*entries) * READING_PAGE : 0);
 		while (at < end && at < map->high) {
-			uint64_t bytes = entries[(at - begin) / READING_PAGE] & present ? mapped_take(reading, at, map->high, heap, found) : 0;
+			uint64_t bytes = entries[(at - begin) / READING_PAGE] & present
+						 ? mapped_take(reading, at, map->high, heap, found)
+						 : 0;
 			at += bytes ? bytes : READING_PAGE;
 		}
 		if (end == begin)
@@ -148,12 +164,14 @@ bool mapped_chunks_walk(struct heap_reading *reading, uint32_t heap)
 	if (!mapped_read(reading, &before))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)reading->walk->pid);
-	int pages = open(path, O_RDONLY | O_CLOEXEC), count = before.count ? proc_read_maps(reading->walk->pid, &maps) : 0;
+	int pages = open(path, O_RDONLY | O_CLOEXEC),
+	    count = before.count ? proc_read_maps(reading->walk->pid, &maps) : 0;
 	for (int i = 0; i < count; i++)
 		if (is_mapped_alone(reading, &maps[i]))
 			mapped_scan(reading, pages, &maps[i], heap, &before, &found);
 	free(maps);
 	if (pages >= 0)
 		close(pages);
-	return mapped_read(reading, &after) && !memcmp(&before, &after, sizeof(before)) && is_all(reading, &found, &before);
+	return mapped_read(reading, &after) && !memcmp(&before, &after, sizeof(before)) &&
+	       is_all(reading, &found, &before);
 }

@@ -13,7 +13,8 @@
 enum { PAUSE_NS = 50000, BLOCK_MAX = 1 << 26 };
 /* The reading ends after STUCK_LIMIT_NS without progress. */
 #define STUCK_LIMIT_NS (5 * NS_PER_S)
-/* When the recording ends, the reading still gets one second of processor time. On a busy machine it waits for that second for 30 seconds at most. */
+/* When the recording ends, the reading still gets one second of processor time. On a busy machine it waits for that
+   second for 30 seconds at most. */
 #define READING_LEAST_NS NS_PER_S
 #define READING_LEAST_MOST_NS (30 * NS_PER_S)
 /* Processor time without progress after which the reading ends with the recording. */
@@ -39,7 +40,8 @@ bool reading_is_over(const struct heapwalk *walk)
 	if (!walk->is_ending || !__atomic_load_n(walk->is_ending, __ATOMIC_ACQUIRE))
 		return false;
 	uint64_t took_ns = monotonic_now_ns() - walk->began_ns, now_cpu_ns = cpu_ns();
-	bool has_had_all = now_cpu_ns - walk->began_cpu_ns >= READING_LEAST_NS, is_stuck = now_cpu_ns - walk->advanced_cpu_ns >= STUCK_CPU_NS;
+	bool has_had_all = now_cpu_ns - walk->began_cpu_ns >= READING_LEAST_NS,
+	     is_stuck = now_cpu_ns - walk->advanced_cpu_ns >= STUCK_CPU_NS;
 	return took_ns >= READING_LEAST_MOST_NS || (took_ns >= READING_LEAST_NS && (has_had_all || is_stuck));
 }
 
@@ -52,7 +54,8 @@ void reading_begin(struct heapwalk *walk)
 bool reading_is_late(const struct heap_reading *reading)
 {
 	uint64_t now_ns = monotonic_now_ns();
-	return now_ns >= reading->until_ns || now_ns - reading->walk->advanced_ns >= STUCK_LIMIT_NS || reading_is_over(reading->walk);
+	return now_ns >= reading->until_ns || now_ns - reading->walk->advanced_ns >= STUCK_LIMIT_NS ||
+	       reading_is_over(reading->walk);
 }
 
 void reading_has_advanced(struct heap_reading *reading)
@@ -107,7 +110,8 @@ bool reading_has_call(const struct region *region, uint64_t before_ticks)
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++) {
 		const struct region_slot *slot = region_slot(region, i);
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE && __atomic_load_n(&slot->call_entry, __ATOMIC_ACQUIRE) &&
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+		    __atomic_load_n(&slot->call_entry, __ATOMIC_ACQUIRE) &&
 		    __atomic_load_n(&slot->call_ticks, __ATOMIC_RELAXED) < before_ticks)
 			return true;
 	}

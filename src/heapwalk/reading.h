@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** A reading of a process's heap that is under way: what is known of its malloc, its deadlines, and how results are added. */
+/** A reading of a process's heap that is under way: what is known of its malloc, its deadlines, and how results are
+    added. */
 #ifndef XHEAP_HEAPWALK_READING_H
 #define XHEAP_HEAPWALK_READING_H
 
@@ -14,20 +15,21 @@ enum { HEAPWALK_UNCONFIRMED = INT32_MIN };
 
 /** A reading under way. */
 struct heap_reading {
-	struct heapwalk *walk;        /**< where the results go */
+	struct heapwalk *walk; /**< where the results go */
 	const struct region *region;
 	struct glibc glibc;
-	bool is_alone;                /**< the process has one thread, which takes no locks */
-	struct map listed;            /**< chunks in fast bins */
-	struct map keys;              /**< the random keys in the second word of cached blocks */
-	struct map caches;            /**< addresses of the threads' caches, which are blocks that no caller owns */
-	int64_t cache_offset;         /**< bytes from a thread's pointer to the address of its cache; 0: no thread names one */
-	uint64_t data;                /**< where the library's writable data begins */
-	bool has_no_cache_seen;       /**< no thread seems to have a cache */
-	uint64_t until_ns;            /**< deadline by the monotonic clock */
-	uint8_t *first, *second;      /**< one window, read twice */
-	uint32_t *offsets;            /**< of the chunks in the window */
-	uint32_t window_chunks;       /**< their number */
+	bool is_alone;     /**< the process has one thread, which takes no locks */
+	struct map listed; /**< chunks in fast bins */
+	struct map keys;   /**< the random keys in the second word of cached blocks */
+	struct map caches; /**< addresses of the threads' caches, which are blocks that no caller owns */
+	/** bytes from a thread's pointer to the address of its cache; 0: no thread names one */
+	int64_t cache_offset;
+	uint64_t data;           /**< where the library's writable data begins */
+	bool has_no_cache_seen;  /**< no thread seems to have a cache */
+	uint64_t until_ns;       /**< deadline by the monotonic clock */
+	uint8_t *first, *second; /**< one window, read twice */
+	uint32_t *offsets;       /**< of the chunks in the window */
+	uint32_t window_chunks;  /**< their number */
 };
 
 /** Note when the reading begins. */

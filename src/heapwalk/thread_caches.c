@@ -2,11 +2,12 @@
 /*
  * Threads' caches of free chunks, of which the next chunk does not know; but each has a mark in it, the caches' key.
  *
- * A thread's cache is named by a variable of the thread's own. There is no symbol for it, but the library has an offset for each of its threads'
- * variables, from the loader: the one in question names a cache, or none, in every thread. What a cache looks like:
+ * A thread's cache is named by a variable of the thread's own. There is no symbol for it, but the library has an offset
+ * for each of its threads' variables, from the loader: the one in question names a cache, or none, in every thread.
+ * What a cache looks like:
  *
- *     a chunk of its size, in which each bin has a number and a list; there is no list where the number says so, and only there;
- *     but its thread may be changing one bin
+ *     a chunk of its size, in which each bin has a number and a list; there is no list where the number says so, and
+ *     only there; but its thread may be changing one bin
  */
 #include "heapwalk/thread_caches.h"
 
@@ -17,17 +18,25 @@
 #include "os/proc.h"
 
 enum {
-	SAMPLES_MAX = 256, VARIABLES_MAX = 512, VARIABLES_BYTES_MAX = 64 << 10, PARTS_MAX = 64, SOME = 256, RELOCATIONS_BYTES_MAX = 8 << 20,
+	SAMPLES_MAX = 256,
+	VARIABLES_MAX = 512,
+	VARIABLES_BYTES_MAX = 64 << 10,
+	PARTS_MAX = 64,
+	SOME = 256,
+	RELOCATIONS_BYTES_MAX = 8 << 20,
 	LOOKS = 40 /* until it is believed that nobody has a cache */
 };
 
 /* ---- threads' variables of the library ---- */
 
-struct variables { int64_t offset[VARIABLES_MAX]; uint32_t count; };
+struct variables {
+	int64_t offset[VARIABLES_MAX];
+	uint32_t count;
+};
 
 /* What the library's headers tell. */
 struct headers {
-	uint64_t bias, data;          /* data: where what is written begins */
+	uint64_t bias, data; /* data: where what is written begins */
 	Elf64_Phdr dynamic, variables;
 };
 
@@ -56,7 +65,8 @@ static bool headers_read(const struct heapwalk *walk, struct headers *headers)
 }
 
 /* The loader may have made addresses of the process of those in the table. */
-static bool relocations_find(const struct heapwalk *walk, const struct headers *headers, uint64_t *address, uint64_t *bytes)
+static bool relocations_find(const struct heapwalk *walk, const struct headers *headers, uint64_t *address,
+			     uint64_t *bytes)
 {
 	Elf64_Dyn entries[SOME] = {0};
 	uint64_t size = headers->dynamic.p_memsz < sizeof(entries) ? headers->dynamic.p_memsz : sizeof(entries);
@@ -71,7 +81,8 @@ static bool relocations_find(const struct heapwalk *walk, const struct headers *
 	}
 	if (*address < walk->base)
 		*address += headers->bias;
-	return *bytes <= RELOCATIONS_BYTES_MAX && *address >= walk->base && *address < walk->end && *bytes <= walk->end - *address;
+	return *bytes <= RELOCATIONS_BYTES_MAX && *address >= walk->base && *address < walk->end &&
+	       *bytes <= walk->end - *address;
 }
 
 static void variable_add(struct variables *variables, int64_t offset)
@@ -99,14 +110,16 @@ static void relocated_find(const struct heapwalk *walk, const struct headers *he
 	}
 }
 
-/* Where a thread's variables of the library lie, from the thread's pointer. A static program has no offsets: any word of its threads' variables,
- * which lie right before their pointers, may be one. */
+/* Where a thread's variables of the library lie, from the thread's pointer. A static program has no offsets: any word
+ * of its threads' variables, which lie right before their pointers, may be one. */
 static void variables_find(const struct heapwalk *walk, const struct headers *headers, struct variables *variables)
 {
 	relocated_find(walk, headers, variables);
 	if (variables->count)
 		return;
-	for (uint64_t at = sizeof(at); at < headers->variables.p_memsz + headers->variables.p_align && at <= VARIABLES_BYTES_MAX; at += sizeof(at))
+	for (uint64_t at = sizeof(at);
+	     at < headers->variables.p_memsz + headers->variables.p_align && at <= VARIABLES_BYTES_MAX;
+	     at += sizeof(at))
 		variable_add(variables, -(int64_t)at);
 }
 
@@ -115,8 +128,8 @@ static void variables_find(const struct heapwalk *walk, const struct headers *he
 /* What a variable names, in a thread or in all: what is greater says more. */
 enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
-/* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask for the size of its chunk, which has
- * then a chunk's head more. */
+/* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask
+ * for the size of its chunk, which has then a chunk's head more. */
 static bool is_cache_size(const struct heap_reading *reading, uint64_t bytes)
 {
 	uint64_t least = (glibc_cache_bytes(&reading->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
@@ -127,8 +140,8 @@ static bool is_cache_size(const struct heap_reading *reading, uint64_t bytes)
 static bool is_cache_chunk(const struct heap_reading *reading, uint64_t cache)
 {
 	uint64_t word;
-	return !(cache & 15) && glibc_read(reading->walk->pid, cache - sizeof(word), &word, sizeof(word)) && !(word & GLIBC_MAPPED) &&
-	       is_cache_size(reading, word & ~(uint64_t)GLIBC_BITS);
+	return !(cache & 15) && glibc_read(reading->walk->pid, cache - sizeof(word), &word, sizeof(word)) &&
+	       !(word & GLIBC_MAPPED) && is_cache_size(reading, word & ~(uint64_t)GLIBC_BITS);
 }
 
 /* Whether it has the bins of a cache, at one reading. */
@@ -142,12 +155,14 @@ static bool has_bins(const struct heap_reading *reading, uint64_t address)
 	for (uint32_t bin = 0; bin < glibc->layout->bin_count; bin++) {
 		if (cache.number[bin] > glibc->cached_count || (cache.first[bin] & 15))
 			return false;
-		odd += (cache.number[bin] == (glibc->layout->counts_room ? glibc->cached_count : 0)) != !cache.first[bin];
+		odd += (cache.number[bin] == (glibc->layout->counts_room ? glibc->cached_count : 0)) !=
+		       !cache.first[bin];
 	}
 	return odd <= 1;
 }
 
-/* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each is tried by itself. */
+/* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each
+   is tried by itself. */
 static bool is_cache(const struct heap_reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
@@ -174,7 +189,10 @@ static bool is_no_cache(const struct heap_reading *reading, uint64_t address)
 
 static enum naming naming_of(const struct heap_reading *reading, uint64_t address)
 {
-	return !address ? NAMES_NOTHING : is_no_cache(reading, address) ? NAMES_NO_CACHE : is_cache(reading, address) ? NAMES_CACHE : NAMES_OTHER;
+	return !address                        ? NAMES_NOTHING
+	       : is_no_cache(reading, address) ? NAMES_NO_CACHE
+	       : is_cache(reading, address)    ? NAMES_CACHE
+					       : NAMES_OTHER;
 }
 
 /* What it names in any of the threads that still are. */
@@ -193,8 +211,10 @@ static enum naming variable_look(const struct heap_reading *reading, int64_t off
 	return most;
 }
 
-/* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else 0. */
-static enum naming variables_look(const struct heap_reading *reading, const struct variables *variables, int64_t *offset)
+/* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else
+   0. */
+static enum naming variables_look(const struct heap_reading *reading, const struct variables *variables,
+				  int64_t *offset)
 {
 	enum naming most = NAMES_NOTHING;
 	*offset = 0;
@@ -208,7 +228,8 @@ static enum naming variables_look(const struct heap_reading *reading, const stru
 	return most;
 }
 
-/* Find where a thread names its cache. False: that cannot be told. Where no variable names one, none is there, as far as can be seen. */
+/* Find where a thread names its cache. False: that cannot be told. Where no variable names one, none is there, as far
+   as can be seen. */
 static bool cache_offset_find(struct heap_reading *reading)
 {
 	struct headers headers;
@@ -236,7 +257,8 @@ static bool cache_read(const struct heap_reading *reading, uint64_t thread_point
 {
 	uint64_t cache;
 	bool added;
-	if (!glibc_read(reading->walk->pid, thread_pointer + (uint64_t)reading->cache_offset, &cache, sizeof(cache)) || !cache || is_no_cache(reading, cache))
+	if (!glibc_read(reading->walk->pid, thread_pointer + (uint64_t)reading->cache_offset, &cache, sizeof(cache)) ||
+	    !cache || is_no_cache(reading, cache))
 		return true;
 	if (!is_cache_chunk(reading, cache))
 		return false;
@@ -248,12 +270,14 @@ static bool caches_read(const struct heap_reading *reading, struct map *caches)
 {
 	const struct heapwalk *walk = reading->walk;
 	for (uint32_t i = 0; i < walk->thread_count; i++)
-		if (!cache_read(reading, walk->threads[i].pointer, caches) && proc_thread_exists(walk->pid, walk->threads[i].tid))
+		if (!cache_read(reading, walk->threads[i].pointer, caches) &&
+		    proc_thread_exists(walk->pid, walk->threads[i].tid))
 			return false;
 	return true;
 }
 
-/* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is none. */
+/* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is
+   none. */
 static void caches_read_again(const struct heap_reading *reading, struct map *caches)
 {
 	const struct region *region = reading->region;
@@ -317,10 +341,12 @@ static uint64_t key_read(const struct heap_reading *reading, bool *is_certain)
 	uint32_t count = 0, most = 0, bins = reading->glibc.layout->bin_count;
 	struct glibc_cache cache;
 	for (uint32_t i = 0; caches->cells && i < 1u << caches->bits && count < SAMPLES_MAX; i++) {
-		if (!caches->cells[i].used || !glibc_read_cache(&reading->glibc, reading->walk->pid, caches->cells[i].key, &cache))
+		if (!caches->cells[i].used ||
+		    !glibc_read_cache(&reading->glibc, reading->walk->pid, caches->cells[i].key, &cache))
 			continue;
 		for (uint32_t bin = 0; bin < bins && count < SAMPLES_MAX; bin++)
-			if (cache.first[bin] && glibc_read(reading->walk->pid, cache.first[bin] + 8, &samples[count], sizeof(*samples)))
+			if (cache.first[bin] &&
+			    glibc_read(reading->walk->pid, cache.first[bin] + 8, &samples[count], sizeof(*samples)))
 				count++;
 	}
 	for (uint32_t i = 0; i < count; i++) {

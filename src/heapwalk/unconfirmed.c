@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that ends gives back what its cache has, before glibc 2.43 with the mark in it: who gets such a chunk then and does not write its second
- * word has a block that seems to be cached. It is in use if it lies in no cache, as long as it is looked at, and does not change:
+ * A thread that ends gives back what its cache has, before glibc 2.43 with the mark in it: who gets such a chunk then
+ * and does not write its second word has a block that seems to be cached. It is in use if it lies in no cache, as long
+ * as it is looked at, and does not change:
  *
  *     words    lists    words ... words    lists    words    another walk    words
  *
- * What lies in a cache for so long is in its list. What leaves one without an event, since its thread ends, lies in a fast bin, whose lists are read
- * after those of the caches; or its words change; or it is no chunk any more, and that walk does not find it.
+ * What lies in a cache for so long is in its list. What leaves one without an event, since its thread ends, lies in a
+ * fast bin, whose lists are read after those of the caches; or its words change; or it is no chunk any more, and that
+ * walk does not find it.
  */
 #include "heapwalk/unconfirmed.h"
 
@@ -41,7 +43,8 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 }
 
 /* Read the words of some, without whether the chunk before is in use. */
-static bool words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count, uint64_t (*words)[3])
+static bool words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count,
+		       uint64_t (*words)[3])
 {
 	struct glibc_piece pieces[SOME];
 	for (size_t i = 0; i < count; i++)
@@ -66,7 +69,8 @@ static void words_look(const struct heap_reading *reading, struct unconfirmed *u
 		for (size_t i = 0; i < some; i++) {
 			if (is_first)
 				memcpy(items[i].words, words[i], sizeof(words[i]));
-			if (!memcmp(items[i].words, words[i], sizeof(words[i])) && reading_has_key(reading, words[i][2]))
+			if (!memcmp(items[i].words, words[i], sizeof(words[i])) &&
+			    reading_has_key(reading, words[i][2]))
 				unconfirmed->items[kept++] = items[i];
 		}
 	}
@@ -123,7 +127,8 @@ void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfi
 	for (int listings = 0; unconfirmed->count && listings < LISTINGS;) {
 		listings += lists_look(reading, unconfirmed);
 		for (int i = 0; i < LOOKS && unconfirmed->count; i++) {
-			/* Lists that are long and change can take too long: what is in doubt is then taken for cached. */
+			/* Lists that are long and change can take too long: what is in doubt is then taken for
+			   cached. */
 			if (!reading_goes_on(reading)) {
 				found_missing_add(reading->walk, UNCONFIRMED_LEFT);
 				unconfirmed->count = 0;
@@ -140,7 +145,8 @@ void unconfirmed_confirm(struct unconfirmed *unconfirmed, const struct heapwalk 
 		const struct heapwalk_block *block = &unconfirmed->items[i].block;
 		while (at < other->count && other->blocks[at].address < block->address)
 			at++;
-		if (at < other->count && other->blocks[at].address == block->address && other->blocks[at].usable_bytes == block->usable_bytes)
+		if (at < other->count && other->blocks[at].address == block->address &&
+		    other->blocks[at].usable_bytes == block->usable_bytes)
 			unconfirmed->items[kept++] = unconfirmed->items[i];
 	}
 	unconfirmed->count = kept;

@@ -9,8 +9,14 @@
 #define UNCONFIRMED_LEFT "blocks that may be free in a cache are left out"
 
 /** A block and its first words when it was read. */
-struct unconfirmed_block { struct heapwalk_block block; uint64_t words[3]; };
-struct unconfirmed { struct unconfirmed_block *items; size_t count; };
+struct unconfirmed_block {
+	struct heapwalk_block block;
+	uint64_t words[3];
+};
+struct unconfirmed {
+	struct unconfirmed_block *items;
+	size_t count;
+};
 
 /** Move the blocks that seem to be cached out of the results. */
 void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed);

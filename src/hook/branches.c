@@ -2,8 +2,9 @@
 /*
  * Decoding all code of a large program takes seconds; only branches to some dozens of places matter. So:
  *
- * - Branches with 32-bit displacements are looked for at every byte, sixteen at a time: an opcode byte that fits (e8, e9,
- *   0f 80..8f) and a displacement that leads into a target. That finds every real one, and rarely something that is none.
+ * - Branches with 32-bit displacements are looked for at every byte, sixteen at a time: an opcode byte that fits (e8,
+ *   e9, 0f 80..8f) and a displacement that leads into a target. That finds every real one, and rarely something that is
+ *   none.
  * - Branches with 8-bit displacements come from nearby, where the code is decoded.
  *
  * A branch into the displaced bytes forbids the patch. One found by its bytes alone is believed only when decoding from
@@ -16,7 +17,15 @@
 
 #include "hook/code.h"
 
-enum { FILTER_BITS = 8192, GRANULE = 4, NEAR = 128, WINDOW = 192, FUNCTION_MAX = 1 << 14, CONFIRM_MAX = 1 << 20, CONFIRM_TOTAL = 1 << 26 };
+enum {
+	FILTER_BITS = 8192,
+	GRANULE = 4,
+	NEAR = 128,
+	WINDOW = 192,
+	FUNCTION_MAX = 1 << 14,
+	CONFIRM_MAX = 1 << 20,
+	CONFIRM_TOTAL = 1 << 26
+};
 
 struct branch_search {
 	struct branches *branches;
@@ -92,13 +101,17 @@ static void note(struct branch_search *search, const struct branch *branch)
 }
 
 /* A branch found by its bytes: five of them, or six with the opcode's first. */
-static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t destination, bool is_call, bool is_condition)
+static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t destination, bool is_call,
+		     bool is_condition)
 {
 	uint32_t index = target_before(search, destination);
 	if (index == UINT32_MAX)
 		return;
 	struct hook_target *target = &search->targets[index];
-	struct branch branch = {.site = opcode_at - (is_condition ? 1 : 0), .after = opcode_at + 5, .target = index, .is_call = is_call};
+	struct branch branch = {.site = opcode_at - (is_condition ? 1 : 0),
+				.after = opcode_at + 5,
+				.target = index,
+				.is_call = is_call};
 	if (destination == target->address)
 		note(search, &branch);
 	else if (destination - target->address < target->displaced && is_instruction(search, branch.site))
@@ -149,13 +162,14 @@ static void look_for_long(struct branch_search *search, const uint8_t *bytes, ui
 }
 
 /*
- * Where to begin to decode so that the instructions around address come out right: at the last known function that begins so
- * far before it that no short branch reaches over, or at the first known one where what lies before may be no code. Where
- * no function is known nearby, so far before that decoding has fallen into step.
+ * Where to begin to decode so that the instructions around address come out right: at the last known function that
+ * begins so far before it that no short branch reaches over, or at the first known one where what lies before may be no
+ * code. Where no function is known nearby, so far before that decoding has fallen into step.
  */
 static uint64_t window_start(const struct branch_search *search, uint64_t address)
 {
-	uint64_t first = elf_code_start(search->elf, address), wanted = address - first > WINDOW ? address - WINDOW : first;
+	uint64_t first = elf_code_start(search->elf, address),
+		 wanted = address - first > WINDOW ? address - WINDOW : first;
 	uint64_t known = elf_unwind_start(search->elf, address);
 	if (known == 0 || known < first || address - known > FUNCTION_MAX)
 		return wanted;
@@ -179,7 +193,8 @@ static void look_for_short(struct branch_search *search, struct hook_target *tar
 		unsigned step = 1;
 		if (code_decode_branch(&code, bytes, available, at)) {
 			step = code.length;
-			if (code.field_bytes == 1 && code.target > target->address && code.target - target->address < target->displaced)
+			if (code.field_bytes == 1 && code.target > target->address &&
+			    code.target - target->address < target->displaced)
 				return refuse(target);
 		}
 		/* The target itself begins an instruction, whatever came before it. */
@@ -193,7 +208,8 @@ static void look_for_short(struct branch_search *search, struct hook_target *tar
 
 void branches_find(struct branches *branches, const struct elf *elf, struct hook_target *targets, uint32_t count)
 {
-	struct branch_search search = {.branches = branches, .elf = elf, .targets = targets, .count = count, .confirm_bytes = CONFIRM_TOTAL};
+	struct branch_search search = {
+		.branches = branches, .elf = elf, .targets = targets, .count = count, .confirm_bytes = CONFIRM_TOTAL};
 	branches->count = 0;
 	branches->is_cut = false;
 	if (count == 0)
@@ -201,7 +217,8 @@ void branches_find(struct branches *branches, const struct elf *elf, struct hook
 	search_init(&search);
 	for (uint32_t i = 0; i < elf->load_count; i++)
 		if (elf->load[i].p_flags & PF_X)
-			look_for_long(&search, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz, elf->load[i].p_vaddr);
+			look_for_long(&search, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
+				      elf->load[i].p_vaddr);
 	for (uint32_t i = 0; i < count; i++)
 		if (targets[i].displaced)
 			look_for_short(&search, &targets[i]);

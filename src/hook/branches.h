@@ -11,9 +11,9 @@
 
 /** A direct call or jump to the beginning of a target. */
 struct branch {
-	uint64_t site;        /**< address of the instruction */
-	uint64_t after;       /**< of the next one: a call's return address */
-	uint32_t target;      /**< index */
+	uint64_t site;   /**< address of the instruction */
+	uint64_t after;  /**< of the next one: a call's return address */
+	uint32_t target; /**< index */
 	bool is_call;
 };
 
@@ -22,7 +22,7 @@ enum { BRANCH_MAX = 1024 };
 struct branches {
 	struct branch list[BRANCH_MAX];
 	uint32_t count;
-	bool is_cut;          /**< there are more */
+	bool is_cut; /**< there are more */
 };
 
 /** Find them in all executable code, and refuse the targets into whose displaced bytes something branches. Targets are

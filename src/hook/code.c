@@ -12,7 +12,8 @@ static ZydisDecoder decoder_make(bool is_minimal)
 	return decoder;
 }
 
-static void take_branch(struct code *code, const ZydisDecodedInstruction *instruction, const uint8_t *bytes, uint64_t address)
+static void take_branch(struct code *code, const ZydisDecodedInstruction *instruction, const uint8_t *bytes,
+			uint64_t address)
 {
 	code->field = instruction->raw.imm[0].offset;
 	code->field_bytes = instruction->raw.imm[0].size / 8;
@@ -81,7 +82,8 @@ static enum code_kind kind_by_category(const ZydisDecodedInstruction *instructio
 }
 
 /* A memory operand relative to the instruction pointer keeps what it names; relative to its low half it cannot. */
-static void take_operands(struct code *code, const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands, uint64_t address)
+static void take_operands(struct code *code, const ZydisDecodedInstruction *instruction,
+			  const ZydisDecodedOperand *operands, uint64_t address)
 {
 	for (unsigned i = 0; i < instruction->operand_count; i++) {
 		if (operands[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
@@ -107,7 +109,9 @@ bool code_decode(struct code *code, const uint8_t *bytes, size_t available, uint
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, available, &instruction, operands)))
 		return false;
-	*code = (struct code){.kind = kind_by_category(&instruction), .length = instruction.length, .opcode = instruction.opcode,
+	*code = (struct code){.kind = kind_by_category(&instruction),
+			      .length = instruction.length,
+			      .opcode = instruction.opcode,
 			      .prefixes = instruction.raw.prefix_count};
 	if (instruction.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) {
 		code->kind = CODE_STUBBORN;
@@ -115,7 +119,8 @@ bool code_decode(struct code *code, const uint8_t *bytes, size_t available, uint
 		code->kind = branch_kind(&instruction);
 		take_branch(code, &instruction, bytes, address);
 	} else {
-		code->is_indirect = instruction.meta.category == ZYDIS_CATEGORY_CALL || instruction.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+		code->is_indirect = instruction.meta.category == ZYDIS_CATEGORY_CALL ||
+				    instruction.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 		take_operands(code, &instruction, operands, address);
 	}
 	return true;
@@ -146,7 +151,8 @@ static bool names_absolutely(const uint8_t *bytes, unsigned length, uint64_t add
 	ZydisDecoder decoder = decoder_make(false);
 	ZydisDecodedInstruction instruction;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, length, &instruction, operands)) || instruction.length != length)
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, length, &instruction, operands)) ||
+	    instruction.length != length)
 		return false;
 	for (unsigned i = 0; i < instruction.operand_count; i++)
 		if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].mem.base == ZYDIS_REGISTER_NONE &&
@@ -160,7 +166,8 @@ bool code_make_absolute(const struct code *code, const uint8_t *bytes, uint8_t *
 	enum { MOD_AND_RM = 0xc7, RELATIVE = 0x05, BY_SIB = 0x04, SIB_NO_REGISTER = 0x25, INSTRUCTION_MAX = 15 };
 	unsigned field = code->field;
 	uint32_t address = (uint32_t)code->target;
-	if (code->target > INT32_MAX || field < 2 || code->length >= INSTRUCTION_MAX || (bytes[field - 1] & MOD_AND_RM) != RELATIVE)
+	if (code->target > INT32_MAX || field < 2 || code->length >= INSTRUCTION_MAX ||
+	    (bytes[field - 1] & MOD_AND_RM) != RELATIVE)
 		return false;
 	memcpy(moved, bytes, field);
 	moved[field - 1] = (uint8_t)((bytes[field - 1] & ~MOD_AND_RM) | BY_SIB);

@@ -7,8 +7,9 @@
  *     rest:   mov ...              rest:       mov ...                    jmp  rest
  *
  * What is relative to the instruction pointer keeps naming what it named. A call is moved only as the last one: its
- * return address then lies behind the moved code and never in the bytes that were overwritten. Where the copy lies farther away than 32 bits lead,
- * branches go by whole addresses behind them, and memory below 2 GiB is named without the instruction pointer.
+ * return address then lies behind the moved code and never in the bytes that were overwritten. Where the copy lies
+ * farther away than 32 bits lead, branches go by whole addresses behind them, and memory below 2 GiB is named without
+ * the instruction pointer.
  */
 #include "hook/displace.h"
 
@@ -67,7 +68,8 @@ void displace_measure(struct hook_target *target, const uint8_t *bytes, size_t a
 		if (ends_flow(&code))
 			break;
 	}
-	if (!target->reason && end < HOOK_PATCH_BYTES && (available < HOOK_PATCH_BYTES || !is_padding(bytes, available, end)))
+	if (!target->reason && end < HOOK_PATCH_BYTES &&
+	    (available < HOOK_PATCH_BYTES || !is_padding(bytes, available, end)))
 		target->reason = "shorter than the jump to the hook";
 	if (target->reason)
 		return;
@@ -209,8 +211,10 @@ static void put_moved(struct mover *mover, const struct code *code, const uint8_
 int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t destination, uint8_t *code,
 		  int16_t offsets[HOOK_DISPLACED_MAX], struct diag *diag)
 {
-	/* Room for the longest: a far loop for each of at most five instructions that begin in the patch, and the jump back. */
-	_Static_assert(HOOK_RELOCATED_MAX >= HOOK_PATCH_BYTES * (HOOK_DISPLACED_MAX - 4) + HOOK_FAR_JUMP_BYTES, "moved code fits");
+	/* Room for the longest: a far loop for each of at most five instructions that begin in the patch, and the jump
+	   back. */
+	_Static_assert(HOOK_RELOCATED_MAX >= HOOK_PATCH_BYTES * (HOOK_DISPLACED_MAX - 4) + HOOK_FAR_JUMP_BYTES,
+		       "moved code fits");
 	struct mover mover = {.destination = destination, .code = code};
 	struct code one = {.kind = CODE_PLAIN};
 	memset(offsets, 0xff, HOOK_DISPLACED_MAX * sizeof(offsets[0]));

@@ -54,9 +54,11 @@ int elf_check_machine(const void *data, size_t size, struct diag *diag)
 	if (head.e_ident[EI_DATA] != ELFDATA2LSB)
 		return diag_fail(diag, ENOEXEC, "for another machine (big-endian)");
 	if (head.e_ident[EI_CLASS] != ELFCLASS64)
-		return diag_fail(diag, ENOEXEC, "%s; only x86-64 can be traced", head.e_machine == EM_X86_64 ? "an x32 program" : "a 32-bit program");
+		return diag_fail(diag, ENOEXEC, "%s; only x86-64 can be traced",
+				 head.e_machine == EM_X86_64 ? "an x32 program" : "a 32-bit program");
 	if (head.e_machine != EM_X86_64)
-		return diag_fail(diag, ENOEXEC, "for another machine (ELF machine %u); only x86-64 can be traced", head.e_machine);
+		return diag_fail(diag, ENOEXEC, "for another machine (ELF machine %u); only x86-64 can be traced",
+				 head.e_machine);
 	return 0;
 }
 
@@ -102,8 +104,10 @@ int elf_open(struct elf *elf, const void *data, size_t size, struct diag *diag)
 	if (elf->header.e_type != ET_EXEC && elf->header.e_type != ET_DYN)
 		return diag_fail(diag, ENOEXEC, "neither an executable nor a shared object");
 	if (elf->header.e_phentsize != sizeof(Elf64_Phdr))
-		return diag_fail(diag, ENOEXEC, "a damaged ELF file: program headers of %u bytes", elf->header.e_phentsize);
-	const uint8_t *headers = elf_at_offset(elf, elf->header.e_phoff, (uint64_t)elf->header.e_phnum * sizeof(Elf64_Phdr));
+		return diag_fail(diag, ENOEXEC, "a damaged ELF file: program headers of %u bytes",
+				 elf->header.e_phentsize);
+	const uint8_t *headers =
+		elf_at_offset(elf, elf->header.e_phoff, (uint64_t)elf->header.e_phnum * sizeof(Elf64_Phdr));
 	if (!headers)
 		return diag_fail(diag, ENOEXEC, "a damaged ELF file: its program headers lie outside");
 	for (unsigned i = 0; i < elf->header.e_phnum; i++) {
@@ -131,7 +135,8 @@ bool elf_dynamic_value(const struct elf *elf, int64_t tag, uint64_t *value)
 }
 
 /* One note at an offset of its segment, whoever owns it; the offset behind it, or 0 when there is none. */
-static uint64_t note_read(const struct elf *elf, const Elf64_Phdr *segment, uint64_t offset, const char **owner, struct elf_note *note)
+static uint64_t note_read(const struct elf *elf, const Elf64_Phdr *segment, uint64_t offset, const char **owner,
+			  struct elf_note *note)
 {
 	Elf64_Nhdr header;
 	uint64_t align = segment->p_align == 8 ? 8 : 4;
@@ -145,7 +150,8 @@ static uint64_t note_read(const struct elf *elf, const Elf64_Phdr *segment, uint
 	*owner = header.n_namesz ? (const char *)elf->data + segment->p_offset + name : "";
 	if (header.n_namesz && (*owner)[header.n_namesz - 1])
 		*owner = "";
-	*note = (struct elf_note){header.n_type, header.n_descsz, segment->p_vaddr + text, elf->data + segment->p_offset + text};
+	*note = (struct elf_note){header.n_type, header.n_descsz, segment->p_vaddr + text,
+				  elf->data + segment->p_offset + text};
 	return end;
 }
 
@@ -175,7 +181,8 @@ static bool word_at(const struct elf *elf, uint64_t address, uint32_t *word)
 static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t table)
 {
 	uint32_t bucket_count, first, mask_words, last = 0, link = 0;
-	if (!word_at(elf, table, &bucket_count) || !word_at(elf, table + 4, &first) || !word_at(elf, table + 8, &mask_words))
+	if (!word_at(elf, table, &bucket_count) || !word_at(elf, table + 4, &first) ||
+	    !word_at(elf, table + 8, &mask_words))
 		return 0;
 	uint64_t buckets = table + 16 + (uint64_t)mask_words * 8, chains = buckets + (uint64_t)bucket_count * 4;
 	const uint8_t *bytes = elf_at_address(elf, buckets, (uint64_t)bucket_count * 4);
@@ -296,7 +303,8 @@ static uint64_t unwind_row(const struct elf *elf, const uint8_t *rows, uint32_t 
 
 uint64_t elf_unwind_start(const struct elf *elf, uint64_t address)
 {
-	static const uint8_t usual[4] = {1, 0x1b, 0x03, 0x3b}; /* version; pc-relative, 4 bytes, sorted pairs relative to the header */
+	/* version; pc-relative, 4 bytes, sorted pairs relative to the header */
+	static const uint8_t usual[4] = {1, 0x1b, 0x03, 0x3b};
 	const uint8_t *header = elf_at_offset(elf, elf->unwind.p_offset, elf->unwind.p_filesz);
 	uint32_t count, low = 0;
 	if (elf->unwind.p_filesz < 12 || !header || memcmp(header, usual, sizeof(usual)) != 0)

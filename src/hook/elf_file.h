@@ -26,11 +26,11 @@ struct elf {
 	Elf64_Ehdr header;
 	Elf64_Phdr load[ELF_LOAD_MAX];
 	uint32_t load_count;
-	Elf64_Phdr dynamic, unwind;   /**< PT_DYNAMIC and PT_GNU_EH_FRAME; p_filesz 0: none */
+	Elf64_Phdr dynamic, unwind;      /**< PT_DYNAMIC and PT_GNU_EH_FRAME; p_filesz 0: none */
 	Elf64_Phdr notes[ELF_NOTES_MAX]; /**< PT_NOTE */
 	uint32_t notes_count;
 	bool has_interpreter;
-	uint64_t interpreter;         /**< offset of its path, interpreter_bytes long */
+	uint64_t interpreter; /**< offset of its path, interpreter_bytes long */
 	uint64_t interpreter_bytes;
 };
 
@@ -63,10 +63,17 @@ struct elf_symbols elf_dynamic_symbols(const struct elf *elf);
 struct elf_symbols elf_full_symbols(const struct elf *elf);
 
 /** A note: its type, its description, and the address of that in the image. */
-struct elf_note { uint32_t type, size; uint64_t address; const uint8_t *description; };
+struct elf_note {
+	uint32_t type, size;
+	uint64_t address;
+	const uint8_t *description;
+};
 
 /** The next note of this owner: place is {0} to begin with. False when there is none. */
-struct elf_note_place { uint32_t segment; uint64_t offset; };
+struct elf_note_place {
+	uint32_t segment;
+	uint64_t offset;
+};
 bool elf_next_note(const struct elf *elf, const char *owner, struct elf_note_place *place, struct elf_note *note);
 
 Elf64_Sym elf_symbol(const struct elf_symbols *symbols, uint64_t index);
@@ -74,7 +81,8 @@ Elf64_Sym elf_symbol(const struct elf_symbols *symbols, uint64_t index);
 /** A symbol's name, terminated within its table; "" when it has none. */
 const char *elf_symbol_name(const struct elf_symbols *symbols, const Elf64_Sym *symbol);
 
-/** The value that the loader puts at an address of the image by a relative relocation, else what the file has there; 0: none. */
+/** The value that the loader puts at an address of the image by a relative relocation, else what the file has there; 0:
+    none. */
 uint64_t elf_pointer_at(const struct elf *elf, uint64_t address);
 
 /** The beginning of the last function at or before address that the unwind table names; 0: not known. */

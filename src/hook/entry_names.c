@@ -4,37 +4,44 @@
 #include <pthread.h>
 #include <string.h>
 
-#define HEAP(name, function, family) {name, FUNCTION_##function, FAMILY_##family, false, 0}
-#define THROWING(name, function, family) {name, FUNCTION_##function, FAMILY_##family, true, 0}
-#define SYSTEM(name, extra) {name, HOOK_##extra, FAMILY_SYSTEM, false, 0}
-#define MARK(name, mark) {name, MARK_##mark, FAMILY_MARK, false, 0}
-#define USABLE(name, family) {name, MARK_USABLE_SIZE, FAMILY_MARK, false, FAMILY_##family}
+#define HEAP(name, function, family) \
+	{ \
+		name, FUNCTION_##function, FAMILY_##family, false, 0 \
+	}
+#define THROWING(name, function, family) \
+	{ \
+		name, FUNCTION_##function, FAMILY_##family, true, 0 \
+	}
+#define SYSTEM(name, extra) \
+	{ \
+		name, HOOK_##extra, FAMILY_SYSTEM, false, 0 \
+	}
+#define MARK(name, mark) \
+	{ \
+		name, MARK_##mark, FAMILY_MARK, false, 0 \
+	}
+#define USABLE(name, family) \
+	{ \
+		name, MARK_USABLE_SIZE, FAMILY_MARK, false, FAMILY_##family \
+	}
 
 /* What every allocator with a prefix calls alike. */
-#define COMMON(prefix, family)                                        \
-	HEAP(prefix "malloc", MALLOC, family),                        \
-	HEAP(prefix "calloc", CALLOC, family),                        \
-	HEAP(prefix "realloc", REALLOC, family),                      \
-	HEAP(prefix "reallocarray", REALLOCARRAY, family),            \
-	HEAP(prefix "free", FREE, family),                            \
-	HEAP(prefix "cfree", CFREE, family),                          \
-	HEAP(prefix "aligned_alloc", ALIGNED_ALLOC, family),          \
-	HEAP(prefix "memalign", MEMALIGN, family),                    \
-	HEAP(prefix "posix_memalign", POSIX_MEMALIGN, family),        \
-	HEAP(prefix "valloc", VALLOC, family),                        \
-	HEAP(prefix "pvalloc", PVALLOC, family)
+#define COMMON(prefix, family) \
+	HEAP(prefix "malloc", MALLOC, family), HEAP(prefix "calloc", CALLOC, family), \
+		HEAP(prefix "realloc", REALLOC, family), HEAP(prefix "reallocarray", REALLOCARRAY, family), \
+		HEAP(prefix "free", FREE, family), HEAP(prefix "cfree", CFREE, family), \
+		HEAP(prefix "aligned_alloc", ALIGNED_ALLOC, family), HEAP(prefix "memalign", MEMALIGN, family), \
+		HEAP(prefix "posix_memalign", POSIX_MEMALIGN, family), HEAP(prefix "valloc", VALLOC, family), \
+		HEAP(prefix "pvalloc", PVALLOC, family)
 
 /* jemalloc's own interface: sizes first, then flags. */
-#define EXTENDED(prefix, family)                                      \
-	HEAP(prefix "mallocx", MALLOCX, family),                      \
-	HEAP(prefix "rallocx", RALLOCX, family),                      \
-	HEAP(prefix "dallocx", DALLOCX, family),                      \
-	HEAP(prefix "sdallocx", SDALLOCX, family)
+#define EXTENDED(prefix, family) \
+	HEAP(prefix "mallocx", MALLOCX, family), HEAP(prefix "rallocx", RALLOCX, family), \
+		HEAP(prefix "dallocx", DALLOCX, family), HEAP(prefix "sdallocx", SDALLOCX, family)
 
 /* C23. */
-#define SIZED(prefix, family)                                         \
-	HEAP(prefix "free_sized", FREE_SIZED, family),                \
-	HEAP(prefix "free_aligned_sized", FREE_ALIGNED_SIZED, family)
+#define SIZED(prefix, family) \
+	HEAP(prefix "free_sized", FREE_SIZED, family), HEAP(prefix "free_aligned_sized", FREE_ALIGNED_SIZED, family)
 
 /* Of the names of one address the first row is the one that is shown. */
 static const struct hook_name names[] = {

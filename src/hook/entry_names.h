@@ -10,40 +10,40 @@
 
 /** Whose name it is. Of several names of one address the one of the earliest family is shown. */
 enum hook_family {
-	FAMILY_C,         /**< malloc and its like: of the image that defines it */
-	FAMILY_OPERATOR,  /**< C++ operators: only of an allocator that has its own */
-	FAMILY_EXTENDED,  /**< jemalloc's mallocx and its like */
-	FAMILY_JEMALLOC,  /**< je_ */
-	FAMILY_RUST,      /**< _rjem_ */
-	FAMILY_MIMALLOC,  /**< mi_ */
-	FAMILY_TCMALLOC,  /**< tc_ */
-	FAMILY_LIBC,      /**< __libc_ */
+	FAMILY_C,          /**< malloc and its like: of the image that defines it */
+	FAMILY_OPERATOR,   /**< C++ operators: only of an allocator that has its own */
+	FAMILY_EXTENDED,   /**< jemalloc's mallocx and its like */
+	FAMILY_JEMALLOC,   /**< je_ */
+	FAMILY_RUST,       /**< _rjem_ */
+	FAMILY_MIMALLOC,   /**< mi_ */
+	FAMILY_TCMALLOC,   /**< tc_ */
+	FAMILY_LIBC,       /**< __libc_ */
 	FAMILY_ANNOTATION, /**< xheap/heap.h: by a note, whatever symbols there are */
-	FAMILY_SYSTEM,    /**< no heap function: enum hook_extra */
-	FAMILY_MARK,      /**< not hooked: enum hook_mark */
+	FAMILY_SYSTEM,     /**< no heap function: enum hook_extra */
+	FAMILY_MARK,       /**< not hooked: enum hook_mark */
 	FAMILY_COUNT
 };
 
 /** Symbols that are looked for but not hooked. */
 enum hook_mark {
-	MARK_GLIBC,          /**< in glibc's libc.so only */
-	MARK_GLIBC_MALLOC,   /**< inside of glibc's malloc */
-	MARK_MUSL,           /**< inside of musl */
+	MARK_GLIBC,        /**< in glibc's libc.so only */
+	MARK_GLIBC_MALLOC, /**< inside of glibc's malloc */
+	MARK_MUSL,         /**< inside of musl */
 	MARK_MAIN_ARENA,
-	MARK_CACHE_SHUTDOWN, /**< gives back the blocks that a dying thread's cache holds */
-	MARK_DEBUG_STRUCT,   /**< _r_debug */
-	MARK_DEBUG_POINTER,  /**< musl: points to it */
+	MARK_CACHE_SHUTDOWN,  /**< gives back the blocks that a dying thread's cache holds */
+	MARK_DEBUG_STRUCT,    /**< _r_debug */
+	MARK_DEBUG_POINTER,   /**< musl: points to it */
 	MARK_KNOWN_ALLOCATOR, /**< of one whose malloc_usable_size only reads */
-	MARK_USABLE_SIZE,    /**< by family */
+	MARK_USABLE_SIZE,     /**< by family */
 	MARK_COUNT
 };
 
 struct hook_name {
 	const char *name;
-	uint8_t function;    /**< enum heap_function, enum hook_extra or enum hook_mark */
+	uint8_t function; /**< enum heap_function, enum hook_extra or enum hook_mark */
 	uint8_t family;
 	bool throws;
-	uint8_t of_family;   /**< MARK_USABLE_SIZE: whose blocks it measures */
+	uint8_t of_family; /**< MARK_USABLE_SIZE: whose blocks it measures */
 };
 
 /** The row of a name, its rank within the table (earlier is better) being its index; NULL when it is none of ours. */

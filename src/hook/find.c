@@ -2,8 +2,8 @@
 /*
  * Which functions of an image are hooked. Symbols give candidates; what the image is decides which of them count:
  *
- * - malloc and its like, of an image that defines malloc itself: a lone memalign or reallocarray is a program's wrapper,
- *   whose blocks are those of the malloc beneath.
+ * - malloc and its like, of an image that defines malloc itself: a lone memalign or reallocarray is a program's
+ *   wrapper, whose blocks are those of the malloc beneath.
  * - C++ operators, of an allocator that has its own: those of libstdc++ call malloc, and that call is the event.
  * - functions that an allocator exports under a prefix, wherever they are.
  * - what replaces a process or its rules (execve, prctl), of a C library; the loader's call of debuggers, of a loader.
@@ -51,7 +51,8 @@ struct finder {
 
 static bool is_defined(const Elf64_Sym *symbol)
 {
-	return symbol->st_shndx != SHN_UNDEF && (symbol->st_shndx < SHN_LORESERVE || symbol->st_shndx == SHN_XINDEX) && symbol->st_value != 0;
+	return symbol->st_shndx != SHN_UNDEF && (symbol->st_shndx < SHN_LORESERVE || symbol->st_shndx == SHN_XINDEX) &&
+	       symbol->st_value != 0;
 }
 
 static void take_mark(struct finder *finder, const struct finding *finding)
@@ -59,18 +60,21 @@ static void take_mark(struct finder *finder, const struct finding *finding)
 	uint8_t mark = finding->name->function;
 	if (!finder->mark[mark].name)
 		finder->mark[mark] = *finding;
-	if (mark == MARK_USABLE_SIZE && elf_code_bytes(&finder->elf, finding->address) && !finder->usable_size[finding->name->of_family])
+	if (mark == MARK_USABLE_SIZE && elf_code_bytes(&finder->elf, finding->address) &&
+	    !finder->usable_size[finding->name->of_family])
 		finder->usable_size[finding->name->of_family] = finding->address;
 }
 
 static void take_symbol(struct finder *finder, const struct hook_name *name, const Elf64_Sym *symbol, bool is_exported)
 {
-	struct finding finding = {name, symbol->st_value, symbol->st_size, ELF64_ST_BIND(symbol->st_info) == STB_LOCAL, is_exported};
+	struct finding finding = {name, symbol->st_value, symbol->st_size, ELF64_ST_BIND(symbol->st_info) == STB_LOCAL,
+				  is_exported};
 	if (name->family == FAMILY_MARK)
 		return take_mark(finder, &finding);
 	if (finding.is_local && !finder->is_static)
 		return;
-	if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && elf_code_bytes(&finder->elf, finding.address) && finder->count < FINDING_MAX)
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && elf_code_bytes(&finder->elf, finding.address) &&
+	    finder->count < FINDING_MAX)
 		finder->finding[finder->count++] = finding;
 }
 
@@ -95,7 +99,8 @@ static uint64_t annotation_address(const struct elf *elf, const struct elf_note 
 	int32_t distance;
 	memcpy(&distance, note->description + 4, sizeof(distance));
 	uint64_t address = note->address + 4 + (uint64_t)(int64_t)distance;
-	const uint8_t *bytes = elf_code_bytes(elf, address) >= sizeof(body) ? elf_at_address(elf, address, sizeof(body)) : NULL;
+	const uint8_t *bytes =
+		elf_code_bytes(elf, address) >= sizeof(body) ? elf_at_address(elf, address, sizeof(body)) : NULL;
 	return bytes && memcmp(bytes, body, sizeof(body)) == 0 ? address : 0;
 }
 
@@ -118,7 +123,8 @@ static void take_annotations(struct finder *finder)
 /* They are in no table: the code is looked through. */
 static void take_requests(struct finder *finder)
 {
-	static const struct hook_name name = {.name = "a request to Valgrind", .function = HOOK_REQUEST, .family = FAMILY_ANNOTATION};
+	static const struct hook_name name = {
+		.name = "a request to Valgrind", .function = HOOK_REQUEST, .family = FAMILY_ANNOTATION};
 	uint64_t sites[REQUESTS_MAX];
 	uint32_t count = requests_find(&finder->elf, sites, REQUESTS_MAX, &finder->image->has_more_requests);
 	for (uint32_t i = 0; i < count && finder->count < FINDING_MAX; i++)
@@ -166,22 +172,27 @@ static bool imports_malloc(const struct finder *finder)
 {
 	for (uint64_t i = 1; i < finder->dynamic.count; i++) {
 		Elf64_Sym symbol = elf_symbol(&finder->dynamic, i);
-		const struct hook_name *name = is_defined(&symbol) ? NULL : hook_name_find(elf_symbol_name(&finder->dynamic, &symbol));
-		if (name && (name->family == FAMILY_C || name->family == FAMILY_LIBC) && name->function != FUNCTION_FREE)
+		const struct hook_name *name =
+			is_defined(&symbol) ? NULL : hook_name_find(elf_symbol_name(&finder->dynamic, &symbol));
+		if (name && (name->family == FAMILY_C || name->family == FAMILY_LIBC) &&
+		    name->function != FUNCTION_FREE)
 			return true;
 	}
 	return false;
 }
 
-/* An operator new that hands out blocks by itself on any path makes all of the image's operators events: in an allocator, and
- * in a program that keeps a pool of its own from the system. One whose pool is malloc's is told of by malloc. */
+/* An operator new that hands out blocks by itself on any path makes all of the image's operators events: in an
+ * allocator, and in a program that keeps a pool of its own from the system. One whose pool is malloc's is told of by
+ * malloc. */
 static bool owns_operators(const struct finder *finder)
 {
-	if (finder->image->defines_malloc ? finder->image->flavour != HOOK_FLAVOUR_OTHER : finder->is_static || imports_malloc(finder))
+	if (finder->image->defines_malloc ? finder->image->flavour != HOOK_FLAVOUR_OTHER
+					  : finder->is_static || imports_malloc(finder))
 		return false;
 	for (uint32_t i = 0; i < finder->count; i++) {
 		const struct finding *finding = &finder->finding[i];
-		if (finding->name->family == FAMILY_OPERATOR && finding->name->function == FUNCTION_NEW && !is_forwarder(finder, finding->address))
+		if (finding->name->family == FAMILY_OPERATOR && finding->name->function == FUNCTION_NEW &&
+		    !is_forwarder(finder, finding->address))
 			return true;
 	}
 	return false;
@@ -202,7 +213,8 @@ static enum hook_flavour flavour_of(const struct finder *finder)
 		return HOOK_FLAVOUR_OTHER;
 	if (has_mark(finder, MARK_GLIBC) || (finder->is_static && has_mark(finder, MARK_GLIBC_MALLOC)))
 		return HOOK_FLAVOUR_GLIBC;
-	bool is_musl = finder->is_static ? has_mark(finder, MARK_MUSL) : finder->image->is_loader && find(finder, HOOK_START, FAMILY_SYSTEM);
+	bool is_musl = finder->is_static ? has_mark(finder, MARK_MUSL)
+					 : finder->image->is_loader && find(finder, HOOK_START, FAMILY_SYSTEM);
 	return is_musl ? HOOK_FLAVOUR_MUSL : HOOK_FLAVOUR_OTHER;
 }
 
@@ -220,7 +232,8 @@ static void describe(struct finder *finder)
 	if (has_mark(finder, MARK_DEBUG_STRUCT))
 		image->loader_state = finder->mark[MARK_DEBUG_STRUCT].address + DEBUG_STATE_OFFSET;
 	else if (image->is_loader && has_mark(finder, MARK_DEBUG_POINTER))
-		image->loader_state = elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
+		image->loader_state =
+			elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
 }
 
 /* Of a name that is both global and local, the local ones are some source files' own. */
@@ -244,7 +257,8 @@ static bool counts(const struct finder *finder, const struct finding *finding)
 	case FAMILY_OPERATOR:
 		return finder->owns_operators;
 	case FAMILY_SYSTEM:
-		return finding->name->function == HOOK_LOADER ? finder->image->is_loader || finder->is_static : finder->is_libc;
+		return finding->name->function == HOOK_LOADER ? finder->image->is_loader || finder->is_static
+							      : finder->is_libc;
 	default:
 		return true;
 	}
@@ -271,8 +285,8 @@ static void keep_what_counts(struct finder *finder)
 	qsort(finder->finding, count, sizeof(finder->finding[0]), compare_findings);
 }
 
-/* Whether the plain malloc_usable_size is known to read and nothing else. Anybody's may count, print or check that it is not called yet, as
- * those of sanitizers do. */
+/* Whether the plain malloc_usable_size is known to read and nothing else. Anybody's may count, print or check that it
+ * is not called yet, as those of sanitizers do. */
 static bool has_known_allocator(const struct finder *finder)
 {
 	return finder->image->flavour != HOOK_FLAVOUR_OTHER || has_mark(finder, MARK_KNOWN_ALLOCATOR);
@@ -298,8 +312,11 @@ static void add_target(struct finder *finder, const struct finding *finding)
 {
 	struct hook_image *image = finder->image;
 	struct hook_target *target = &image->targets[image->target_count++];
-	*target = (struct hook_target){.function = finding->name->function, .address = finding->address, .size = finding->size,
-				       .throws = finding->name->throws, .fallback = -1,
+	*target = (struct hook_target){.function = finding->name->function,
+				       .address = finding->address,
+				       .size = finding->size,
+				       .throws = finding->name->throws,
+				       .fallback = -1,
 				       .is_operator = finding->name->family == FAMILY_OPERATOR,
 				       .flavour = flavour_of_name(finder, finding->name),
 				       .usable_size = usable_size_of(finder, finding->name)};
@@ -336,7 +353,8 @@ static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols 
 			continue;
 		for (uint32_t j = 0; j < image->target_count; j++) {
 			struct hook_target *target = &image->targets[j];
-			if (symbol.st_value > target->address && symbol.st_value - target->address < target->displaced) {
+			if (symbol.st_value > target->address &&
+			    symbol.st_value - target->address < target->displaced) {
 				target->displaced = 0;
 				target->reason = "another function begins in its first bytes";
 			}
@@ -378,8 +396,8 @@ static bool is_twin(const struct hook_name *throwing, const struct hook_name *ot
 	       (strcmp(other->name + length, "RKSt9nothrow_t") == 0 || strcmp(other->name + length, "_nothrow") == 0);
 }
 
-/* The function that is called in place of a throwing one: its twin, whose blocks are of the same kind also where an allocator
- * tells new from malloc; else, for a plain new, malloc. */
+/* The function that is called in place of a throwing one: its twin, whose blocks are of the same kind also where an
+ * allocator tells new from malloc; else, for a plain new, malloc. */
 static int32_t fallback_of(const struct finder *finder, const struct hook_target *target)
 {
 	const struct finding *plain = find(finder, FUNCTION_MALLOC, FAMILY_C);
@@ -420,7 +438,8 @@ static bool is_in_named_function(const struct finder *finder, uint64_t address)
 		Elf64_Sym symbol = elf_symbol(&finder->dynamic, i);
 		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_defined(&symbol))
 			continue;
-		if (symbol.st_value == start || (address >= symbol.st_value && address - symbol.st_value < symbol.st_size))
+		if (symbol.st_value == start ||
+		    (address >= symbol.st_value && address - symbol.st_value < symbol.st_size))
 			return true;
 	}
 	return false;
@@ -441,14 +460,15 @@ static void add_silent(struct hook_image *image, uint64_t low, uint64_t high)
 }
 
 /*
- * glibc gives back a dying thread's cached blocks by calling free directly. Where symbols name the function that does it,
- * its whole range is silent. In a stripped libc.so it is found by its calls: all other code there calls free through the
- * PLT, so that a program's own free is used, except for realloc, which is an allocator's own function.
+ * glibc gives back a dying thread's cached blocks by calling free directly. Where symbols name the function that does
+ * it, its whole range is silent. In a stripped libc.so it is found by its calls: all other code there calls free
+ * through the PLT, so that a program's own free is used, except for realloc, which is an allocator's own function.
  */
 static bool is_cache_shutdown(const struct finder *finder, const struct branch *branch)
 {
 	return finder->image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static && branch->is_call &&
-	       finder->image->targets[branch->target].function == FUNCTION_FREE && !is_in_named_function(finder, branch->site);
+	       finder->image->targets[branch->target].function == FUNCTION_FREE &&
+	       !is_in_named_function(finder, branch->site);
 }
 
 static void find_silent_calls(struct finder *finder)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a file can be traced when it is executed, asked before it runs, so that the answer is a reason and not a ruin. */
+/* Whether a file can be traced when it is executed, asked before it runs, so that the answer is a reason and not a
+   ruin. */
 #include "hook/hook.h"
 
 #include <errno.h>
@@ -21,10 +22,10 @@ enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_B
 
 /* One step of the way from the named file to the program that is run in the end. */
 struct inspection {
-	int root;                /* of the process; -1: ours */
+	int root; /* of the process; -1: ours */
 	int fd;
 	struct stat status;
-	uint8_t *data;           /* the first bytes of the file; all of them where a symbol table is wanted */
+	uint8_t *data; /* the first bytes of the file; all of them where a symbol table is wanted */
 	size_t size;
 	char interpreter[SCRIPT_LINE_MAX + 1];
 };
@@ -38,7 +39,8 @@ static int read_bytes(struct inspection *inspection, size_t size, struct diag *d
 	if (!inspection->data)
 		return diag_fail(diag, ENOMEM, "no memory");
 	while (inspection->size < size) {
-		ssize_t got = pread(inspection->fd, inspection->data + inspection->size, size - inspection->size, (off_t)inspection->size);
+		ssize_t got = pread(inspection->fd, inspection->data + inspection->size, size - inspection->size,
+				    (off_t)inspection->size);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -57,7 +59,8 @@ static const char *unfit_type(mode_t mode)
 	return S_ISREG(mode) ? NULL : "not a regular file";
 }
 
-/* Whether executing the file would change who runs it. A mount or a process may rule that out; root has nothing to gain. */
+/* Whether executing the file would change who runs it. A mount or a process may rule that out; root has nothing to
+   gain. */
 static const char *privilege_gained(const struct inspection *inspection)
 {
 	const struct stat *status = &inspection->status;
@@ -85,7 +88,9 @@ static int find_file(int root, int dirfd, const char *path)
 		return openat(dirfd, path, O_PATH | O_CLOEXEC);
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	/* A link of /proc that is none by name, or a kernel that cannot be asked so. */
-	return fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == ELOOP) ? openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC) : fd;
+	return fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == ELOOP)
+		       ? openat(root, path + strspn(path, "/"), O_PATH | O_CLOEXEC)
+		       : fd;
 }
 
 /* The kernel needs to execute the file, we to read it. found: a descriptor of it. */

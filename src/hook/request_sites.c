@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is four rotations of rdi, by 128 bits in all, and an exchange of rbx with itself: no compiler writes that by itself. It comes from a macro,
- * in a piece of assembler that nobody jumps into. That the bytes are instructions is proved from the beginning of the function around them: one
- * instruction after the other has to come to stand where they begin. Which request it is, is written into memory by an instruction before, as a rule:
- * what is another one (whether Valgrind runs, in inner loops) is left as it is.
+ * A request is four rotations of rdi, by 128 bits in all, and an exchange of rbx with itself: no compiler writes that
+ * by itself. It comes from a macro, in a piece of assembler that nobody jumps into. That the bytes are instructions is
+ * proved from the beginning of the function around them: one instruction after the other has to come to stand where
+ * they begin. Which request it is, is written into memory by an instruction before, as a rule: what is another one
+ * (whether Valgrind runs, in inner loops) is left as it is.
  */
 #include "hook/request_sites.h"
 
@@ -12,9 +13,17 @@
 #include "base/requests.h"
 #include "hook/code.h"
 
-enum { FUNCTION_BYTES_MAX = 1 << 18, LOOK_MAX = 512, OPCODE_STORE = 0xc7, OPCODE_LOAD = 0xb8, LOAD_MASK = 0xf8, CONSTANT_BYTES = 4 };
+enum {
+	FUNCTION_BYTES_MAX = 1 << 18,
+	LOOK_MAX = 512,
+	OPCODE_STORE = 0xc7,
+	OPCODE_LOAD = 0xb8,
+	LOAD_MASK = 0xf8,
+	CONSTANT_BYTES = 4
+};
 
-static const uint8_t preamble[REQUEST_BYTES] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb};
+static const uint8_t preamble[REQUEST_BYTES] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1,
+						0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb};
 
 /* Valgrind's own are of a few numbers, those of its tools begin with two letters. */
 static bool is_any_request(uint32_t number)
@@ -33,7 +42,8 @@ static bool is_of_heaps(uint32_t number)
 static uint32_t constant_of(const struct code *code, const uint8_t *bytes)
 {
 	uint32_t number = 0;
-	if (code->length > CONSTANT_BYTES && (code->opcode == OPCODE_STORE || (code->opcode & LOAD_MASK) == OPCODE_LOAD))
+	if (code->length > CONSTANT_BYTES &&
+	    (code->opcode == OPCODE_STORE || (code->opcode & LOAD_MASK) == OPCODE_LOAD))
 		memcpy(&number, bytes + code->length - CONSTANT_BYTES, sizeof(number));
 	return number;
 }
@@ -45,7 +55,8 @@ static uint64_t function_start(const struct elf *elf, uint64_t address)
 	struct elf_symbols symbols = start ? (struct elf_symbols){.count = 0} : elf_full_symbols(elf);
 	for (uint64_t i = 1; i < symbols.count; i++) {
 		Elf64_Sym symbol = elf_symbol(&symbols, i);
-		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value <= address && address - symbol.st_value < symbol.st_size)
+		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value <= address &&
+		    address - symbol.st_value < symbol.st_size)
 			start = symbol.st_value;
 	}
 	return start;
@@ -81,10 +92,12 @@ struct request_search {
 };
 
 /* In one executable part of the file, of which `bytes` are there. */
-static void search_in(struct request_search *search, const struct elf *elf, uint64_t address, const uint8_t *code, uint64_t bytes)
+static void search_in(struct request_search *search, const struct elf *elf, uint64_t address, const uint8_t *code,
+		      uint64_t bytes)
 {
 	const uint8_t *end = code + bytes;
-	for (const uint8_t *at = code; (at = memmem(at, (size_t)(end - at), preamble, sizeof(preamble))) != NULL; at += sizeof(preamble)) {
+	for (const uint8_t *at = code; (at = memmem(at, (size_t)(end - at), preamble, sizeof(preamble))) != NULL;
+	     at += sizeof(preamble)) {
 		uint64_t site = address + (uint64_t)(at - code);
 		search->is_cut = search->looks++ == LOOK_MAX || search->count == search->room;
 		if (search->is_cut)

@@ -8,7 +8,8 @@
 
 #include "hook/elf_file.h"
 
-/** Instructions that make up a request; they do nothing but where Valgrind runs them. rax points to the request and its arguments. */
+/** Instructions that make up a request; they do nothing but where Valgrind runs them. rax points to the request and its
+    arguments. */
 enum { REQUEST_BYTES = 19 };
 
 /** Addresses where requests begin, up to room; their number. is_cut: there are more. */

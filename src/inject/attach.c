@@ -2,12 +2,12 @@
 /*
  * Into a process that runs:
  *
- *     all threads are traced; one of them maps recorder and region by calls of ours; then they run untraced while stubs are written
- *     all are traced and stand; where each is, is looked at; entries are patched; all go on
+ *     all threads are traced; one of them maps recorder and region by calls of ours; then they run untraced while stubs
+ *     are written all are traced and stand; where each is, is looked at; entries are patched; all go on
  *
- * A thread that stands on the bytes of a patch is moved to the same instruction of the copy. One whose stack holds an address of such bytes
- * (a signal handler interrupted it there) cannot be: then all go on for a moment, and it is tried again. Every wait has an end, and
- * whatever fails, all threads go on as they were.
+ * A thread that stands on the bytes of a patch is moved to the same instruction of the copy. One whose stack holds an
+ * address of such bytes (a signal handler interrupted it there) cannot be: then all go on for a moment, and it is tried
+ * again. Every wait has an end, and whatever fails, all threads go on as they were.
  */
 #include "arch/registers.h"
 #include "inject/inject.h"
@@ -45,7 +45,8 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 {
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
-		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
+		const struct inject_jump *jump =
+			stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
 		/* A thread that stands there is moved, and comes back there only if its stack says so. */
 		if (!stand->is_gone && stacks_lead_back(stacks, stand))
 			return false;
@@ -54,10 +55,13 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 	}
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
-		const struct inject_jump *jump = stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
+		const struct inject_jump *jump =
+			stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
 		if (!jump)
 			continue;
-		registers_set_pc(&stand->registers, jump->moved + (uint64_t)jump->offsets[registers_pc(&stand->registers) - jump->address]);
+		registers_set_pc(&stand->registers,
+				 jump->moved +
+					 (uint64_t)jump->offsets[registers_pc(&stand->registers) - jump->address]);
 		crowd->has_moved = true;
 		if (!registers_write(stand->tid, &stand->registers))
 			return false;
@@ -68,14 +72,17 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 /* ---- patching ---- */
 
 /* All stand, and if nobody is in the way the entries are patched: *is_done. They still stand then. */
-static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, struct stacks *stacks, bool *is_done, struct diag *diag)
+static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, struct stacks *stacks, bool *is_done,
+			    struct diag *diag)
 {
 	int error = crowd_stop(crowd, diag);
 	if (error)
 		return error;
 	*is_done = crowd_move(crowd, stacks);
 	if (*is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
-		return diag_fail(diag, EBUSY, "the code of process %d is not as it was a moment before, or cannot be written", (int)crowd->pid);
+		return diag_fail(diag, EBUSY,
+				 "the code of process %d is not as it was a moment before, or cannot be written",
+				 (int)crowd->pid);
 	return 0;
 }
 
@@ -103,14 +110,16 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct 
 	}
 	stacks_fini(&stacks);
 	if (!is_done && !error)
-		error = diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched", (int)crowd->pid);
+		error = diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched",
+				  (int)crowd->pid);
 	return error;
 }
 
 /* ---- attaching ---- */
 
 /* Calls of one thread, which stands for them. */
-static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, void *cookie), void *cookie, struct inject_pause *pause, struct diag *diag)
+static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, void *cookie), void *cookie,
+		      struct inject_pause *pause, struct diag *diag)
 {
 	struct remote remote;
 	struct urgency before = urgency_begin();
@@ -125,10 +134,22 @@ static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, vo
 	return error;
 }
 
-struct placing { struct inject *inject; struct crowd *crowd; const char *region_path; struct inject_pause *pause; struct diag *diag; };
+struct placing {
+	struct inject *inject;
+	struct crowd *crowd;
+	const char *region_path;
+	struct inject_pause *pause;
+	struct diag *diag;
+};
 
 /* While the region's file is open in the process, none of its threads may take a copy of the descriptor. */
-struct aloneness { struct crowd *crowd; pid_t caller; struct inject_pause *pause; struct urgency before; uint64_t began_ns; };
+struct aloneness {
+	struct crowd *crowd;
+	pid_t caller;
+	struct inject_pause *pause;
+	struct urgency before;
+	uint64_t began_ns;
+};
 
 static int alone_begin(void *cookie, struct diag *diag)
 {
@@ -151,7 +172,8 @@ static int place_map(struct remote *remote, void *cookie)
 	const struct placing *placing = cookie;
 	struct aloneness cookie_alone = {.crowd = placing->crowd, .caller = remote->pid, .pause = placing->pause};
 	const struct inject_alone alone = {alone_begin, alone_end, &cookie_alone};
-	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid), placing->region_path, &alone, placing->diag);
+	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid),
+			  placing->region_path, &alone, placing->diag);
 }
 
 static int place_settle(struct remote *remote, void *cookie)
@@ -161,8 +183,10 @@ static int place_settle(struct remote *remote, void *cookie)
 	return 0;
 }
 
-/* Everything but the patches. What takes time is done while nobody is traced: a thread that gets a signal would stand for us. */
-static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause, struct diag *diag)
+/* Everything but the patches. What takes time is done while nobody is traced: a thread that gets a signal would stand
+   for us. */
+static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause,
+		       struct diag *diag)
 {
 	struct placing placing = {inject, crowd, region_path, pause, diag};
 	int error = crowd_call(crowd, place_map, &placing, pause, diag);
@@ -202,8 +226,8 @@ int inject_check(pid_t pid, struct diag *diag)
 	/* What a filter allows can be read once the process is traced, by who may. */
 	int64_t seccomp = proc_status_value(pid, "Seccomp");
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
-		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s", (int)pid,
-				 seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
+		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s",
+				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
 	struct diag why = {""};
 	int error = hook_inspect_running(pid, &why);
 	if (error)
@@ -211,18 +235,23 @@ int inject_check(pid_t pid, struct diag *diag)
 	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	if (is_run_by_valgrind(pid))
-		return diag_fail(diag, ENOTSUP, "process %d is run by Valgrind, which translates its code: it cannot be patched", (int)pid);
+		return diag_fail(diag, ENOTSUP,
+				 "process %d is run by Valgrind, which translates its code: it cannot be patched",
+				 (int)pid);
 	return 0;
 }
 
 /* What a walk of the heaps needs, while all stand. */
 static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const struct inject *inject)
 {
-	*walk = (struct heapwalk){.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
+	*walk = (struct heapwalk){
+		.pid = crowd->pid, .has_odd_heaps = inject->no_arenas, .has_no_heap = !inject->has_allocator};
 	walk->threads = calloc(crowd->count, sizeof(*walk->threads));
 	for (uint32_t i = 0; walk->threads && i < crowd->count; i++)
 		if (!crowd->stands[i].is_gone)
-			walk->threads[walk->thread_count++] = (struct heapwalk_thread){.tid = crowd->stands[i].tid, .pointer = registers_thread_pointer(&crowd->stands[i].registers)};
+			walk->threads[walk->thread_count++] = (struct heapwalk_thread){
+				.tid = crowd->stands[i].tid,
+				.pointer = registers_thread_pointer(&crowd->stands[i].registers)};
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct inject_image *image = &inject->image[i];
 		if (image->has_glibc) {
@@ -230,13 +259,16 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
 			walk->end = image->end;
 			walk->image = image->index;
 		} else if (image->has_other) {
-			const char *path = region_image(inject->region, image->index)->path, *slash = strrchr(path, '/');
-			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1, slash ? slash + 1 : path);
+			const char *path = region_image(inject->region, image->index)->path,
+				   *slash = strrchr(path, '/');
+			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1,
+				 slash ? slash + 1 : path);
 		}
 	}
 }
 
-/* What an earlier recording has left is removed first. If a thread is in its code still, there is no second one beside it. */
+/* What an earlier recording has left is removed first. If a thread is in its code still, there is no second one beside
+   it. */
 static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct diag *diag)
 {
 	char path[64];
@@ -250,9 +282,13 @@ static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct d
 	if (error || !rest.bytes)
 		return error;
 	if (!rest.thread_count)
-		return diag_fail(diag, EBUSY, "process %d: what an earlier recording left cannot be removed: %.150s", (int)crowd->pid, rest.why);
-	return diag_fail(diag, EBUSY, "thread %d of process %d is in the code of an earlier recording still, or may come back to it: that code is inactive, and "
-			 "stays mapped until the thread is known to be out of it", (int)rest.tid, (int)crowd->pid);
+		return diag_fail(diag, EBUSY, "process %d: what an earlier recording left cannot be removed: %.150s",
+				 (int)crowd->pid, rest.why);
+	return diag_fail(diag, EBUSY,
+			 "thread %d of process %d is in the code of an earlier recording still, or may come back to "
+			 "it: that code is inactive, and "
+			 "stays mapped until the thread is known to be out of it",
+			 (int)rest.tid, (int)crowd->pid);
 }
 
 /* Nothing is patched, so nobody has to be waited for, but for one who may be in the copy of an entry still. */
@@ -277,21 +313,22 @@ static void attach_undo(struct crowd *crowd, struct inject *inject, struct injec
 }
 
 /* The crowd is traced. */
-static int attach(struct inject *inject, struct crowd *crowd, const char *region_path, struct inject_pause *pause, struct diag *diag)
+static int attach(struct inject *inject, struct crowd *crowd, const char *region_path, struct inject_pause *pause,
+		  struct diag *diag)
 {
 	int error = crowd_place(crowd, inject, region_path, pause, diag);
 	/* One that has not begun has no more than its loader yet. */
 	if (!error && !inject->has_allocator && (inject->is_static || !inject->jump_count))
-		error = diag_fail(diag, ENOEXEC, "process %d has no allocator that can be hooked%s%s", (int)crowd->pid, inject->refused ? ": " : "",
-				  inject->refusal);
+		error = diag_fail(diag, ENOEXEC, "process %d has no allocator that can be hooked%s%s", (int)crowd->pid,
+				  inject->refused ? ": " : "", inject->refusal);
 	if (error)
 		return error;
 	qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
 	return crowd_patch(crowd, inject, pause, diag);
 }
 
-static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause,
-				 struct heapwalk *walk, struct diag *diag)
+static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region *region, const char *region_path,
+				 struct inject_pause *pause, struct heapwalk *walk, struct diag *diag)
 {
 	struct crowd crowd = {.pid = pid};
 	*pause = (struct inject_pause){0};
@@ -338,14 +375,15 @@ struct attaching {
 static void *attach_run(void *argument)
 {
 	struct attaching *attaching = argument;
-	attaching->error = attach_by_this_thread(attaching->inject, attaching->pid, attaching->region, attaching->region_path, attaching->pause,
-						 attaching->walk, attaching->diag);
+	attaching->error =
+		attach_by_this_thread(attaching->inject, attaching->pid, attaching->region, attaching->region_path,
+				      attaching->pause, attaching->walk, attaching->diag);
 	return NULL;
 }
 
 /* A thread of its own, so that none is traced any more when it ends: not even one that did not stop to be let go. */
-int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct inject_pause *pause, struct heapwalk *walk,
-		  struct diag *diag)
+int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path,
+		  struct inject_pause *pause, struct heapwalk *walk, struct diag *diag)
 {
 	struct attaching attaching = {inject, pid, region, region_path, pause, walk, diag, 0};
 	pthread_t thread;

@@ -24,14 +24,22 @@
 #include "os/proc.h"
 
 #define LEAVE_LIMIT_NS UINT64_C(10000000000)
-enum { STOP_LIMIT_NS = 1000000000, STOP_FIRST_NS = 50000000, STOP_ATTEMPTS = 6, BETWEEN_STOPS_NS = 5000000, CHOICES = 20 };
+enum {
+	STOP_LIMIT_NS = 1000000000,
+	STOP_FIRST_NS = 50000000,
+	STOP_ATTEMPTS = 6,
+	BETWEEN_STOPS_NS = 5000000,
+	CHOICES = 20
+};
 
 struct urgency urgency_begin(void)
 {
 	const struct sched_param first = {.sched_priority = 1};
 	struct sched_param parameters = {.sched_priority = 0};
 	sched_getparam(0, &parameters);
-	struct urgency before = {.nice = getpriority(PRIO_PROCESS, 0), .policy = sched_getscheduler(0), .priority = parameters.sched_priority};
+	struct urgency before = {.nice = getpriority(PRIO_PROCESS, 0),
+				 .policy = sched_getscheduler(0),
+				 .priority = parameters.sched_priority};
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) != 0)
 		setpriority(PRIO_PROCESS, 0, -20);
 	return before;
@@ -63,9 +71,11 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 
 /* What kernel.yama.ptrace_scope forbids, and what to do. */
 static const char *const yama_scopes[] = {
-	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as root, "
+	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as "
+	      "root, "
 	      "sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
-	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
+	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for "
+	      "processes of one's own",
 	[3] = "nobody may, until the machine has been started anew with a smaller value",
 };
 
@@ -90,13 +100,16 @@ int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
 	if (error == ESRCH)
 		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
 	if (tracer > 0)
-		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid, (int)tracer);
+		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid,
+				 (int)tracer);
 	if (error != EPERM && error != EACCES)
 		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
 	unsigned scope = yama_forbids(pid);
 	if (scope)
-		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s", (int)pid, scope, yama_scopes[scope]);
-	return diag_fail(diag, EPERM, "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s",
+				 (int)pid, scope, yama_scopes[scope]);
+	return diag_fail(diag, EPERM,
+			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
 }
 
 /* It goes on as it was. */
@@ -131,7 +144,10 @@ static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
 				continue;
 			}
 			*more = true;
-			error = stand_add(crowd, tid) ? 0 : diag_fail(diag, ENOMEM, "no memory for the threads of process %d", (int)crowd->pid);
+			error = stand_add(crowd, tid)
+					? 0
+					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
+						    (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
 			/* A thread that ends meanwhile is none; a first thread that has ended stays in the list. */
 			if (errno != EPERM || !proc_has_ended(tid))
@@ -190,8 +206,9 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 /* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
 static bool is_not_restarted(uint64_t number)
 {
-	static const uint16_t numbers[] = {CPU_SYS_EPOLL_WAIT, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
-					   SYS_recvfrom, SYS_recvmsg, SYS_accept, SYS_accept4, SYS_io_getevents};
+	static const uint16_t numbers[] = {CPU_SYS_EPOLL_WAIT, SYS_epoll_pwait,     441 /* epoll_pwait2 */, SYS_semop,
+					   SYS_semtimedop,     SYS_rt_sigtimedwait, SYS_recvfrom,           SYS_recvmsg,
+					   SYS_accept,         SYS_accept4,         SYS_io_getevents};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (numbers[i] == number)
 			return true;
@@ -225,7 +242,8 @@ void stand_go_on(struct stand *stand)
 	if (stand->is_stopped && !stand->is_group_stop)
 		stand_rewind(stand);
 	if (stand->is_stopped && !stand->is_gone)
-		ptrace(stand->is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, stand->tid, 0, stand->is_group_stop ? 0 : stand->signal);
+		ptrace(stand->is_group_stop ? PTRACE_LISTEN : PTRACE_CONT, stand->tid, 0,
+		       stand->is_group_stop ? 0 : stand->signal);
 	stand->is_stopped = stand->is_group_stop = false;
 	stand->signal = 0;
 }
@@ -269,7 +287,8 @@ struct stand *crowd_next(struct crowd *crowd)
 	return NULL;
 }
 
-/* A thread that only waits for its turn on a processor is waited for longer than one that is in a call: the others would stand for it again. */
+/* A thread that only waits for its turn on a processor is waited for longer than one that is in a call: the others
+   would stand for it again. */
 static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t last_ns)
 {
 	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
@@ -277,8 +296,10 @@ static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t las
 
 static int did_not_stop(const struct crowd *crowd, pid_t tid, struct diag *diag)
 {
-	return diag_fail(diag, EBUSY, "thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)", (int)tid,
-			 (int)crowd->pid);
+	return diag_fail(
+		diag, EBUSY,
+		"thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
+		(int)tid, (int)crowd->pid);
 }
 
 static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
@@ -299,7 +320,8 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 	return 0;
 }
 
-/* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is given. */
+/* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is
+   given. */
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
 	uint64_t limit_ns = STOP_FIRST_NS;
@@ -345,7 +367,8 @@ void stand_leave(struct stand *stand)
 
 void crowd_leave(struct crowd *crowd)
 {
-	/* Those that still run have to stand to be let go, each until it is seen; on a busy machine they have to get a processor for that. */
+	/* Those that still run have to stand to be let go, each until it is seen; on a busy machine they have to get a
+	   processor for that. */
 	enum { POLL_NS = 50000 };
 	uint64_t until_ns = monotonic_now_ns() + LEAVE_LIMIT_NS;
 	uint32_t left = 0;
@@ -441,4 +464,3 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 	if (!stand->is_group_stop)
 		stand_go_on(stand);
 }
-

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The threads of a process that runs: seized, stopped and let go on by one thread of ours, and the calls that one of them makes for us. */
+/** The threads of a process that runs: seized, stopped and let go on by one thread of ours, and the calls that one of
+    them makes for us. */
 #ifndef XHEAP_INJECT_CROWD_H
 #define XHEAP_INJECT_CROWD_H
 
@@ -15,10 +16,10 @@
 struct stand {
 	pid_t tid;
 	bool is_stopped, is_group_stop;
-	bool is_gone;                 /**< it has ended, or is no longer traced */
-	bool is_outside;              /**< detaching: proved to be in no code of ours, and never to come back to it */
-	bool is_awaited;              /**< detaching: it is to stop, to be looked at */
-	int signal;                   /**< that was on its way to it */
+	bool is_gone;    /**< it has ended, or is no longer traced */
+	bool is_outside; /**< detaching: proved to be in no code of ours, and never to come back to it */
+	bool is_awaited; /**< detaching: it is to stop, to be looked at */
+	int signal;      /**< that was on its way to it */
 	struct user_regs_struct registers; /**< while it is stopped by crowd_stop() or stand_stop() */
 };
 
@@ -27,18 +28,21 @@ struct crowd {
 	pid_t pid;
 	struct stand *stands;
 	uint32_t count, capacity;
-	bool has_moved;               /**< one of them to the copy of an entry */
+	bool has_moved; /**< one of them to the copy of an entry */
 };
 
 /** Priority over what else runs, for as long as threads stand; nothing where it is not allowed. */
-struct urgency { int nice, policy, priority; };
+struct urgency {
+	int nice, policy, priority;
+};
 struct urgency urgency_begin(void);
 void urgency_end(const struct urgency *before);
 
 /** Trace all threads of the process, which run on. */
 int crowd_seize(struct crowd *crowd, struct diag *diag);
 
-/** Stop all threads, those too that begin meanwhile, and read their registers. -EBUSY: one of them did not stop in time; all run on then. */
+/** Stop all threads, those too that begin meanwhile, and read their registers. -EBUSY: one of them did not stop in
+    time; all run on then. */
 int crowd_stop(struct crowd *crowd, struct diag *diag);
 
 /** The same while one of them makes calls, which stands already and does not go on. */
@@ -53,7 +57,8 @@ void crowd_others_go_on(struct crowd *crowd, pid_t caller);
 /** Wait so long, while those that run get their signals. */
 void crowd_wait(struct crowd *crowd, uint64_t ns);
 
-/** Trace none of them any more, and free what crowd has. A thread that does not stop is traced until this thread of ours ends. */
+/** Trace none of them any more, and free what crowd has. A thread that does not stop is traced until this thread of
+    ours ends. */
 void crowd_leave(struct crowd *crowd);
 
 /** Make one thread stop soon; crowd_next() tells when it has. */

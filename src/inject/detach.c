@@ -6,9 +6,9 @@
  *     one thread after the other stands and is looked at, until each was seen outside our code
  *     one thread stands and unmaps what was mapped
  *
- * Nobody enters our code when no entry leads there any more, so a thread that was outside once stays outside, and one that is inside leaves by
- * itself as soon as it gets a processor, its lock, its memory. Our own thread is urgent only while somebody stands for it: else it would take
- * the processors from those that it waits for.
+ * Nobody enters our code when no entry leads there any more, so a thread that was outside once stays outside, and one
+ * that is inside leaves by itself as soon as it gets a processor, its lock, its memory. Our own thread is urgent only
+ * while somebody stands for it: else it would take the processors from those that it waits for.
  */
 #include "inject/detach.h"
 
@@ -27,7 +27,14 @@
 #include "recorder/recorder.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
-enum { STOP_LIMIT_NS = 200000000, POLL_NS = 50000, LOOK_ALL_NS = 1000000, WAIT_FIRST_NS = 1000000, WAIT_LONGEST_NS = 50000000, CALLERS = 3 };
+enum {
+	STOP_LIMIT_NS = 200000000,
+	POLL_NS = 50000,
+	LOOK_ALL_NS = 1000000,
+	WAIT_FIRST_NS = 1000000,
+	WAIT_LONGEST_NS = 50000000,
+	CALLERS = 3
+};
 
 /* ---- patches ---- */
 
@@ -44,7 +51,8 @@ static bool jumps_put(int memory, const struct inject_jump *jumps, uint32_t coun
 {
 	unsigned char now[HOOK_PATCH_BYTES];
 	for (uint32_t i = 0; i < count; i++)
-		if (!remote_read(memory, jumps[i].address, now, sizeof(now)) || memcmp(now, jumps[i].original, sizeof(now)) != 0)
+		if (!remote_read(memory, jumps[i].address, now, sizeof(now)) ||
+		    memcmp(now, jumps[i].original, sizeof(now)) != 0)
 			return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (remote_write(memory, jumps[i].address, jumps[i].jump, HOOK_PATCH_BYTES))
@@ -71,7 +79,8 @@ static bool patches_undo(int memory, const struct patches *patches, bool is_door
 	bool is_done = true;
 	for (uint32_t i = 0; i < patches->count; i++)
 		if (patches->items[i].is_door == is_door)
-			is_done &= bytes_replace(memory, patches->items[i].address, patches->items[i].now, patches->items[i].file, patches->items[i].size);
+			is_done &= bytes_replace(memory, patches->items[i].address, patches->items[i].now,
+						 patches->items[i].file, patches->items[i].size);
 	return is_done;
 }
 
@@ -81,14 +90,15 @@ struct clearing {
 	struct crowd *crowd;
 	struct stacks stacks;
 	struct inject_pause *pause;
-	uint32_t callers;             /* threads outside that stay traced, to make calls */
+	uint32_t callers; /* threads outside that stay traced, to make calls */
 	uint32_t inside;
-	pid_t tid;                    /* one of them */
+	pid_t tid; /* one of them */
 	int memory;
-	uint64_t start_at;            /* of the process's struct recorder_start; 0: it has none */
+	uint64_t start_at; /* of the process's struct recorder_start; 0: it has none */
 };
 
-/* Look whether a stopped thread is inside, and let it go on: one that is not goes on untraced, unless it may have to make calls. */
+/* Look whether a stopped thread is inside, and let it go on: one that is not goes on untraced, unless it may have to
+   make calls. */
 static void look(struct clearing *clearing, struct stand *stand)
 {
 	stand->is_awaited = false;
@@ -110,7 +120,8 @@ static bool is_unknown(const struct stand *stand)
 static bool is_main_coming(const struct clearing *clearing)
 {
 	struct recorder_start start;
-	return clearing->start_at && remote_read(clearing->memory, clearing->start_at, &start, sizeof(start)) && start.is_coming;
+	return clearing->start_at && remote_read(clearing->memory, clearing->start_at, &start, sizeof(start)) &&
+	       start.is_coming;
 }
 
 /* Count those that were not seen outside yet. */
@@ -135,8 +146,8 @@ static void look_at_all(struct clearing *clearing)
 			look(clearing, &clearing->crowd->stands[i]);
 }
 
-/* Stop each thread that was not seen outside yet, look at it and let it go on, in the order in which they stop. A thread that does not stop in time
- * is looked at later. */
+/* Stop each thread that was not seen outside yet, look at it and let it go on, in the order in which they stop. A
+ * thread that does not stop in time is looked at later. */
 static void look_at_each(struct clearing *clearing)
 {
 	struct crowd *crowd = clearing->crowd;
@@ -172,7 +183,8 @@ static void look_at_each(struct clearing *clearing)
 /* ---- unmapping ---- */
 
 /* By one of the threads that are traced still, or if all of these have ended by another one. */
-static int crowd_unmap(struct crowd *crowd, const struct originals *originals, const struct pieces *pieces, struct diag *diag)
+static int crowd_unmap(struct crowd *crowd, const struct originals *originals, const struct pieces *pieces,
+		       struct diag *diag)
 {
 	struct remote remote;
 	struct stand *stand = calls_begin(crowd, &remote, diag);
@@ -210,7 +222,8 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 /* Until all were seen outside. */
 static void crowd_wait_outside(struct clearing *clearing, enum inject_patience patience)
 {
-	uint64_t until_ns = monotonic_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0), wait_ns = WAIT_FIRST_NS;
+	uint64_t until_ns = monotonic_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0),
+		 wait_ns = WAIT_FIRST_NS;
 	bool has_looked = false;
 	for (count_inside(clearing); clearing->inside; count_inside(clearing)) {
 		/* Which tables are missing is known once somebody was looked at; then nobody has to be waited for. */
@@ -227,12 +240,15 @@ static void crowd_wait_outside(struct clearing *clearing, enum inject_patience p
 	}
 }
 
-int crowd_clear(struct crowd *crowd, int memory, const struct originals *originals, const struct pieces *pieces, enum inject_patience patience,
-		struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
+int crowd_clear(struct crowd *crowd, int memory, const struct originals *originals, const struct pieces *pieces,
+		enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
 {
 	const struct places places = {.ranges = pieces->item, .range_count = pieces->code_count};
-	struct clearing clearing = {.crowd = crowd, .pause = pause, .memory = memory,
-				    .start_at = pieces->list_at ? pieces->list_at + offsetof(struct recorder_mappings, start) : 0};
+	struct clearing clearing = {
+		.crowd = crowd,
+		.pause = pause,
+		.memory = memory,
+		.start_at = pieces->list_at ? pieces->list_at + offsetof(struct recorder_mappings, start) : 0};
 	struct diag why = {""};
 	*rest = (struct inject_rest){.bytes = 0};
 	stacks_init(&clearing.stacks, crowd->pid, memory, &places, false);
@@ -244,7 +260,8 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 	if (error)
 		return error;
 	if (clearing.inside)
-		*rest = (struct inject_rest){.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
+		*rest = (struct inject_rest){
+			.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
 	else if (pieces->count && crowd_unmap(crowd, originals, pieces, &why) != 0)
 		*rest = (struct inject_rest){.bytes = pieces->bytes};
 	snprintf(rest->why, sizeof(rest->why), "%.*s", (int)sizeof(rest->why) - 1, why.text);
@@ -265,7 +282,9 @@ static bool own_originals_write(const struct originals *base)
 {
 	const struct own_originals *originals = (const struct own_originals *)base;
 	bool is_done = jumps_write(originals->memory, originals->inject->jump, originals->inject->jump_count, false);
-	return originals->own ? is_done && jumps_write(originals->memory, originals->own->jump, originals->own->jump_count, false) : is_done;
+	return originals->own ? is_done && jumps_write(originals->memory, originals->own->jump,
+						       originals->own->jump_count, false)
+			      : is_done;
 }
 
 static void own_originals_close(const struct originals *base)
@@ -274,7 +293,8 @@ static void own_originals_close(const struct originals *base)
 	inject_close_doors(originals->inject, originals->memory);
 }
 
-void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject, const struct inject *own)
+void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject,
+			const struct inject *own)
 {
 	*originals = (struct own_originals){{own_originals_write, own_originals_close}, memory, inject, own};
 }
@@ -288,10 +308,15 @@ static int detach(struct inject_detaching *detaching, struct crowd *crowd, int m
 	own_originals_init(&originals, memory, detaching->inject, detaching->own);
 	pieces_of(&pieces, detaching->own ? detaching->own : detaching->inject, maps, count);
 	free(maps);
-	return crowd_clear(crowd, memory, &originals.base, &pieces, detaching->patience, &detaching->pause, &detaching->rest, diag);
+	return crowd_clear(crowd, memory, &originals.base, &pieces, detaching->patience, &detaching->pause,
+			   &detaching->rest, diag);
 }
 
-struct file_originals { struct originals base; int memory; struct patches patches; };
+struct file_originals {
+	struct originals base;
+	int memory;
+	struct patches patches;
+};
 
 static bool file_originals_write(const struct originals *base)
 {
@@ -305,8 +330,8 @@ static void file_originals_close(const struct originals *base)
 	patches_undo(originals->memory, &originals->patches, true);
 }
 
-int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest,
-		 struct diag *diag)
+int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_patience patience,
+		 struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
 {
 	struct pieces pieces;
 	struct file_originals originals = {.base = {file_originals_write, file_originals_close}, .memory = memory};
@@ -319,7 +344,9 @@ int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_pa
 		if (!originals.patches.count)
 			originals.base.write = NULL;
 		if (error)
-			diag_fail(diag, -error, "process %d has inactive code of an earlier recording, which cannot be removed: %s", (int)crowd->pid, why.text);
+			diag_fail(diag, -error,
+				  "process %d has inactive code of an earlier recording, which cannot be removed: %s",
+				  (int)crowd->pid, why.text);
 		else
 			error = crowd_clear(crowd, memory, &originals.base, &pieces, patience, pause, rest, diag);
 		pause->has_removed = !error && !rest->bytes;
@@ -329,10 +356,14 @@ int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_pa
 	return error;
 }
 
-struct run { struct inject_detaching *detaching; struct diag *diag; int error; };
+struct run {
+	struct inject_detaching *detaching;
+	struct diag *diag;
+	int error;
+};
 
-/* A thread of its own: who does not stop cannot be let go on, and would stand for ever when it does. The kernel lets it go on when the thread that
- * traces it ends. */
+/* A thread of its own: who does not stop cannot be let go on, and would stand for ever when it does. The kernel lets it
+ * go on when the thread that traces it ends. */
 static void *detach_run(void *argument)
 {
 	struct run *run = argument;
@@ -342,8 +373,8 @@ static void *detach_run(void *argument)
 	run->error = memory < 0 ? memory : crowd_seize(&crowd, run->diag);
 	if (!run->error)
 		run->error = detaching->inject ? detach(detaching, &crowd, memory, run->diag)
-					       : crowd_remove(&crowd, memory, detaching->inode, detaching->patience, &detaching->pause,
-							      &detaching->rest, run->diag);
+					       : crowd_remove(&crowd, memory, detaching->inode, detaching->patience,
+							      &detaching->pause, &detaching->rest, run->diag);
 	crowd_leave(&crowd);
 	if (memory >= 0)
 		close(memory);

@@ -47,8 +47,8 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
 				size_t name = n + sizeof(note), text = name + ((note.n_namesz + 3ull) & ~3ull);
 				if (note.n_namesz > size || note.n_descsz > size || text + note.n_descsz > size)
 					break;
-				if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
-				    note.n_descsz <= sizeof(image->build_id)) {
+				if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+				    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= sizeof(image->build_id)) {
 					image->build_id_size = (uint8_t)note.n_descsz;
 					memcpy(image->build_id, notes + text, note.n_descsz);
 				}
@@ -71,12 +71,14 @@ static struct inject_image *image_known(struct inject *inject, uint64_t base, ui
 static bool has_code(const struct proc_map *maps, int count, int i)
 {
 	for (int j = i; j < count && j < i + 8; j++)
-		if (maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0 && maps[j].permissions[2] == 'x')
+		if (maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0 &&
+		    maps[j].permissions[2] == 'x')
 			return true;
 	return false;
 }
 
-/* The image's code, all of which is a process's own memory to the kernel once a byte of it is patched. Its headers stay in core files. */
+/* The image's code, all of which is a process's own memory to the kernel once a byte of it is patched. Its headers stay
+   in core files. */
 static void tell_code(struct region_image *row, const struct proc_map *map, const struct proc_map *end)
 {
 	for (const struct proc_map *at = map; at < end && at->inode == map->inode && !row->code_high; at++) {
@@ -87,8 +89,8 @@ static void tell_code(struct region_image *row, const struct proc_map *map, cons
 	}
 }
 
-static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, const struct proc_map *end, uint32_t process,
-		      uint64_t ticks)
+static void image_add(struct inject *inject, pid_t pid, const struct proc_map *map, const struct proc_map *end,
+		      uint32_t process, uint64_t ticks)
 {
 	struct region_image row = {.process = process, .load_ticks = ticks};
 	if (!image_read_loaded(inject->memory, map->low, &row))
@@ -103,11 +105,17 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	inject->image = larger ? larger : inject->image;
 	if (index == UINT32_MAX || !larger) {
 		if (hooks)
-			inject_refuse(inject, "all functions", map->path, larger ? "there is no room for more images" : "no memory");
+			inject_refuse(inject, "all functions", map->path,
+				      larger ? "there is no room for more images" : "no memory");
 		return;
 	}
 	inject->image[inject->image_count] = (struct inject_image){
-		.base = row.base, .end = row.end, .bias = row.bias, .inode = map->inode, .index = index, .is_seen = true,
+		.base = row.base,
+		.end = row.end,
+		.bias = row.bias,
+		.inode = map->inode,
+		.index = index,
+		.is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
 		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
 	if (hooks)

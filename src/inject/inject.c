@@ -26,7 +26,8 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	uint32_t noted = 0;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	int memory = open(path, O_RDONLY | O_CLOEXEC);
-	bool is_read = memory >= 0 && remote_read(memory, inject->wiped + offsetof(struct wiped, process), &noted, sizeof(noted));
+	bool is_read = memory >= 0 &&
+		       remote_read(memory, inject->wiped + offsetof(struct wiped, process), &noted, sizeof(noted));
 	if (memory >= 0)
 		close(memory);
 	return is_read && noted ? noted - 1 : UINT32_MAX;
@@ -40,19 +41,21 @@ void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit
 	inject->wait_limit_ms = wait_limit_ms;
 	if (memory < 0)
 		return;
-	remote_write(memory, inject->recorder + offsetof(struct recorder, wait_limit_ms), &wait_limit_ms, sizeof(wait_limit_ms));
+	remote_write(memory, inject->recorder + offsetof(struct recorder, wait_limit_ms), &wait_limit_ms,
+		     sizeof(wait_limit_ms));
 	close(memory);
 }
 
 /*
- * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a boot, so ours tells
- * how far from its begin that lies.
+ * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a
+ * boot, so ours tells how far from its begin that lies.
  */
 static uint64_t vdso_clock(const struct proc_map *maps, int count)
 {
 	uint64_t own = getauxval(AT_SYSINFO_EHDR);
 	void *library = own ? dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	uint64_t call = library ? (uint64_t)(uintptr_t)dlvsym(library, "__vdso_clock_gettime", "LINUX_2.6") : 0, found = 0;
+	uint64_t call = library ? (uint64_t)(uintptr_t)dlvsym(library, "__vdso_clock_gettime", "LINUX_2.6") : 0,
+		 found = 0;
 	for (int i = 0; i < count && call > own; i++)
 		if (strcmp(maps[i].path, "[vdso]") == 0 && call - own < maps[i].high - maps[i].low)
 			found = maps[i].low + (call - own);
@@ -66,7 +69,8 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 /* List in the process what is mapped there, for whoever removes it. */
 static void mappings_note(struct inject *inject)
 {
-	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC, .region = inject->region_address,
+	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC,
+					     .region = inject->region_address,
 					     .data = {inject->recorder, inject->wiped + RECORDER_WIPED_BYTES},
 					     .doors = {inject->doors.low, inject->doors.high},
 					     .pools = inject->recorder + offsetof(struct recorder, pool)};
@@ -74,13 +78,16 @@ static void mappings_note(struct inject *inject)
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
 	if (inject->tables)
-		mappings.mapping[RECORDER_MAPPING_TABLES] = (struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
+		mappings.mapping[RECORDER_MAPPING_TABLES] =
+			(struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
 	/* What follows is the process's own. */
-	context_write(inject, offsetof(struct recorder, mappings), &mappings, offsetof(struct recorder_mappings, start));
+	context_write(inject, offsetof(struct recorder, mappings), &mappings,
+		      offsetof(struct recorder_mappings, start));
 	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
 }
 
-static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count, uint64_t code_end)
+static void region_prepare_recorder(struct inject *inject, uint64_t stack_start, const struct proc_map *maps, int count,
+				    uint64_t code_end)
 {
 	struct region_header *header = inject->region->header;
 	static const uint64_t default_ticks_per_ms = 2000000;
@@ -112,7 +119,8 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	WIPED_WRITE(inject, process, 1);
 	WIPED_WRITE(inject, pid, inner);
 	struct region_process *process = region_process(inject->region, 0);
-	*process = (struct region_process){.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = clock_event_ticks()};
+	*process = (struct region_process){
+		.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = clock_event_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
 	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0;
 	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
@@ -126,7 +134,9 @@ static void images_push(struct inject *inject)
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < inject->image_count && count < RECORDER_IMAGE_MAX; i++) {
 		const struct region_image *row = region_image(inject->region, inject->image[i].index);
-		struct recorder_image image = {row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, inject->image[i].index, 0};
+		struct recorder_image image = {
+			row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, inject->image[i].index,
+			0};
 		context_write(inject, offsetof(struct recorder, image) + count * sizeof(image), &image, sizeof(image));
 		count++;
 	}
@@ -141,7 +151,8 @@ static void leave_out_of_cores(struct inject *inject, struct remote *remote)
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct region_image *row = region_image(inject->region, inject->image[i].index);
 		if (row->code_high > row->code_low)
-			remote_call(remote, SYS_madvise, row->code_low, row->code_high - row->code_low, MADV_DONTDUMP, 0, 0, 0);
+			remote_call(remote, SYS_madvise, row->code_low, row->code_high - row->code_low, MADV_DONTDUMP,
+				    0, 0, 0);
 	}
 }
 
@@ -157,7 +168,8 @@ static struct region_image *executable_image(const struct inject *inject)
 	return NULL;
 }
 
-/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made here, mapped beside it. */
+/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made
+   here, mapped beside it. */
 static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
 	char executable[64];
@@ -168,7 +180,8 @@ static void add_tables(struct inject *inject, struct remote *remote, struct regi
 	if (fd >= 0)
 		close(fd);
 	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS, -1};
+	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS,
+					-1};
 	int64_t at = bytes ? map_anywhere(inject, remote, &memory) : -ENOMEM;
 	if (!map_failed(at)) {
 		inject->tables = (uint64_t)at;
@@ -238,7 +251,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	return error;
 }
 
-/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at once. */
+/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at
+   once. */
 void inject_fill(struct inject *inject)
 {
 	struct proc_map *maps = NULL;
@@ -246,14 +260,15 @@ void inject_fill(struct inject *inject)
 	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
 	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
 	inject_refresh(inject, inject->pid, 0, clock_event_ticks());
-	const struct hook_image *hooks = loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
+	const struct hook_image *hooks =
+		loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
 	if (hooks && hooks->is_loader)
 		find_loader_state(inject, hooks, loader_map->low);
 	free(maps);
 }
 
-/* What the recorder keeps of threads, in memory that goes with it when it is taken out. Under seccomp it may not ask for more, so it gets all
- * that it can want, of which only what it touches is taken. */
+/* What the recorder keeps of threads, in memory that goes with it when it is taken out. Under seccomp it may not ask
+ * for more, so it gets all that it can want, of which only what it touches is taken. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
@@ -294,8 +309,10 @@ static int check_patches(const struct inject *inject, struct diag *diag)
 	if (inject->has_allocator || (inject->jump_count && !inject->is_static))
 		return 0;
 	for (uint32_t i = 0; i < inject->jump_count; i++)
-		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original, sizeof(inject->jump[i].original));
-	return diag_fail(diag, ENOEXEC, "it has no allocator that can be hooked%s%s", inject->refused ? ": " : "", inject->refusal);
+		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
+			     sizeof(inject->jump[i].original));
+	return diag_fail(diag, ENOEXEC, "it has no allocator that can be hooked%s%s", inject->refused ? ": " : "",
+			 inject->refusal);
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)

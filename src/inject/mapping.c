@@ -24,7 +24,8 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	char path[64];
 	struct stat there, here;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->pid, (int)fd);
-	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+	return fstat(inject->region->fd, &here) == 0 && stat(path, &there) == 0 && there.st_dev == here.st_dev &&
+	       there.st_ino == here.st_ino;
 }
 
 /* Of struct recorder: what only sessions that sample use lies at its end. */
@@ -41,7 +42,8 @@ bool map_failed(int64_t result)
 static int64_t map_at(struct remote *remote, uint64_t hint, const struct map_wish *memory)
 {
 	int flags = memory->flags | (hint ? MAP_FIXED_NOREPLACE : 0);
-	return remote_call(remote, SYS_mmap, hint, memory->bytes, (uint64_t)memory->protection, (uint64_t)flags, (uint64_t)memory->fd, 0);
+	return remote_call(remote, SYS_mmap, hint, memory->bytes, (uint64_t)memory->protection, (uint64_t)flags,
+			   (uint64_t)memory->fd, 0);
 }
 
 static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
@@ -51,7 +53,8 @@ static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
 }
 
 /* Other threads may run and map meanwhile, so each try looks at the process's memory anew. */
-static int64_t map_placed(const struct inject *inject, struct remote *remote, const struct place_wish *place, const struct map_wish *memory)
+static int64_t map_placed(const struct inject *inject, struct remote *remote, const struct place_wish *place,
+			  const struct map_wish *memory)
 {
 	enum { TRIES = 16 };
 	int64_t at = -EEXIST;
@@ -83,17 +86,22 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
-/* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at place. */
-static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place, int64_t results[REMOTE_BATCH_MAX])
+/* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at
+   place. */
+static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place,
+		       int64_t results[REMOTE_BATCH_MAX])
 {
-	const uint64_t bytes = inject->region->bytes, wiped_at = recorder_bytes(inject), data_bytes = wiped_at + RECORDER_WIPED_BYTES;
+	const uint64_t bytes = inject->region->bytes, wiped_at = recorder_bytes(inject),
+		       data_bytes = wiped_at + RECORDER_WIPED_BYTES;
 	const uint64_t flags = (uint64_t)MAP_OURS, both = PROT_READ | PROT_WRITE;
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
 		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
 		[CALL_REGION] = {SYS_mmap, true, {{0, 0}, {bytes, 0}, {both, 0}, {MAP_SHARED, 0}, {0, CALL_OPEN + 1}}},
 		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
-		[CALL_WIPE] = {SYS_madvise, true, {{wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
+		[CALL_WIPE] = {SYS_madvise,
+			       true,
+			       {{wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
 		{SYS_madvise, false, {{0, CALL_DATA + 1}, {data_bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{0, CALL_REGION + 1}, {bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{island[0].low, 0}, {island[0].high - island[0].low, 0}, {MADV_DONTDUMP, 0}}},
@@ -102,7 +110,8 @@ static int map_at_once(const struct inject *inject, struct remote *remote, uint6
 	return remote_batch(remote, island->low, steps, CALL_COUNT, results);
 }
 
-/* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as map_at_once() left them. */
+/* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as
+   map_at_once() left them. */
 static int map_passed_region(const struct inject *inject, struct remote *remote, uint64_t place, int64_t *results)
 {
 	if (results[CALL_OPEN] >= 0) {
@@ -112,10 +121,11 @@ static int map_passed_region(const struct inject *inject, struct remote *remote,
 	results[CALL_REGION] = results[CALL_OPEN] = remote_pass(remote, place, inject->region->fd);
 	if (results[CALL_OPEN] < 0)
 		return (int)results[CALL_OPEN];
-	results[CALL_REGION] = remote_call(remote, SYS_mmap, 0, inject->region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-					   (uint64_t)results[CALL_OPEN], 0);
+	results[CALL_REGION] = remote_call(remote, SYS_mmap, 0, inject->region->bytes, PROT_READ | PROT_WRITE,
+					   MAP_SHARED, (uint64_t)results[CALL_OPEN], 0);
 	if (!map_failed(results[CALL_REGION]))
-		remote_call(remote, SYS_madvise, (uint64_t)results[CALL_REGION], inject->region->bytes, MADV_DONTDUMP, 0, 0, 0);
+		remote_call(remote, SYS_madvise, (uint64_t)results[CALL_REGION], inject->region->bytes, MADV_DONTDUMP,
+			    0, 0, 0);
 	return 0;
 }
 
@@ -125,12 +135,14 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 	const int both = PROT_READ | PROT_WRITE;
 	const struct map_wish region = {inject->region->bytes, both, MAP_SHARED, (int)results[CALL_OPEN]};
 	const struct map_wish data = {recorder_bytes(inject) + RECORDER_WIPED_BYTES, both, MAP_OURS, -1};
-	int64_t region_at = map_moved(inject, remote, results[CALL_REGION], &region), data_at = map_moved(inject, remote, results[CALL_DATA], &data);
+	int64_t region_at = map_moved(inject, remote, results[CALL_REGION], &region),
+		data_at = map_moved(inject, remote, results[CALL_DATA], &data);
 	if (region_at != results[CALL_REGION] && !map_failed(region_at))
 		remote_call(remote, SYS_madvise, (uint64_t)region_at, region.bytes, MADV_DONTDUMP, 0, 0, 0);
 	if (data_at != results[CALL_DATA] && !map_failed(data_at)) {
 		remote_call(remote, SYS_madvise, (uint64_t)data_at, data.bytes, MADV_DONTDUMP, 0, 0, 0);
-		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + recorder_bytes(inject), RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0);
+		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + recorder_bytes(inject),
+						 RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0);
 	}
 	results[CALL_REGION] = region_at;
 	results[CALL_DATA] = data_at;
@@ -162,20 +174,24 @@ static int island_add(struct inject *inject, struct remote *remote, const struct
 	int64_t at = place ? map_placed(inject, remote, place, &memory) : map_anywhere(inject, remote, &memory);
 	if (map_failed(at))
 		return (int)at;
-	inject->island[inject->island_count++] = (struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
+	inject->island[inject->island_count++] =
+		(struct inject_island){(uint64_t)at, (uint64_t)at, (uint64_t)at + bytes};
 	return 0;
 }
 
-/* Islands: with the recorder's code beside the loader, or the executable where that is static, and one more for functions of an executable that is
- * far from there. One that has doors needs none near it. */
-static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable, uint64_t bytes)
+/* Islands: with the recorder's code beside the loader, or the executable where that is static, and one more for
+ * functions of an executable that is far from there. One that has doors needs none near it. */
+static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable,
+		       uint64_t bytes)
 {
-	struct region_image loader = {.base = near, .end = near}, image = {.base = executable->low, .end = executable->low};
+	struct region_image loader = {.base = near, .end = near},
+			    image = {.base = executable->low, .end = executable->low};
 	image_read_loaded(inject->memory, near, &loader);
 	image_read_loaded(inject->memory, executable->low, &image);
 	bool is_far = (image.base > near ? image.base - near : near - image.base) > PLACE_REACH / 2;
 	bool is_asked = is_far || image.end <= LOW_CODE_END;
-	uint32_t count = is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
+	uint32_t count =
+		is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
 	doors_open(inject, &image, count);
 	bool has_doors = inject->doors.high != 0;
 	const struct place_wish place = place_near(loader.base, loader.end), beside = place_near(image.base, image.end);
@@ -185,8 +201,8 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 	return error;
 }
 
-int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near, const struct proc_map *executable,
-		   const struct inject_alone *alone, struct diag *diag)
+int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,
+	    const struct proc_map *executable, const struct inject_alone *alone, struct diag *diag)
 {
 	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
@@ -194,7 +210,8 @@ int map_all(struct inject *inject, struct remote *remote, const char *region_pat
 	uint64_t bytes = (code_bytes + RECORDER_ISLAND_BYTES + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	int error = islands_add(inject, remote, near, executable, bytes);
 	if (error)
-		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid, strerror(-error));
+		return diag_fail(diag, -error, "cannot map the recorder into process %d: %s", (int)inject->pid,
+				 strerror(-error));
 	inject->text = inject->island[0].low;
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
@@ -211,10 +228,12 @@ int map_all(struct inject *inject, struct remote *remote, const char *region_pat
 	if (!error && map_failed(results[CALL_REGION]))
 		error = (int)results[CALL_REGION];
 	if (error)
-		return diag_fail(diag, -error, "cannot map the region into process %d: %s", (int)inject->pid, strerror(-error));
+		return diag_fail(diag, -error, "cannot map the region into process %d: %s", (int)inject->pid,
+				 strerror(-error));
 	if (map_failed(results[CALL_DATA])) {
 		error = (int)-results[CALL_DATA];
-		return diag_fail(diag, error, "cannot map the recorder's memory into process %d: %s", (int)inject->pid, strerror(error));
+		return diag_fail(diag, error, "cannot map the recorder's memory into process %d: %s", (int)inject->pid,
+				 strerror(error));
 	}
 	if (results[CALL_WIPE] != 0)
 		return diag_fail(diag, ENOTSUP, "this kernel has no MADV_WIPEONFORK");

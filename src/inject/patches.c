@@ -14,14 +14,16 @@
 enum { JUMP_NEAR = 0xe9 }; /* jmp rel32 */
 
 /* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
-static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image, bool is_main)
+static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
+				bool is_main)
 {
 	uint32_t count = 0;
 	if (hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main) {
 		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
 		if (count < RECORDER_RANGE_MAX) {
 			struct address_range range = {image->base, image->end};
-			context_write(inject, offsetof(struct recorder, allocator) + count * sizeof(range), &range, sizeof(range));
+			context_write(inject, offsetof(struct recorder, allocator) + count * sizeof(range), &range,
+				      sizeof(range));
 			count++;
 			context_write(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
 		}
@@ -29,7 +31,8 @@ static void tell_internal_calls(struct inject *inject, const struct hook_image *
 	context_read(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
 	for (uint32_t i = 0; i < hooks->internal_count && count < RECORDER_INTERNAL_MAX; i++) {
 		uint64_t address = hooks->internal_returns[i] + image->bias;
-		context_write(inject, offsetof(struct recorder, internal) + count * sizeof(address), &address, sizeof(address));
+		context_write(inject, offsetof(struct recorder, internal) + count * sizeof(address), &address,
+			      sizeof(address));
 		count++;
 	}
 	context_write(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
@@ -52,7 +55,8 @@ static struct inject_island *island_for(struct inject *inject, uint64_t address)
 	bool has_door = inject->doors.next < inject->doors.high && address < LOW_CODE_END;
 	for (uint32_t i = 0; i < inject->island_count; i++) {
 		struct inject_island *island = &inject->island[i];
-		if ((has_door || is_in_reach(island, address)) && island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
+		if ((has_door || is_in_reach(island, address)) &&
+		    island->high - island->next >= STUB_BYTES_MAX + REMOTE_GATE_BYTES)
 			return island;
 	}
 	return NULL;
@@ -95,7 +99,8 @@ static uint64_t way_to(struct inject *inject, const struct inject_island *island
 	if (is_in_reach(island, stub->address))
 		return stub->entry_at;
 	memcpy(door + 6, &stub->entry_at, sizeof(stub->entry_at));
-	if (doors->high - doors->next < INJECT_DOOR_BYTES || !remote_write(inject->memory, doors->next, door, sizeof(door)))
+	if (doors->high - doors->next < INJECT_DOOR_BYTES ||
+	    !remote_write(inject->memory, doors->next, door, sizeof(door)))
 		return 0;
 	doors->next += INJECT_DOOR_BYTES;
 	return doors->next - INJECT_DOOR_BYTES;
@@ -114,7 +119,8 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 	if (hooks->silent_count == 0)
 		return;
 	const struct hook_range *second = &silent[hooks->silent_count > 1];
-	uint64_t low = silent->low < second->low ? silent->low : second->low, high = silent->high > second->high ? silent->high : second->high;
+	uint64_t low = silent->low < second->low ? silent->low : second->low,
+		 high = silent->high > second->high ? silent->high : second->high;
 	context->silent_first = low + bias;
 	context->silent_span = high - low;
 	context->silent_low = silent->low + bias;
@@ -158,34 +164,45 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	return inject->text + recorder_symbol(name);
 }
 
-/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image, also when it comes again. */
+/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image, also when it
+   comes again. */
 static uint32_t entry_add(struct region *region, const struct region_entry *entry)
 {
 	const char *path = region_image(region, entry->image)->path;
 	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
 		const struct region_entry *known = region_entry(region, i);
-		if (known->function == entry->function && known->image < region->image_ready && !strncmp(known->name, entry->name, sizeof(known->name)) &&
+		if (known->function == entry->function && known->image < region->image_ready &&
+		    !strncmp(known->name, entry->name, sizeof(known->name)) &&
 		    !strncmp(region_image(region, known->image)->path, path, REGION_PATH_BYTES))
 			return i;
 	}
 	return region_add_entry(region, entry);
 }
 
-/* An island's memory for the contexts of an image's requests, with their rows in the region; its address, 0 when there is no room. */
-static uint64_t requests_add(struct inject *inject, struct inject_island *island, const struct inject_image *image, const char *path)
+/* An island's memory for the contexts of an image's requests, with their rows in the region; its address, 0 when there
+   is no room. */
+static uint64_t requests_add(struct inject *inject, struct inject_island *island, const struct inject_image *image,
+			     const char *path)
 {
-	static const struct { uint16_t number; uint8_t function; const char *name; } rows[] = {
+	static const struct {
+		uint16_t number;
+		uint8_t function;
+		const char *name;
+	} rows[] = {
 #define X(number, name, function, heap, block, previous, size) {number, FUNCTION_##function, name},
 		HEAP_REQUESTS(X)
 #undef X
 	};
 	struct hook_context contexts[REQUEST_SPAN];
 	for (unsigned i = 0; i < REQUEST_SPAN; i++)
-		contexts[i] = (struct hook_context){.recorder = (struct recorder *)inject->recorder, .allocator_base = image->base,
-						    .heap_key = image->base | (uint64_t)HEAP_ALLOCATOR << RECORDER_HEAP_KEY_KIND};
+		contexts[i] = (struct hook_context){.recorder = (struct recorder *)inject->recorder,
+						    .allocator_base = image->base,
+						    .heap_key = image->base | (uint64_t)HEAP_ALLOCATOR
+										      << RECORDER_HEAP_KEY_KIND};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hook_context *context = &contexts[rows[i].number - REQUEST_FIRST];
-		struct region_entry entry = {.address = image->base, .image = image->index, .function = rows[i].function};
+		struct region_entry entry = {
+			.address = image->base, .image = image->index, .function = rows[i].function};
 		snprintf(entry.name, sizeof(entry.name), "%s", rows[i].name);
 		uint32_t index = entry_add(inject->region, &entry);
 		if (index >= REGION_ENTRY_MAX) {
@@ -197,7 +214,8 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 		context->call_entry = index + 1;
 	}
 	uint64_t at = island->next;
-	if (island->high - at < sizeof(contexts) + STUB_BYTES_MAX + REMOTE_GATE_BYTES || !remote_write(inject->memory, at, contexts, sizeof(contexts)))
+	if (island->high - at < sizeof(contexts) + STUB_BYTES_MAX + REMOTE_GATE_BYTES ||
+	    !remote_write(inject->memory, at, contexts, sizeof(contexts)))
 		return 0;
 	island->next += (sizeof(contexts) + 63) & ~63ul;
 	return at;
@@ -222,8 +240,8 @@ static bool is_patched(const struct inject *inject, uint64_t address, const unsi
 	return now[0] == JUMP_NEAR && is_ours;
 }
 
-/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump. originals: by
- * target, where each can be called without its hook. */
+/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump.
+ * originals: by target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
 			 struct inject_image *image, const char *path, uint64_t *originals)
 {
@@ -234,7 +252,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	if (target->displaced == 0 && target->function == HOOK_START)
 		return;
 	if (target->displaced == 0) {
-		inject_refuse(inject, target->name, path, target->reason ? target->reason : "its first instructions cannot be moved");
+		inject_refuse(inject, target->name, path,
+			      target->reason ? target->reason : "its first instructions cannot be moved");
 		return;
 	}
 	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
@@ -259,14 +278,18 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
 	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
-	stub.context.heap_key = image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN) << RECORDER_HEAP_KEY_KIND;
+	stub.context.heap_key =
+		image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN)
+				      << RECORDER_HEAP_KEY_KIND;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
 	stub.hook = hook_address(inject, target, stub.context.fallback);
 	stub.region_address = inject->region_address;
 	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {
-		struct region_entry entry = {.address = address, .image = image->index, .function = target->function,
-					      .is_apart = !hooks->defines_malloc && target->is_operator};
+		struct region_entry entry = {.address = address,
+					     .image = image->index,
+					     .function = target->function,
+					     .is_apart = !hooks->defines_malloc && target->is_operator};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
 		uint32_t index = entry_add(inject->region, &entry);
@@ -296,7 +319,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		inject->has_allocator = true;
 }
 
-void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path, bool is_main)
+void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
+		 bool is_main)
 {
 	uint64_t *originals = hooks->target_count ? calloc(hooks->target_count, sizeof(*originals)) : NULL;
 	if (!originals && hooks->target_count)

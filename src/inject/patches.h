@@ -18,6 +18,7 @@ uint32_t patches_count(const struct hook_image *hooks);
 void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count);
 
 /** Patch the entries of an image, or gather them. */
-void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path, bool is_main);
+void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
+		 bool is_main);
 
 #endif

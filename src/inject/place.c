@@ -6,9 +6,10 @@
  *     | null + n,  |           |      | bss ... | heap ...  |                    |
  *     | fixed maps |  free     |      | random  | grows     |  free  ...  256 MiB |
  *
- * The break begins at a random distance behind the executable (up to 1 GiB since Linux 6.9, up to 32 MiB before), and exists from the exec on,
- * though nothing is mapped there yet. A program in low memory may replace what lies between fixed addresses there, knowing its own image
- * and heap only; what it maps begins low, so the highest place in reach is the best.
+ * The break begins at a random distance behind the executable (up to 1 GiB since Linux 6.9, up to 32 MiB before), and
+ * exists from the exec on, though nothing is mapped there yet. A program in low memory may replace what lies between
+ * fixed addresses there, knowing its own image and heap only; what it maps begins low, so the highest place in reach is
+ * the best.
  */
 #include "inject/place.h"
 
@@ -16,7 +17,7 @@
 
 enum { PAGE = 4096 };
 
-#define DISTANCE (UINT64_C(512) << 20)      /* where the loader's next mappings do not come */
+#define DISTANCE (UINT64_C(512) << 20) /* where the loader's next mappings do not come */
 #define LOW_MEMORY (UINT64_C(1) << 32)
 #define HEAP_ROOM (UINT64_C(1) << 30)
 #define STACK_ROOM (UINT64_C(256) << 20)
@@ -33,7 +34,8 @@ struct place_heap place_heap_of(pid_t pid, const struct proc_map *maps, int coun
 			end = maps[i].high;
 	}
 	/* What lies between the executable and its break would have been the heap's in another run. */
-	return (struct place_heap){behind && begin - behind <= BREAK_RANDOM ? behind : begin, begin ? end + HEAP_ROOM : begin};
+	return (struct place_heap){behind && begin - behind <= BREAK_RANDOM ? behind : begin,
+				   begin ? end + HEAP_ROOM : begin};
 }
 
 bool place_is_kept(const struct place_heap *heap, uint64_t at, uint64_t bytes)
@@ -67,12 +69,15 @@ static void look_in(uint64_t low, uint64_t high, const struct place_wish *place,
 	to &= ~(uint64_t)(PAGE - 1);
 	if (from >= to || to - from < bytes)
 		return;
-	uint64_t at = place->wish < from ? from : place->wish > to - bytes ? to - bytes : place->wish & ~(uint64_t)(PAGE - 1);
+	uint64_t at = place->wish < from         ? from
+		      : place->wish > to - bytes ? to - bytes
+						 : place->wish & ~(uint64_t)(PAGE - 1);
 	if (!*best || distance(at, place->wish) < distance(*best, place->wish))
 		*best = at;
 }
 
-uint64_t place_find(const struct proc_map *maps, int count, const struct place_heap *heap, const struct place_wish *place, uint64_t bytes)
+uint64_t place_find(const struct proc_map *maps, int count, const struct place_heap *heap,
+		    const struct place_wish *place, uint64_t bytes)
 {
 	uint64_t best = 0, low = PLACE_LOWEST;
 	for (int i = 0; i <= count; i++) {

@@ -57,7 +57,8 @@ static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
 {
 	if (low >= high || high - low > INJECT_DOOR_BYTES * INJECT_DOOR_MAX)
 		return;
-	pieces->item[pieces->count++] = (struct inject_piece){.low = low, .high = high, .is_code = true, .is_door = true};
+	pieces->item[pieces->count++] =
+		(struct inject_piece){.low = low, .high = high, .is_code = true, .is_door = true};
 	pieces->code_count++;
 }
 
@@ -67,7 +68,8 @@ static bool has_region(const struct inject *inject, const struct proc_map *maps,
 	struct stat status;
 	for (int i = 0; i < count; i++)
 		if (maps[i].low == inject->region_address)
-			return maps[i].high == maps[i].low + inject->region->bytes && fstat(inject->region->fd, &status) == 0 && maps[i].inode == status.st_ino;
+			return maps[i].high == maps[i].low + inject->region->bytes &&
+			       fstat(inject->region->fd, &status) == 0 && maps[i].inode == status.st_ino;
 	return false;
 }
 
@@ -82,10 +84,12 @@ static void region_piece_add(struct pieces *pieces, uint64_t low, uint64_t high)
 /* The process's own list of what was mapped into it. False: there is none. */
 static bool list_read(int memory, uint64_t list_at, uint64_t region_at, struct recorder_mappings *list)
 {
-	return list_at && remote_read(memory, list_at, list, sizeof(*list)) && list->magic == RECORDER_MAPPINGS_MAGIC && list->region == region_at;
+	return list_at && remote_read(memory, list_at, list, sizeof(*list)) && list->magic == RECORDER_MAPPINGS_MAGIC &&
+	       list->region == region_at;
 }
 
-static void pieces_of_list(struct pieces *pieces, int memory, uint64_t list_at, uint64_t region_at, const struct proc_map *maps, int count)
+static void pieces_of_list(struct pieces *pieces, int memory, uint64_t list_at, uint64_t region_at,
+			   const struct proc_map *maps, int count)
 {
 	struct recorder_mappings list;
 	if (!list_read(memory, list_at, region_at, &list))
@@ -96,25 +100,33 @@ static void pieces_of_list(struct pieces *pieces, int memory, uint64_t list_at, 
 	for (int i = 0; i < RECORDER_MAPPING_COUNT; i++) {
 		const struct recorder_mapping *mapping = &list.mapping[i];
 		if (mapping->low)
-			piece_add(pieces, maps, count, (struct inject_piece){
-				.low = mapping->low, .high = mapping->high, .is_code = i < RECORDER_MAPPING_CODE_COUNT,
-				.noted_at = list_at + offsetof(struct recorder_mappings, mapping) + (uint64_t)i * sizeof(*mapping)});
+			piece_add(pieces, maps, count,
+				  (struct inject_piece){.low = mapping->low,
+							.high = mapping->high,
+							.is_code = i < RECORDER_MAPPING_CODE_COUNT,
+							.noted_at = list_at +
+								    offsetof(struct recorder_mappings, mapping) +
+								    (uint64_t)i * sizeof(*mapping)});
 	}
 	piece_add(pieces, maps, count, (struct inject_piece){.low = list.data.low, .high = list.data.high});
 }
 
 void pieces_of(struct pieces *pieces, const struct inject *inject, const struct proc_map *maps, int count)
 {
-	*pieces = (struct pieces){.list_at = inject->recorder ? inject->recorder + offsetof(struct recorder, mappings) : 0,
+	*pieces = (struct pieces){.list_at =
+					  inject->recorder ? inject->recorder + offsetof(struct recorder, mappings) : 0,
 				  .region_at = inject->region_address};
 	if (inject->region_address && !has_region(inject, maps, count))
 		return;
 	doors_add(pieces, inject->doors.low, inject->doors.next);
 	for (uint32_t i = 0; i < inject->island_count; i++)
-		piece_add(pieces, maps, count, (struct inject_piece){.low = inject->island[i].low, .high = inject->island[i].high, .is_code = true});
-	piece_add(pieces, maps, count, (struct inject_piece){.low = inject->tables, .high = inject->tables + inject->tables_bytes});
-	piece_add(pieces, maps, count, (struct inject_piece){.low = inject->recorder,
-							     .high = inject->wiped + RECORDER_WIPED_BYTES});
+		piece_add(pieces, maps, count,
+			  (struct inject_piece){
+				  .low = inject->island[i].low, .high = inject->island[i].high, .is_code = true});
+	piece_add(pieces, maps, count,
+		  (struct inject_piece){.low = inject->tables, .high = inject->tables + inject->tables_bytes});
+	piece_add(pieces, maps, count,
+		  (struct inject_piece){.low = inject->recorder, .high = inject->wiped + RECORDER_WIPED_BYTES});
 	if (inject->region_address)
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }
@@ -125,12 +137,13 @@ static bool is_over(int memory, const struct proc_map *map, uint64_t inode, stru
 	const char *name = strrchr(map->path, '/');
 	if (!name || strncmp(name, "/region.", 8) != 0 || strcmp(map->permissions, "rw-s") != 0 || map->offset)
 		return false;
-	if (!remote_read(memory, map->low, header, sizeof(*header)) || header->magic != REGION_MAGIC || header->version != REGION_VERSION ||
-	    header->limits.region_bytes != map->high - map->low)
+	if (!remote_read(memory, map->low, header, sizeof(*header)) || header->magic != REGION_MAGIC ||
+	    header->version != REGION_VERSION || header->limits.region_bytes != map->high - map->low)
 		return false;
 	/* One whose attach came to nothing has no owner yet. */
 	bool is_abandoned = !header->owner && strstr(name, " (deleted)");
-	return map->inode == inode || header->state == REGION_DETACHED || (header->owner & REGION_OWNER_DIED) || is_abandoned;
+	return map->inode == inode || header->state == REGION_DETACHED || (header->owner & REGION_OWNER_DIED) ||
+	       is_abandoned;
 }
 
 bool pieces_find(struct pieces *pieces, int memory, const struct proc_map *maps, int count, uint64_t inode)
@@ -164,7 +177,8 @@ static void pools_unmap(const struct pieces *pieces, struct remote *remote)
 		uint64_t next = (uint64_t)pool.next, high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 		if (!is_mapped(maps, count, at, high, false))
 			break;
-		/* Whoever comes after us, should we be killed here, must not take for ours what the process maps there next. */
+		/* Whoever comes after us, should we be killed here, must not take for ours what the process maps there
+		   next. */
 		remote_write(remote->memory, list.pools, &next, sizeof(next));
 		remote_call(remote, SYS_munmap, at, high - at, 0, 0, 0, 0);
 		at = next;
@@ -226,13 +240,18 @@ static bool is_own_page(int pagemap, uint64_t address)
 {
 	enum { FILE_PAGE = 61, SWAPPED = 62, PRESENT = 63 };
 	uint64_t entry;
-	if (pagemap < 0 || pread(pagemap, &entry, sizeof(entry), (off_t)(address / PAGE * sizeof(entry))) != sizeof(entry))
+	if (pagemap < 0 ||
+	    pread(pagemap, &entry, sizeof(entry), (off_t)(address / PAGE * sizeof(entry))) != sizeof(entry))
 		return true;
 	return (entry >> SWAPPED & 1) || ((entry >> PRESENT & 1) && !(entry >> FILE_PAGE & 1));
 }
 
 /* Bytes of an image's code around a page, in memory and in its file. */
-struct around { uint64_t low; uint32_t size; uint8_t now[PAGE + 2 * PATCH_BYTES_MAX], file[PAGE + 2 * PATCH_BYTES_MAX]; };
+struct around {
+	uint64_t low;
+	uint32_t size;
+	uint8_t now[PAGE + 2 * PATCH_BYTES_MAX], file[PAGE + 2 * PATCH_BYTES_MAX];
+};
 
 /* Whether the bytes at i lead into the pieces: a jump, or an address for one. */
 static bool leads_at(const struct around *around, uint32_t i, const struct pieces *pieces)
@@ -341,8 +360,8 @@ static bool leads_anywhere(const struct around *around, const struct pieces *pie
 	return false;
 }
 
-int patches_find(struct patches *patches, pid_t pid, int memory, const struct pieces *pieces, const struct proc_map *maps, int count,
-		 struct diag *diag)
+int patches_find(struct patches *patches, pid_t pid, int memory, const struct pieces *pieces,
+		 const struct proc_map *maps, int count, struct diag *diag)
 {
 	char path[64];
 	int error = 0;
@@ -352,15 +371,18 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 	int pagemap = pieces->code_count ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	for (int i = 0; i < count && pieces->code_count && !error; i++) {
 		const struct proc_map *map = &maps[i];
-		if (!map->inode || map->permissions[2] != 'x' || map->permissions[3] != 'p' || map->high - map->low > TEXT_BYTES_MAX)
+		if (!map->inode || map->permissions[2] != 'x' || map->permissions[3] != 'p' ||
+		    map->high - map->low > TEXT_BYTES_MAX)
 			continue;
 		int fd = -1;
 		for (uint64_t page = map->low; page < map->high && !error; page += PAGE) {
-			if (!is_own_page(pagemap, page) || !around_read(&around, memory, map, page) || !leads_anywhere(&around, pieces))
+			if (!is_own_page(pagemap, page) || !around_read(&around, memory, map, page) ||
+			    !leads_anywhere(&around, pieces))
 				continue;
 			fd = fd >= 0 ? fd : file_open(pid, map);
 			if (!around_read_file(&around, fd, map))
-				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be what they were", map->path);
+				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be what they were",
+						  map->path);
 			else if (!patches_in(patches, &around, pieces))
 				error = diag_fail(diag, ENOMEM, "no memory for the patches of process %d", (int)pid);
 		}

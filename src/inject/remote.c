@@ -31,24 +31,28 @@ bool remote_write(int memory, uint64_t address, const void *data, size_t size)
 
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX])
 {
-	return base && remote_read(memory, base, header, sizeof(*header)) && memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       header->e_phentsize == sizeof(segments[0]) && header->e_phnum > 0 && header->e_phnum <= REMOTE_SEGMENT_MAX &&
+	return base && remote_read(memory, base, header, sizeof(*header)) &&
+	       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_phentsize == sizeof(segments[0]) &&
+	       header->e_phnum > 0 && header->e_phnum <= REMOTE_SEGMENT_MAX &&
 	       remote_read(memory, base + header->e_phoff, segments, header->e_phnum * sizeof(segments[0]));
 }
 
 /*
- * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its registers. So no
- * instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops at the kernel's doors only,
- * and behind whatever it executes for us lie instructions that make its registers what they were and go to its entry.
+ * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its
+ * registers. So no instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops
+ * at the kernel's doors only, and behind whatever it executes for us lie instructions that make its registers what they
+ * were and go to its entry.
  *
- * These instructions, the gate, lie in bytes that nobody executes: behind the code of an image in its last page, or behind the kernel's own, until
- * there is memory of ours. Where at an exec there are none, the first instructions of the program make way. Nothing could put them back but we, so
- * the kernel ends such a process when we are killed meanwhile, before the process has run one instruction of its own.
+ * These instructions, the gate, lie in bytes that nobody executes: behind the code of an image in its last page, or
+ * behind the kernel's own, until there is memory of ours. Where at an exec there are none, the first instructions of
+ * the program make way. Nothing could put them back but we, so the kernel ends such a process when we are killed
+ * meanwhile, before the process has run one instruction of its own.
  */
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
 
 /* At an exec all registers are 0 but the stack pointer, which is never touched. */
-static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31, 0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
+static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31,
+						  0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
 
 /* movabs $entry, %r11; jmp *%r11 */
 static void make_jump(unsigned char code[13], uint64_t entry)
@@ -58,7 +62,8 @@ static void make_jump(unsigned char code[13], uint64_t entry)
 	memcpy(code + 10, "\x41\xff\xe3", 3);
 }
 
-/* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that goes on with one. */
+/* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that
+   goes on with one. */
 enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
 
 /* The registers with which a thread goes on without the kernel's help. */
@@ -73,7 +78,10 @@ static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 	return registers;
 }
 
-struct gate { unsigned char code[REMOTE_GATE_BYTES]; size_t size; };
+struct gate {
+	unsigned char code[REMOTE_GATE_BYTES];
+	size_t size;
+};
 
 static void gate_put(struct gate *gate, const void *bytes, size_t size)
 {
@@ -91,9 +99,10 @@ static void gate_put_register(struct gate *gate, unsigned number, uint64_t value
 static void gate_put_way_back(struct gate *gate, const struct user_regs_struct *registers)
 {
 	enum { RSP = 4, BELOW = 512 };
-	const uint64_t values[] = {registers->rax, registers->rcx, registers->rdx, registers->rbx, registers->rsp, registers->rbp, registers->rsi,
-				   registers->rdi, registers->r8,  registers->r9,  registers->r10, registers->r11, registers->r12, registers->r13,
-				   registers->r14, registers->r15};
+	const uint64_t values[] = {registers->rax, registers->rcx, registers->rdx, registers->rbx,
+				   registers->rsp, registers->rbp, registers->rsi, registers->rdi,
+				   registers->r8,  registers->r9,  registers->r10, registers->r11,
+				   registers->r12, registers->r13, registers->r14, registers->r15};
 	uint32_t flags = (uint32_t)registers->eflags;
 	gate_put_register(gate, RSP, (registers->rsp - BELOW) & ~15ull);
 	gate_put(gate, "\x68", 1);
@@ -137,8 +146,10 @@ bool remote_find_spare(int memory, uint64_t base, uint64_t bytes, struct remote_
 		return false;
 	uint64_t bias = header.e_type == ET_DYN ? base : 0;
 	for (int i = 0; i < header.e_phnum; i++) {
-		uint64_t end = (segments[i].p_vaddr + segments[i].p_memsz + 15) & ~15ull, page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) || segments[i].p_memsz != segments[i].p_filesz || page_end - end < bytes)
+		uint64_t end = (segments[i].p_vaddr + segments[i].p_memsz + 15) & ~15ull,
+			 page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+		if (segments[i].p_type != PT_LOAD || !(segments[i].p_flags & PF_X) ||
+		    segments[i].p_memsz != segments[i].p_filesz || page_end - end < bytes)
 			continue;
 		*spare = (struct remote_spare){bias + end, bias + page_end};
 		return true;
@@ -191,8 +202,8 @@ static uint64_t at_first_instruction(const struct remote *remote)
 /* A place for the gate until there is memory of ours. */
 static int gate_borrow(struct remote *remote)
 {
-	static uint64_t (*const places[])(const struct remote *) = {behind_loader, behind_executable, behind_any_image, behind_kernel_code,
-								    at_first_instruction};
+	static uint64_t (*const places[])(const struct remote *) = {behind_loader, behind_executable, behind_any_image,
+								    behind_kernel_code, at_first_instruction};
 	uint64_t at = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !at; i++)
 		at = places[i](remote);
@@ -226,7 +237,7 @@ void remote_own_gate(struct remote *remote, uint64_t at)
 	gate_return(remote);
 }
 
-#define BIT(signal) (1ull << ((signal) - 1))
+#define BIT(signal) (1ull << ((signal)-1))
 
 /* As the kernel does with pending ones, going on takes back a stop, and a stop takes back going on. */
 static void postpone(struct remote *remote, int signal)
@@ -239,8 +250,8 @@ static void postpone(struct remote *remote, int signal)
 	remote->postponed |= BIT(signal);
 }
 
-/* Go on until the next stop of this kind. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile are sent again at the
- * end. */
+/* Go on until the next stop of this kind. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile are sent
+ * again at the end. */
 static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
 	for (;;) {
@@ -273,15 +284,17 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite what we set: go to the call's exit. */
-	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 ||
-	    go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || !registers_read(pid, &remote->registers)) {
+	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
+	    !registers_read(pid, &remote->registers)) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
 		return error;
 	}
 	if (gate_borrow(remote) != 0) {
 		close(remote->memory);
-		return diag_fail(diag, ENOTSUP, "process %d has no code whose bytes can be borrowed to make system calls from", (int)pid);
+		return diag_fail(diag, ENOTSUP,
+				 "process %d has no code whose bytes can be borrowed to make system calls from",
+				 (int)pid);
 	}
 	__atomic_fetch_add(&remote_count, 1, __ATOMIC_ACQ_REL);
 	return 0;
@@ -301,7 +314,8 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(remote->signal_mask), &remote->signal_mask) != 0)
 		error = diag_errno(diag, "cannot read the registers of thread %d", (int)tid);
 	else if (gate_borrow(remote) != 0)
-		error = diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from", (int)tid);
+		error = diag_fail(diag, ENOTSUP, "process %d has no room behind its code to make system calls from",
+				  (int)tid);
 	else if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) != 0)
 		error = diag_errno(diag, "cannot block the signals of thread %d", (int)tid);
 	if (error) {
@@ -313,14 +327,16 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	return error;
 }
 
-int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+		    uint64_t f)
 {
 	struct user_regs_struct registers = remote->registers;
 	registers_set_call(&registers, remote->gate, number, (const uint64_t[]){a, b, c, d, e, f});
 	if (!registers_write(remote->pid, &registers))
 		return -ESRCH;
 	/* In, and out. */
-	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || !registers_read(remote->pid, &registers))
+	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
+	    !registers_read(remote->pid, &registers))
 		return -ESRCH;
 	return registers_result(&registers);
 }
@@ -332,7 +348,10 @@ enum { RAX = 0, RBX = 3 };
 static const uint8_t argument_registers[6] = {7, 6, 2, 10, 8, 9};
 static const uint8_t kept_registers[REMOTE_KEPT_MAX] = {12, 13, 14, 15, RBX};
 
-struct program { unsigned char code[REMOTE_BATCH_BYTES]; size_t size; };
+struct program {
+	unsigned char code[REMOTE_BATCH_BYTES];
+	size_t size;
+};
 
 static void put(struct program *program, const void *bytes, size_t size)
 {
@@ -366,15 +385,19 @@ static void put_step(struct program *program, const struct remote_step *step, co
 	put(program, "\x0f\x05", 2);
 }
 
-/* Room for a call with six arguments, each added to a result, and for keeping its own; two more to end with; the way back. */
-_Static_assert((REMOTE_BATCH_MAX + 2) * (6 * (10 + 3) + 10 + 2 + 3) + 15 + 14 + 13 <= REMOTE_BATCH_BYTES, "a batch fits");
+/* Room for a call with six arguments, each added to a result, and for keeping its own; two more to end with; the way
+   back. */
+_Static_assert((REMOTE_BATCH_MAX + 2) * (6 * (10 + 3) + 10 + 2 + 3) + 15 + 14 + 13 <= REMOTE_BATCH_BYTES,
+	       "a batch fits");
 
-/* What the batch's end tells us by: a signal to itself. It stops whoever is traced, and is nothing to one who is not. */
+/* What the batch's end tells us by: a signal to itself. It stops whoever is traced, and is nothing to one who is
+   not. */
 enum { END_SIGNAL = SIGURG };
 
 static void put_end(struct program *program, uint64_t entry)
 {
-	static const unsigned char clear_kept[] = {0x31, 0xdb, 0x4d, 0x31, 0xe4, 0x4d, 0x31, 0xed, 0x4d, 0x31, 0xf6, 0x4d, 0x31, 0xff};
+	static const unsigned char clear_kept[] = {0x31, 0xdb, 0x4d, 0x31, 0xe4, 0x4d, 0x31,
+						   0xed, 0x4d, 0x31, 0xf6, 0x4d, 0x31, 0xff};
 	unsigned char jump[13];
 	put_constant(program, RAX, SYS_getpid);
 	put(program, "\x0f\x05", 2);
@@ -391,7 +414,8 @@ static void put_end(struct program *program, uint64_t entry)
 /* To the end of a batch: by one stop, or where the signal may not come through by those of each call. */
 static int batch_run(struct remote *remote, uint32_t count)
 {
-	if (!(proc_status_mask(remote->pid, "SigBlk") >> (END_SIGNAL - 1) & 1) && proc_status_value(remote->pid, "Seccomp") <= 0)
+	if (!(proc_status_mask(remote->pid, "SigBlk") >> (END_SIGNAL - 1) & 1) &&
+	    proc_status_value(remote->pid, "Seccomp") <= 0)
 		return go_on(remote, PTRACE_CONT, END_SIGNAL);
 	for (uint32_t i = 0; i < 2 * count; i++)
 		if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0)
@@ -401,8 +425,11 @@ static int batch_run(struct remote *remote, uint32_t count)
 
 static int64_t register_value(const struct user_regs_struct *registers, uint8_t number)
 {
-	const unsigned long long values[] = {[RBX] = registers->rbx, [12] = registers->r12, [13] = registers->r13,
-					     [14] = registers->r14, [15] = registers->r15};
+	const unsigned long long values[] = {[RBX] = registers->rbx,
+					     [12] = registers->r12,
+					     [13] = registers->r13,
+					     [14] = registers->r14,
+					     [15] = registers->r15};
 	return (int64_t)values[number];
 }
 
@@ -416,14 +443,16 @@ static int one_by_one(struct remote *remote, const struct remote_step *steps, ui
 			const struct remote_argument *argument = &steps[i].argument[k];
 			value[k] = argument->value + (argument->plus ? (uint64_t)all[argument->plus - 1] : 0);
 		}
-		all[i] = remote_call(remote, steps[i].number, value[0], value[1], value[2], value[3], value[4], value[5]);
+		all[i] = remote_call(remote, steps[i].number, value[0], value[1], value[2], value[3], value[4],
+				     value[5]);
 		if (steps[i].keep)
 			results[i] = all[i];
 	}
 	return 0;
 }
 
-int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count, int64_t results[REMOTE_BATCH_MAX])
+int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count,
+		 int64_t results[REMOTE_BATCH_MAX])
 {
 	struct program program = {.size = 0};
 	uint8_t kept[REMOTE_BATCH_MAX];
@@ -467,10 +496,13 @@ static int send_descriptor(int to, int fd)
 	int again = open(path, O_RDWR | O_CLOEXEC);
 	if (again < 0)
 		return -errno;
-	union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {.header = {
-		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
 	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.bytes)};
 	memcpy(CMSG_DATA(&control.header), &again, sizeof(again));
 	int error = sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 	close(again);
@@ -503,18 +535,21 @@ _Static_assert(sizeof(struct inbox) <= REMOTE_PLACE_BYTES, "it fits");
 
 static int64_t receive(struct remote *remote, uint64_t place, int socket)
 {
-	struct inbox inbox = {.message = {.msg_iov = (struct iovec *)(place + offsetof(struct inbox, data)), .msg_iovlen = 1,
+	struct inbox inbox = {.message = {.msg_iov = (struct iovec *)(place + offsetof(struct inbox, data)),
+					  .msg_iovlen = 1,
 					  .msg_control = (void *)(place + offsetof(struct inbox, control)),
 					  .msg_controllen = sizeof(inbox.control)},
 			      .data = {(void *)(place + offsetof(struct inbox, byte)), 1}};
 	if (!remote_write(remote->memory, place, &inbox, sizeof(inbox)))
 		return -EFAULT;
-	int64_t got = remote_call(remote, SYS_recvmsg, (uint64_t)socket, place, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0, 0, 0);
+	int64_t got =
+		remote_call(remote, SYS_recvmsg, (uint64_t)socket, place, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0, 0, 0);
 	if (got < 0)
 		return got;
 	const struct cmsghdr *header = (const struct cmsghdr *)inbox.control;
 	int fd = -EBADF;
-	if (remote_read(remote->memory, place, &inbox, sizeof(inbox)) && header->cmsg_len == CMSG_LEN(sizeof(int)) && header->cmsg_type == SCM_RIGHTS)
+	if (remote_read(remote->memory, place, &inbox, sizeof(inbox)) && header->cmsg_len == CMSG_LEN(sizeof(int)) &&
+	    header->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
 	return fd;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The instructions are those of classic BPF as seccomp allows them: Documentation/networking/filter.rst and seccomp(2). */
+/* The instructions are those of classic BPF as seccomp allows them: Documentation/networking/filter.rst and
+   seccomp(2). */
 #include "inject/seccomp.h"
 
 #include <errno.h>
@@ -20,26 +21,33 @@ enum { FILTERS_MAX = 64, INSTRUCTIONS_MAX = 4096 };
 
 /* ---- running a filter ---- */
 
-struct machine { uint32_t a, x, memory[BPF_MEMWORDS]; };
+struct machine {
+	uint32_t a, x, memory[BPF_MEMWORDS];
+};
 
 static bool load(struct machine *machine, const struct sock_filter *at, const struct seccomp_data *call)
 {
 	bool is_x = BPF_CLASS(at->code) == BPF_LDX;
 	uint32_t value;
 	switch (BPF_MODE(at->code)) {
-	case BPF_IMM: value = at->k; break;
+	case BPF_IMM:
+		value = at->k;
+		break;
 	case BPF_MEM:
 		if (at->k >= BPF_MEMWORDS)
 			return false;
 		value = machine->memory[at->k];
 		break;
-	case BPF_LEN: value = sizeof(*call); break;
+	case BPF_LEN:
+		value = sizeof(*call);
+		break;
 	case BPF_ABS:
 		if (at->k > sizeof(*call) - sizeof(value) || at->k % sizeof(value) || is_x)
 			return false;
 		memcpy(&value, (const char *)call + at->k, sizeof(value));
 		break;
-	default: return false;
+	default:
+		return false;
 	}
 	*(is_x ? &machine->x : &machine->a) = value;
 	return true;
@@ -49,18 +57,41 @@ static bool compute(struct machine *machine, const struct sock_filter *at)
 {
 	uint32_t operand = BPF_SRC(at->code) == BPF_X ? machine->x : at->k;
 	switch (BPF_OP(at->code)) {
-	case BPF_ADD: machine->a += operand; return true;
-	case BPF_SUB: machine->a -= operand; return true;
-	case BPF_MUL: machine->a *= operand; return true;
-	case BPF_DIV: machine->a = operand ? machine->a / operand : 0; return operand != 0;
-	case BPF_MOD: machine->a = operand ? machine->a % operand : 0; return operand != 0;
-	case BPF_OR: machine->a |= operand; return true;
-	case BPF_AND: machine->a &= operand; return true;
-	case BPF_XOR: machine->a ^= operand; return true;
-	case BPF_LSH: machine->a = operand < 32 ? machine->a << operand : 0; return true;
-	case BPF_RSH: machine->a = operand < 32 ? machine->a >> operand : 0; return true;
-	case BPF_NEG: machine->a = 0 - machine->a; return true;
-	default: return false;
+	case BPF_ADD:
+		machine->a += operand;
+		return true;
+	case BPF_SUB:
+		machine->a -= operand;
+		return true;
+	case BPF_MUL:
+		machine->a *= operand;
+		return true;
+	case BPF_DIV:
+		machine->a = operand ? machine->a / operand : 0;
+		return operand != 0;
+	case BPF_MOD:
+		machine->a = operand ? machine->a % operand : 0;
+		return operand != 0;
+	case BPF_OR:
+		machine->a |= operand;
+		return true;
+	case BPF_AND:
+		machine->a &= operand;
+		return true;
+	case BPF_XOR:
+		machine->a ^= operand;
+		return true;
+	case BPF_LSH:
+		machine->a = operand < 32 ? machine->a << operand : 0;
+		return true;
+	case BPF_RSH:
+		machine->a = operand < 32 ? machine->a >> operand : 0;
+		return true;
+	case BPF_NEG:
+		machine->a = 0 - machine->a;
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -68,11 +99,16 @@ static bool is_true(const struct machine *machine, const struct sock_filter *at)
 {
 	uint32_t operand = BPF_SRC(at->code) == BPF_X ? machine->x : at->k;
 	switch (BPF_OP(at->code)) {
-	case BPF_JEQ: return machine->a == operand;
-	case BPF_JGT: return machine->a > operand;
-	case BPF_JGE: return machine->a >= operand;
-	case BPF_JSET: return machine->a & operand;
-	default: return false;
+	case BPF_JEQ:
+		return machine->a == operand;
+	case BPF_JGT:
+		return machine->a > operand;
+	case BPF_JGE:
+		return machine->a >= operand;
+	case BPF_JSET:
+		return machine->a & operand;
+	default:
+		return false;
 	}
 }
 
@@ -85,21 +121,28 @@ uint32_t filter_run(const struct sock_filter *filter, uint32_t count, const stru
 		bool is_good = true;
 		switch (BPF_CLASS(instruction->code)) {
 		case BPF_LD:
-		case BPF_LDX: is_good = load(&machine, instruction, call); break;
+		case BPF_LDX:
+			is_good = load(&machine, instruction, call);
+			break;
 		case BPF_ST:
 		case BPF_STX:
 			is_good = instruction->k < BPF_MEMWORDS;
 			if (is_good)
-				machine.memory[instruction->k] = BPF_CLASS(instruction->code) == BPF_ST ? machine.a : machine.x;
+				machine.memory[instruction->k] =
+					BPF_CLASS(instruction->code) == BPF_ST ? machine.a : machine.x;
 			break;
-		case BPF_ALU: is_good = compute(&machine, instruction); break;
+		case BPF_ALU:
+			is_good = compute(&machine, instruction);
+			break;
 		case BPF_JMP:
 			if (BPF_OP(instruction->code) == BPF_JA)
 				is_good = instruction->k < count - at;
-			at += BPF_OP(instruction->code) == BPF_JA ? (is_good ? instruction->k : 0) : is_true(&machine, instruction) ? instruction->jt
-															     : instruction->jf;
+			at += BPF_OP(instruction->code) == BPF_JA ? (is_good ? instruction->k : 0)
+			      : is_true(&machine, instruction)    ? instruction->jt
+								  : instruction->jf;
 			break;
-		case BPF_RET: return BPF_RVAL(instruction->code) == BPF_A ? machine.a : instruction->k;
+		case BPF_RET:
+			return BPF_RVAL(instruction->code) == BPF_A ? machine.a : instruction->k;
 		case BPF_MISC:
 			if (BPF_MISCOP(instruction->code) == BPF_TAX)
 				machine.x = machine.a;
@@ -121,12 +164,24 @@ enum { SOME_FD = 3, SOME_BYTES = 1 << 21, SOME_ADDRESS = 0x7f000000 };
 static const struct seccomp_data calls[] = {
 	{SYS_openat, AUDIT_ARCH_X86_64, SOME_ADDRESS, {(uint64_t)-100, SOME_ADDRESS, 02000002}},
 	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, SOME_FD, 0}},
-	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0}},
-	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, SOME_FD, 0}},
-	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_WRITE,
-						      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}},
-	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_EXEC,
-						      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}},
+	{SYS_mmap,
+	 AUDIT_ARCH_X86_64,
+	 SOME_ADDRESS,
+	 {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0}},
+	{SYS_mmap,
+	 AUDIT_ARCH_X86_64,
+	 SOME_ADDRESS,
+	 {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, SOME_FD, 0}},
+	{SYS_mmap,
+	 AUDIT_ARCH_X86_64,
+	 SOME_ADDRESS,
+	 {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_WRITE,
+	  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}},
+	{SYS_mmap,
+	 AUDIT_ARCH_X86_64,
+	 SOME_ADDRESS,
+	 {SOME_ADDRESS, SOME_BYTES, PROT_READ | PROT_EXEC,
+	  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}},
 	{SYS_madvise, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, MADV_WIPEONFORK}},
 	{SYS_madvise, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, MADV_DONTDUMP}},
 	{SYS_munmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES}},
@@ -140,7 +195,10 @@ static int filter_allows(const struct sock_filter *filter, uint32_t count, pid_t
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 		uint32_t answer = filter_run(filter, count, &calls[i]) & SECCOMP_RET_ACTION_FULL;
 		if (answer != SECCOMP_RET_ALLOW && answer != SECCOMP_RET_LOG)
-			return diag_fail(diag, EPERM, "thread %d has a seccomp filter that does not allow system call %d, which is needed", (int)tid, calls[i].nr);
+			return diag_fail(
+				diag, EPERM,
+				"thread %d has a seccomp filter that does not allow system call %d, which is needed",
+				(int)tid, calls[i].nr);
 	}
 	return 0;
 }
@@ -155,7 +213,9 @@ int filter_check(pid_t tid, struct diag *diag)
 			break;
 		if (count <= 0 || count > INSTRUCTIONS_MAX ||
 		    ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i, filter) != count)
-			error = diag_fail(diag, EPERM, "thread %d has a seccomp filter that cannot be read (%s), by which a call of ours could end its process",
+			error = diag_fail(diag, EPERM,
+					  "thread %d has a seccomp filter that cannot be read (%s), by which a call of "
+					  "ours could end its process",
 					  (int)tid, count < 0 ? strerror(errno) : "too long");
 		else
 			error = filter_allows(filter, (uint32_t)count, tid, diag);

@@ -94,7 +94,14 @@ static void put_compare(struct stub_code *output, unsigned char modrm, uint32_t 
 	put(output, &value, sizeof(value));
 }
 
-enum { COMPARE_EDI = 0xff, COMPARE_ESI = 0xfe, SET_BYTES = 19, JUMP_EQUAL = 0x74, JUMP_NOT_EQUAL = 0x75, JUMP_ALWAYS = 0xeb };
+enum {
+	COMPARE_EDI = 0xff,
+	COMPARE_ESI = 0xfe,
+	SET_BYTES = 19,
+	JUMP_EQUAL = 0x74,
+	JUMP_NOT_EQUAL = 0x75,
+	JUMP_ALWAYS = 0xeb
+};
 
 /* A short jump over `bytes`, by its opcode. */
 static void put_skip(struct stub_code *output, unsigned char condition, unsigned char bytes)
@@ -113,14 +120,18 @@ static void put_set(struct stub_code *output, uint64_t address, uint32_t bits)
 	put_byte(output, 0x58);
 }
 
-/* What begins a seccomp mode: the first argument's value, the second's that means strict mode, and another first argument
- * that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
-struct beginning { uint32_t first, strict, clock; };
+/* What begins a seccomp mode: the first argument's value, the second's that means strict mode, and another first
+ * argument that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
+struct beginning {
+	uint32_t first, strict, clock;
+};
 
-/* Mark in the recorder that system calls, and in the region that the clock, are no longer ours to use; then fall into the moved instructions:
+/* Mark in the recorder that system calls, and in the region that the clock, are no longer ours to use; then fall into
+   the moved instructions:
  *     first != seccomp: past the next; set no_syscalls
  *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
-static void put_beginning(struct stub_code *output, const struct beginning *beginning, uint64_t recorder, uint64_t region)
+static void put_beginning(struct stub_code *output, const struct beginning *beginning, uint64_t recorder,
+			  uint64_t region)
 {
 	put_compare(output, COMPARE_EDI, beginning->first);
 	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
@@ -134,7 +145,8 @@ static void put_beginning(struct stub_code *output, const struct beginning *begi
 	put_set(output, region + offsetof(struct region_header, options), OPTION_COARSE_CLOCK | OPTION_NO_CLOCK);
 }
 
-/* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp = 317, SET_MODE_STRICT = 0). */
+/* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp = 317,
+   SET_MODE_STRICT = 0). */
 static const struct beginning prctl_beginning = {22, 1, 26}, syscall_beginning = {317, 0, 0xffffffff};
 
 /* Of __libc_start_main(main, ...): it gets the address of code that notes that main begins, and goes there. */
@@ -161,7 +173,8 @@ static void put_start(struct stub_code *output, uint64_t at, uint64_t start)
 	put(output, note_begun, sizeof(note_begun));
 }
 
-/* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place first. */
+/* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place
+   first. */
 static void put_hook_code(struct stub_code *output, const struct stub *stub)
 {
 	static const unsigned char move_fifth[] = {0x4d, 0x89, 0xc1}; /* mov %r8, %r9 */
@@ -173,37 +186,42 @@ static void put_hook_code(struct stub_code *output, const struct stub *stub)
 }
 
 /*
- * A place within a function, where every register and what lies below the stack pointer are its own; but for the flags, which the instructions that
- * make up the request change. The hook is called if the request is one of heaps, with a frame as if the place had called: its rbp and rip in
- * the two words below the stack pointer, which are put back afterwards. What was there lies REQUEST_SAVED_BYTES below meanwhile.
+ * A place within a function, where every register and what lies below the stack pointer are its own; but for the flags,
+ * which the instructions that make up the request change. The hook is called if the request is one of heaps, with a
+ * frame as if the place had called: its rbp and rip in the two words below the stack pointer, which are put back
+ * afterwards. What was there lies REQUEST_SAVED_BYTES below meanwhile.
  */
 static void put_request_code(struct stub_code *output, const struct stub *stub)
 {
 	static const unsigned char compare[] = {0x48, 0x81, 0x38}; /* cmpq $..., (%rax) */
 	static const unsigned char save[] = {
-		0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff,            /* lea -0x90(%rsp), %rsp */
-		0x50, 0x51, 0x52, 0x56, 0x57, 0x55,                        /* push %rax, %rcx, %rdx, %rsi, %rdi, %rbp */
-		0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53,            /* push %r8, %r9, %r10, %r11 */
-		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* push 0xd8(%rsp): the upper word */
-		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* push 0xd8(%rsp): the lower one */
-		0x48, 0x89, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00,            /* mov %rbp, 0xe0(%rsp) */
-		0x48, 0x8d, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00,            /* lea 0xe0(%rsp), %rbp */
-		0x48, 0x89, 0xc7,                                          /* mov %rax, %rdi */
-		0x48, 0x89, 0xea,                                          /* mov %rbp, %rdx */
+		0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff, /* lea -0x90(%rsp), %rsp */
+		0x50, 0x51, 0x52, 0x56, 0x57, 0x55,             /* push %rax, %rcx, %rdx, %rsi, %rdi, %rbp */
+		0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53, /* push %r8, %r9, %r10, %r11 */
+		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,       /* push 0xd8(%rsp): the upper word */
+		0xff, 0xb4, 0x24, 0xd8, 0x00, 0x00, 0x00,       /* push 0xd8(%rsp): the lower one */
+		0x48, 0x89, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00, /* mov %rbp, 0xe0(%rsp) */
+		0x48, 0x8d, 0xac, 0x24, 0xe0, 0x00, 0x00, 0x00, /* lea 0xe0(%rsp), %rbp */
+		0x48, 0x89, 0xc7,                               /* mov %rax, %rdi */
+		0x48, 0x89, 0xea,                               /* mov %rbp, %rdx */
 	};
 	static const unsigned char put_pc[] = {0x48, 0x89, 0x45, 0x08}; /* mov %rax, 8(%rbp) */
 	static const unsigned char call[] = {
-		0x48, 0x83, 0xe4, 0xf0,                                    /* and $-16, %rsp */
-		0xff, 0xd0,                                                /* call *%rax */
-		0x48, 0x8d, 0xa5, 0x20, 0xff, 0xff, 0xff,                  /* lea -0xe0(%rbp), %rsp */
-		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* pop 0xd8(%rsp) */
-		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,                  /* pop 0xd8(%rsp) */
-		0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58,            /* pop %r11, %r10, %r9, %r8 */
-		0x5d, 0x5f, 0x5e, 0x5a, 0x59, 0x58,                        /* pop %rbp, %rdi, %rsi, %rdx, %rcx, %rax */
-		0x48, 0x8d, 0xa4, 0x24, 0x90, 0x00, 0x00, 0x00,            /* lea 0x90(%rsp), %rsp */
+		0x48, 0x83, 0xe4, 0xf0,                         /* and $-16, %rsp */
+		0xff, 0xd0,                                     /* call *%rax */
+		0x48, 0x8d, 0xa5, 0x20, 0xff, 0xff, 0xff,       /* lea -0xe0(%rbp), %rsp */
+		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,       /* pop 0xd8(%rsp) */
+		0x8f, 0x84, 0x24, 0xd8, 0x00, 0x00, 0x00,       /* pop 0xd8(%rsp) */
+		0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, /* pop %r11, %r10, %r9, %r8 */
+		0x5d, 0x5f, 0x5e, 0x5a, 0x59, 0x58,             /* pop %rbp, %rdi, %rsi, %rdx, %rcx, %rax */
+		0x48, 0x8d, 0xa4, 0x24, 0x90, 0x00, 0x00, 0x00, /* lea 0x90(%rsp), %rsp */
 	};
-	enum { CONSTANT_BYTES = 10, COMPARE_BYTES = sizeof(compare) + 4, SKIP_BYTES = 6,
-	       CALL_BYTES = sizeof(save) + sizeof(put_pc) + 3 * CONSTANT_BYTES + sizeof(call) };
+	enum {
+		CONSTANT_BYTES = 10,
+		COMPARE_BYTES = sizeof(compare) + 4,
+		SKIP_BYTES = 6,
+		CALL_BYTES = sizeof(save) + sizeof(put_pc) + 3 * CONSTANT_BYTES + sizeof(call)
+	};
 	const uint32_t first = REQUEST_FIRST, last = REQUEST_LAST;
 	const int32_t past_both = COMPARE_BYTES + SKIP_BYTES + CALL_BYTES, past_call = CALL_BYTES;
 	put(output, compare, sizeof(compare));
@@ -232,13 +250,15 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	else if (stub->hook)
 		put_hook_code(&output, stub);
 	else if (stub->target->function == HOOK_START)
-		put_start(&output, stub->at, (uint64_t)stub->context.recorder + offsetof(struct recorder, mappings.start));
+		put_start(&output, stub->at,
+			  (uint64_t)stub->context.recorder + offsetof(struct recorder, mappings.start));
 	else
 		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning,
 			      (uint64_t)stub->context.recorder, stub->region_address);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
-	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets, diag);
+	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets,
+				 diag);
 	if (size < 0)
 		return size;
 	if (output.size + (size_t)size > STUB_BYTES_MAX)

@@ -11,14 +11,17 @@ enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 <<
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
 enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 0x3c };
 
-struct table_row { int64_t location, description; };
+struct table_row {
+	int64_t location, description;
+};
 
 uint64_t tables_find(int fd, uint64_t *size)
 {
 	Elf64_Ehdr header;
 	uint64_t address = 0;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.e_shentsize != sizeof(Elf64_Shdr) ||
-	    header.e_shnum == 0 || header.e_shnum > SECTION_MAX || header.e_shstrndx >= header.e_shnum)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shnum > SECTION_MAX ||
+	    header.e_shstrndx >= header.e_shnum)
 		return 0;
 	size_t bytes = header.e_shnum * sizeof(Elf64_Shdr);
 	Elf64_Shdr *sections = malloc(bytes);
@@ -26,9 +29,11 @@ uint64_t tables_find(int fd, uint64_t *size)
 	if (sections && pread(fd, sections, bytes, (off_t)header.e_shoff) == (ssize_t)bytes) {
 		const Elf64_Shdr *strings = &sections[header.e_shstrndx];
 		names = strings->sh_size < NAMES_MAX ? calloc(1, strings->sh_size + 1) : NULL;
-		if (names && pread(fd, names, strings->sh_size, (off_t)strings->sh_offset) == (ssize_t)strings->sh_size) {
+		if (names &&
+		    pread(fd, names, strings->sh_size, (off_t)strings->sh_offset) == (ssize_t)strings->sh_size) {
 			for (int i = 0; i < header.e_shnum && !address; i++) {
-				if (sections[i].sh_name < strings->sh_size && strcmp(names + sections[i].sh_name, ".eh_frame") == 0) {
+				if (sections[i].sh_name < strings->sh_size &&
+				    strcmp(names + sections[i].sh_name, ".eh_frame") == 0) {
 					address = sections[i].sh_addr;
 					*size = sections[i].sh_size;
 				}
@@ -66,10 +71,16 @@ static int pointer_encoding(const uint8_t *entry, const uint8_t *end)
 	}
 	for (const uint8_t *letter = augmentation + 1; at < end && *letter; letter++) {
 		switch (*letter) {
-		case 'R': return *at;
-		case 'L': at++; break;
-		case 'P': at += 1 + ((*at & 7) == PE_ABSPTR || (*at & 7) == 4 ? 8 : 4); break;
-		default: break;
+		case 'R':
+			return *at;
+		case 'L':
+			at++;
+			break;
+		case 'P':
+			at += 1 + ((*at & 7) == PE_ABSPTR || (*at & 7) == 4 ? 8 : 4);
+			break;
+		default:
+			break;
 		}
 	}
 	return PE_ABSPTR;
@@ -112,8 +123,10 @@ void *tables_make(const uint8_t *frames, size_t size, uint64_t at, uint64_t tabl
 		uint64_t location;
 		/* A description points back to its common entry; a common entry has 0 there. */
 		if (back != 0 && back <= i + 4 && i + 4 - back + 16 < size && length + 4 >= FDE_BYTES_MIN &&
-		    initial_location(frames + i + 8, frames + size, pointer_encoding(frames + i + 4 - back, frames + size), at + i + 8, &location))
-			rows[count++] = (struct table_row){(int64_t)(location - table_at), (int64_t)(at + i - table_at)};
+		    initial_location(frames + i + 8, frames + size,
+				     pointer_encoding(frames + i + 4 - back, frames + size), at + i + 8, &location))
+			rows[count++] =
+				(struct table_row){(int64_t)(location - table_at), (int64_t)(at + i - table_at)};
 		i += length + 4;
 	}
 	if (count == 0) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread is at a place of ours if its program counter is. It will come back to one if a return address of its stack says so, or a program
- * counter that a signal frame has saved. So first all words of its stack are read: mostly none is an address of such a place, and that is the
- * answer. A word that is one may be left from a call that is over, in a variable that was never set. Then the stack is unwound by the tables of
- * the images; what of it they do not cover (code made at run time, libraries without tables) is decided by its words.
+ * A thread is at a place of ours if its program counter is. It will come back to one if a return address of its stack
+ * says so, or a program counter that a signal frame has saved. So first all words of its stack are read: mostly none is
+ * an address of such a place, and that is the answer. A word that is one may be left from a call that is over, in a
+ * variable that was never set. Then the stack is unwound by the tables of the images; what of it they do not cover
+ * (code made at run time, libraries without tables) is decided by its words.
  */
 #include "inject/thread_stacks.h"
 
@@ -15,7 +16,14 @@
 #include "arch/registers.h"
 #include "inject/remote.h"
 
-enum { SCAN_BYTES_MAX = 8 << 20, STRANGE_BYTES_MAX = 64 << 20, SCAN_CHUNK = 1 << 14, FRAMES_MAX = 1 << 16, WINDOW_WORDS = 512, WORD = sizeof(uint64_t) };
+enum {
+	SCAN_BYTES_MAX = 8 << 20,
+	STRANGE_BYTES_MAX = 64 << 20,
+	SCAN_CHUNK = 1 << 14,
+	FRAMES_MAX = 1 << 16,
+	WINDOW_WORDS = 512,
+	WORD = sizeof(uint64_t)
+};
 
 /* ---- places ---- */
 
@@ -55,7 +63,8 @@ static void places_bounds(const struct places *places, uint64_t *lowest, uint64_
 
 /* ---- code ---- */
 
-/* Bytes of the instruction FF /2 (call through a register or memory) by its second byte and the third, without prefixes; 0: it is none. */
+/* Bytes of the instruction FF /2 (call through a register or memory) by its second byte and the third, without
+   prefixes; 0: it is none. */
 static int far_call_bytes(uint8_t second, uint8_t third)
 {
 	int mode = second >> 6, memory = second & 7;
@@ -89,17 +98,20 @@ static bool is_behind_call(int memory, uint64_t address)
 /* Whether a handler returns to this address: mov $15, %rax (or %eax); syscall. */
 static bool is_signal_return(int memory, uint64_t address)
 {
-	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05},
+			     narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
 	uint8_t code[sizeof(wide)];
 	return remote_read(memory, address, code, sizeof(code)) &&
 	       (memcmp(code, wide, sizeof(wide)) == 0 || memcmp(code, narrow, sizeof(narrow)) == 0);
 }
 
-/* Whether the word at this address of a stack is the program counter that a signal frame has saved. The word before the frame is its return address. */
+/* Whether the word at this address of a stack is the program counter that a signal frame has saved. The word before the
+   frame is its return address. */
 static bool is_saved_by_signal(int memory, uint64_t at)
 {
 	uint64_t handler_returns_to;
-	return remote_read(memory, at - CPU_CONTEXT_PC - WORD, &handler_returns_to, WORD) && is_signal_return(memory, handler_returns_to);
+	return remote_read(memory, at - CPU_CONTEXT_PC - WORD, &handler_returns_to, WORD) &&
+	       is_signal_return(memory, handler_returns_to);
 }
 
 /* ---- stacks ---- */
@@ -113,8 +125,9 @@ static const struct proc_map *map_at(const struct stacks *stacks, uint64_t addre
 	return NULL;
 }
 
-/* Where the stack ends that sp is on: the first thread's mapping, else the thread's own block. A mapping may go on behind that: since glibc 2.42
- * stacks that lie side by side are one to the kernel. 0: it is no such stack; with is_lenient: as far as its mapping goes. */
+/* Where the stack ends that sp is on: the first thread's mapping, else the thread's own block. A mapping may go on
+ * behind that: since glibc 2.42 stacks that lie side by side are one to the kernel. 0: it is no such stack; with
+ * is_lenient: as far as its mapping goes. */
 static uint64_t stack_end(const struct stacks *stacks, const struct stand *stand, uint64_t sp)
 {
 	uint64_t block = registers_thread_pointer(&stand->registers), end = 0;
@@ -128,7 +141,8 @@ static uint64_t stack_end(const struct stacks *stacks, const struct stand *stand
 
 static bool counts(const struct stacks *stacks, uint64_t at, uint64_t word)
 {
-	return is_in_places(&stacks->places, word) && (is_behind_call(stacks->memory, word) || is_saved_by_signal(stacks->memory, at));
+	return is_in_places(&stacks->places, word) &&
+	       (is_behind_call(stacks->memory, word) || is_saved_by_signal(stacks->memory, at));
 }
 
 /* Whether a word from `at` to `end` says that somebody will come back to a place. */
@@ -137,9 +151,11 @@ static bool words_lead(const struct stacks *stacks, uint64_t at, uint64_t end)
 	uint64_t words[SCAN_CHUNK / WORD], lowest, highest;
 	places_bounds(&stacks->places, &lowest, &highest);
 	for (at &= ~(uint64_t)(WORD - 1); at < end; at += sizeof(words)) {
-		ssize_t got = pread(stacks->memory, words, end - at < sizeof(words) ? end - at : sizeof(words), (off_t)at);
+		ssize_t got =
+			pread(stacks->memory, words, end - at < sizeof(words) ? end - at : sizeof(words), (off_t)at);
 		for (ssize_t i = 0; i < got / WORD; i++)
-			if (words[i] >= lowest && words[i] < highest && counts(stacks, at + (uint64_t)i * WORD, words[i]))
+			if (words[i] >= lowest && words[i] < highest &&
+			    counts(stacks, at + (uint64_t)i * WORD, words[i]))
 				return true;
 		if (got < (ssize_t)sizeof(words))
 			return false; /* the stack's mapping ends here */
@@ -153,11 +169,13 @@ enum unwound { UNWOUND_LEADS, UNWOUND_ENDS, UNWOUND_STUCK };
 
 struct frame {
 	uint64_t pc, sp, bp;
-	bool is_interrupted;          /* pc is of an instruction that did not call */
+	bool is_interrupted; /* pc is of an instruction that did not call */
 };
 
 /* Words of a stack, many at once. */
-struct stack_window { uint64_t low, high, words[WINDOW_WORDS]; };
+struct stack_window {
+	uint64_t low, high, words[WINDOW_WORDS];
+};
 
 static bool window_read(const struct stacks *stacks, struct stack_window *window, uint64_t at, uint64_t *word)
 {
@@ -177,7 +195,8 @@ static bool window_read(const struct stacks *stacks, struct stack_window *window
 static bool step_over_signal(const struct stacks *stacks, struct stack_window *window, struct frame *frame)
 {
 	uint64_t context = frame->sp, pc, sp, bp;
-	if (!window_read(stacks, window, context + CPU_CONTEXT_BP, &bp) || !window_read(stacks, window, context + CPU_CONTEXT_SP, &sp) ||
+	if (!window_read(stacks, window, context + CPU_CONTEXT_BP, &bp) ||
+	    !window_read(stacks, window, context + CPU_CONTEXT_SP, &sp) ||
 	    !window_read(stacks, window, context + CPU_CONTEXT_PC, &pc))
 		return false;
 	*frame = (struct frame){pc, sp, bp, true};
@@ -187,11 +206,13 @@ static bool step_over_signal(const struct stacks *stacks, struct stack_window *w
 /* From a frame to its caller by the row. */
 static bool step_by_row(const struct stacks *stacks, struct stack_window *window, struct frame *frame, row_bits row)
 {
-	uint64_t cfa = (row_kind(row) == ROW_SP ? frame->sp : frame->bp) + (uint64_t)row_cfa_offset(row), bp = frame->bp, pc;
+	uint64_t cfa = (row_kind(row) == ROW_SP ? frame->sp : frame->bp) + (uint64_t)row_cfa_offset(row),
+		 bp = frame->bp, pc;
 	if (row_kind(row) == ROW_DEREF_BP && !window_read(stacks, window, cfa, &cfa))
 		return false;
 	if (row_bp_rule(row) != ROW_BP_SAME &&
-	    !window_read(stacks, window, (row_bp_rule(row) == ROW_BP_FROM_CFA ? cfa : frame->bp) + (uint64_t)row_bp_offset(row), &bp))
+	    !window_read(stacks, window,
+			 (row_bp_rule(row) == ROW_BP_FROM_CFA ? cfa : frame->bp) + (uint64_t)row_bp_offset(row), &bp))
 		return false;
 	if (cfa <= frame->sp || !window_read(stacks, window, cfa - WORD, &pc))
 		return false;
@@ -228,7 +249,11 @@ static enum unwound unwind(struct stacks *stacks, struct frame *frame)
 
 void stacks_init(struct stacks *stacks, pid_t pid, int memory, const struct places *places, bool is_lenient)
 {
-	*stacks = (struct stacks){.pid = pid, .memory = memory, .places = *places, .is_lenient = is_lenient, .unwinding = {.pid = pid, .memory = memory}};
+	*stacks = (struct stacks){.pid = pid,
+				  .memory = memory,
+				  .places = *places,
+				  .is_lenient = is_lenient,
+				  .unwinding = {.pid = pid, .memory = memory}};
 }
 
 void stacks_fini(struct stacks *stacks)
@@ -245,8 +270,8 @@ void stacks_prepare(struct stacks *stacks)
 	unwinding_read_wanted(&stacks->unwinding);
 }
 
-/* A thread on a stack of the program's making (a coroutine's, that of another mode of the processor) has its own one beside it, of which nobody knows
- * how much is in use: all words of both decide. */
+/* A thread on a stack of the program's making (a coroutine's, that of another mode of the processor) has its own one
+ * beside it, of which nobody knows how much is in use: all words of both decide. */
 static bool strange_stack_leads(const struct stacks *stacks, const struct stand *stand, uint64_t sp)
 {
 	/* An empty one begins where its mapping ends. */
@@ -259,7 +284,8 @@ static bool strange_stack_leads(const struct stacks *stacks, const struct stand 
 	if (!strange || !own)
 		return true;
 	uint64_t end = strange->high - sp < STRANGE_BYTES_MAX ? strange->high : sp + STRANGE_BYTES_MAX;
-	uint64_t high = stand->tid == stacks->pid ? own->high : block, low = high - own->low > SCAN_BYTES_MAX ? high - SCAN_BYTES_MAX : own->low;
+	uint64_t high = stand->tid == stacks->pid ? own->high : block,
+		 low = high - own->low > SCAN_BYTES_MAX ? high - SCAN_BYTES_MAX : own->low;
 	return words_lead(stacks, sp, end) || words_lead(stacks, low, high);
 }
 

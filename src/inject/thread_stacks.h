@@ -12,7 +12,8 @@
 #include "inject/unwinding.h"
 #include "os/proc.h"
 
-/** Addresses that nobody may come back to: within patches (jumps, by address), or else within ranges of code of ours. */
+/** Addresses that nobody may come back to: within patches (jumps, by address), or else within ranges of code of
+    ours. */
 struct places {
 	const struct inject_jump *jumps;
 	uint32_t jump_count;
@@ -23,9 +24,11 @@ struct places {
 /** What is known of a process while its threads are looked at. */
 struct stacks {
 	pid_t pid;
-	int memory;                   /**< /proc/PID/mem; the caller's */
+	int memory; /**< /proc/PID/mem; the caller's */
 	struct places places;
-	bool is_lenient;              /**< a stack that is not known as a whole is taken for what its mapping has of it, else for one that leads there */
+	/** a stack that is not known as a whole is taken for what its mapping has of it, else for one that leads
+	    there */
+	bool is_lenient;
 	struct proc_map *maps;
 	int map_count;
 	struct unwinding unwinding;
@@ -41,8 +44,9 @@ void stacks_fini(struct stacks *stacks);
 void stacks_prepare(struct stacks *stacks);
 
 /**
- * Whether the stopped thread is at one of the places or may come back to one. A word of its stack counts where the instruction before that
- * address is a call, or where it is the program counter that a signal frame saved; unless the stack can be unwound: then the frames count alone.
+ * Whether the stopped thread is at one of the places or may come back to one. A word of its stack counts where the
+ * instruction before that address is a call, or where it is the program counter that a signal frame saved; unless the
+ * stack can be unwound: then the frames count alone.
  */
 bool stacks_lead(struct stacks *stacks, const struct stand *stand);
 

@@ -25,8 +25,11 @@ static bool is_known(const struct unwinding *unwinding, uint64_t base)
 static uint64_t image_end(const struct proc_map *maps, int count, int first)
 {
 	uint64_t end = maps[first].high;
-	for (int i = first + 1; i < count && (maps[i].inode == maps[first].inode || !maps[i].inode) && maps[i].offset >= maps[first].offset; i++)
-		if (maps[i].inode && maps[i].device_major == maps[first].device_major && maps[i].device_minor == maps[first].device_minor)
+	for (int i = first + 1; i < count && (maps[i].inode == maps[first].inode || !maps[i].inode) &&
+				maps[i].offset >= maps[first].offset;
+	     i++)
+		if (maps[i].inode && maps[i].device_major == maps[first].device_major &&
+		    maps[i].device_minor == maps[first].device_minor)
 			end = maps[i].high;
 	return end;
 }
@@ -54,7 +57,8 @@ static struct unwinding_image *image_of(const struct unwinding *unwinding, uint6
 	return NULL;
 }
 
-/* Every pointer in the tables is relative to its place, so a row found here for a shifted counter is the row of the counter there. */
+/* Every pointer in the tables is relative to its place, so a row found here for a shifted counter is the row of the
+   counter there. */
 bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row)
 {
 	struct unwinding_image *image = image_of(unwinding, pc);
@@ -67,7 +71,8 @@ bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row)
 }
 
 /* Copy [low, high) of the process, and room for `more` bytes behind. */
-static bool image_copy(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t low, uint64_t high, uint64_t more)
+static bool image_copy(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t low, uint64_t high,
+		       uint64_t more)
 {
 	if (low >= high || high - low > COPY_BYTES_MAX || more > COPY_BYTES_MAX)
 		return false;
@@ -85,13 +90,17 @@ static bool image_copy(const struct unwinding *unwinding, struct unwinding_image
 static uint64_t frames_begin(const struct unwinding *unwinding, uint64_t header)
 {
 	enum { PCREL_SDATA4 = 0x1b };
-	struct { uint8_t version, frames, count, table; int32_t offset; } head;
+	struct {
+		uint8_t version, frames, count, table;
+		int32_t offset;
+	} head;
 	if (!remote_read(unwinding->memory, header, &head, sizeof(head)) || head.frames != PCREL_SDATA4)
 		return 0;
 	return header + 4 + (uint64_t)(int64_t)head.offset;
 }
 
-static void read_with_header(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t header, uint64_t bytes, uint64_t end)
+static void read_with_header(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t header,
+			     uint64_t bytes, uint64_t end)
 {
 	uint64_t frames = frames_begin(unwinding, header), low = frames && frames < header ? frames : header;
 	if (bytes < HEADER_BYTES_MIN || !image_copy(unwinding, image, low, end, 0))
@@ -99,7 +108,8 @@ static void read_with_header(const struct unwinding *unwinding, struct unwinding
 	image->tables = (struct unwind_tables){low + image->shift, end + image->shift, header + image->shift, bytes};
 }
 
-/* A static executable whose linker made no table: the file's sections tell where the frames are, and the table is made here. */
+/* A static executable whose linker made no table: the file's sections tell where the frames are, and the table is made
+   here. */
 static void read_without_header(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t bias)
 {
 	char path[64];
@@ -117,7 +127,8 @@ static void read_without_header(const struct unwinding *unwinding, struct unwind
 	void *table = tables_make(image->copy, size, low, table_at, &table_size);
 	if (table) {
 		memcpy(image->copy + (table_at - low), table, table_size);
-		image->tables = (struct unwind_tables){low + image->shift, low + size + image->shift, table_at + image->shift, table_size};
+		image->tables = (struct unwind_tables){low + image->shift, low + size + image->shift,
+						       table_at + image->shift, table_size};
 	} else {
 		free(image->copy);
 		image->copy = NULL;
@@ -146,7 +157,8 @@ static void image_read(const struct unwinding *unwinding, struct unwinding_image
 		read_without_header(unwinding, image, bias);
 	for (int i = 0; i < header.e_phnum && table && !image->copy; i++) {
 		uint64_t low = segments[i].p_vaddr, bytes = segments[i].p_filesz;
-		if (segments[i].p_type == PT_LOAD && table >= low && table - low < bytes && table_bytes <= bytes - (table - low))
+		if (segments[i].p_type == PT_LOAD && table >= low && table - low < bytes &&
+		    table_bytes <= bytes - (table - low))
 			read_with_header(unwinding, image, table + bias, table_bytes, low + bytes + bias);
 	}
 }

@@ -12,19 +12,19 @@
 
 /** An image of the process. Its tables are at other addresses here: `shift` farther up. */
 struct unwinding_image {
-	uint64_t base, end;           /**< in the process */
-	bool is_wanted, is_read;      /**< a row was asked for; the tables were looked for */
-	uint8_t *copy;                /**< of the part that has the tables; NULL: it has none */
+	uint64_t base, end;      /**< in the process */
+	bool is_wanted, is_read; /**< a row was asked for; the tables were looked for */
+	uint8_t *copy;           /**< of the part that has the tables; NULL: it has none */
 	uint64_t shift;
-	struct unwind_tables tables;  /**< here */
+	struct unwind_tables tables; /**< here */
 };
 
 struct unwinding {
 	pid_t pid;
-	int memory;                   /**< /proc/PID/mem; the caller's */
+	int memory; /**< /proc/PID/mem; the caller's */
 	struct unwinding_image *images;
 	uint32_t count;
-	bool is_wanting;              /**< a row was asked for of an image whose tables are not read yet */
+	bool is_wanting; /**< a row was asked for of an image whose tables are not read yet */
 };
 
 /** Take the images from the process's maps; those that are known stay as they are. */

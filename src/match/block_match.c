@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache: the row that lives there now,
- * or none. At the address's first point the cell is new: an End is of what began before, and has to be found elsewhere; a Begin means that
- * nothing may live there before. From then on Begins and Ends have to take turns. Where they do not, or where something takes more than that, the block is not plain.
+ * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache:
+ * the row that lives there now, or none. At the address's first point the cell is new: an End is of what began before,
+ * and has to be found elsewhere; a Begin means that nothing may live there before. From then on Begins and Ends have to
+ * take turns. Where they do not, or where something takes more than that, the block is not plain.
  */
 #include "match/block_match.h"
 
@@ -16,7 +17,7 @@
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
 enum { AHEAD = 12 /* points whose cells are fetched early */, CELL_ROW_BITS = 17, CELL_FIRST_BITS = 6 };
-#define CELL_NOBODY (UINT64_C(1) << 16)      /* in place of a row: nobody lives there now */
+#define CELL_NOBODY (UINT64_C(1) << 16) /* in place of a row: nobody lives there now */
 #define CELL_ROW_MASK ((UINT64_C(1) << CELL_ROW_BITS) - 1)
 #define CELL_ADDRESS_MAX ((UINT64_C(1) << (64 - CELL_ROW_BITS)) - 1)
 _Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block fits into a cell");
@@ -100,12 +101,14 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 }
 
 /*
- * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more of it only when its
- * count goes up.
+ * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more
+ * of it only when its count goes up.
  */
-static void points_pair(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+static void points_pair(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+			uint32_t count)
 {
-	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of, *ended = within->ended;
+	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of,
+		 *ended = within->ended;
 	uint64_t *fresh = within->fresh, *cells = within->cells;
 	uint32_t bits = within->cell_bits;
 	struct block_match_end *ends = within->ends;
@@ -119,7 +122,8 @@ static void points_pair(struct block_match *within, const struct trace_block *bl
 		uint64_t address = places[i].address & CELL_ADDRESS_MAX;
 		uint64_t *cell = cell_probe(cells, bits, address);
 		uint32_t row = (uint32_t)(*cell & CELL_ROW_MASK);
-		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, is_first = !*cell, has_row = !is_first & (row != CELL_NOBODY);
+		bool is_begin = places[i].kind == HEAP_POINT_BEGIN, is_first = !*cell,
+		     has_row = !is_first & (row != CELL_NOBODY);
 		bool is_first_end = !is_begin & is_first, is_end_of_row = !is_begin & has_row;
 		is_plain &= (is_begin != (has_row | is_first_end)) & (address == places[i].address);
 		begin_of[row_count] = i;
@@ -141,8 +145,10 @@ static void points_pair(struct block_match *within, const struct trace_block *bl
 
 /* ---- what they say ---- */
 
-/* The row came from a realloc: it took what its thread's last point before ended; that another row began between means a signal's handler. */
-static void taken_add(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+/* The row came from a realloc: it took what its thread's last point before ended; that another row began between means
+   a signal's handler. */
+static void taken_add(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+		      uint32_t row)
 {
 	for (uint32_t i = within->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
@@ -154,7 +160,8 @@ static void taken_add(struct block_match *within, const struct trace_block *bloc
 }
 
 /* Likewise for what a realloc behind the last row took. */
-static void last_taken_find(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+static void last_taken_find(struct block_match *within, const struct trace_block *block,
+			    const struct point_place *places, uint32_t count)
 {
 	within->last_taken = HEAP_NONE;
 	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
@@ -162,7 +169,8 @@ static void last_taken_find(struct block_match *within, const struct trace_block
 			within->last_taken = within->ended[i];
 }
 
-static void row_end(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t row)
+static void row_end(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+		    uint32_t row)
 {
 	struct heap_allocation *allocation = &within->rows[row];
 	uint32_t place = within->end_of[row];
@@ -196,7 +204,8 @@ static void rows_make(struct block_match *within, const struct trace_block *bloc
 		sum->count++;
 		sum->bytes += size_bytes;
 		within->changes[within->begin_of[row]] = size_bytes;
-		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER && !(block->flags[at->row] & EVENT_FOLDED);
+		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER &&
+				    !(block->flags[at->row] & EVENT_FOLDED);
 		if (allocation->flags & HEAP_REALLOC) {
 			sum->realloc_count++;
 			sum->moved_count += !!(allocation->flags & HEAP_MOVED);
@@ -234,7 +243,8 @@ static void changes_sum(struct block_match *within, uint32_t count)
 	within->most_bytes = (uint64_t)most_bytes;
 }
 
-void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places, uint32_t count)
+void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+		      uint32_t count)
 {
 	block_match_reserve(within, count);
 	points_pair(within, block, places, count);

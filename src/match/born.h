@@ -37,7 +37,8 @@ static inline uint64_t born_size(const struct trace_block *block, uint32_t row)
 }
 
 /** Make it open, without a site. Field by field: a copy of the whole would wait for its parts. */
-static inline void born_allocation(struct heap_allocation *allocation, const struct trace_block *block, const struct point_place *at)
+static inline void born_allocation(struct heap_allocation *allocation, const struct trace_block *block,
+				   const struct point_place *at)
 {
 	uint32_t row = at->row;
 	uint8_t kind = block->kind[row], flags = 0;
@@ -59,7 +60,9 @@ static inline void born_details(struct heap_details *details, const struct trace
 	uint64_t size_bytes = block->size[row], usable_bytes = block->usable[row];
 	uint64_t slack = usable_bytes > size_bytes ? usable_bytes - size_bytes : 0;
 	details->address = block->address[row];
-	details->slack_bytes = !usable_bytes ? HEAP_SLACK_UNKNOWN : slack < HEAP_SLACK_UNKNOWN ? (uint32_t)slack : HEAP_SLACK_UNKNOWN - 1;
+	details->slack_bytes = !usable_bytes                ? HEAP_SLACK_UNKNOWN
+			       : slack < HEAP_SLACK_UNKNOWN ? (uint32_t)slack
+							    : HEAP_SLACK_UNKNOWN - 1;
 	details->previous = details->end_thread = HEAP_NONE;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folding. A time divides the trace. Of the blocks of the time before it those that have ended go into sums, and with them all events but one: that by
- * which a block began that lives on.
+ * Folding. A time divides the trace. Of the blocks of the time before it those that have ended go into sums, and with
+ * them all events but one: that by which a block began that lives on.
  *
  *     before                                         until_ns     behind
  *     Alloc a  Free a  Alloc b  ReAlloc c to d  Lock |     Free b  Alloc e
  *     `----- a -----´  carried  c: sums, d: carried  |     as it was
  *
- * The model (match/match.c) tells which blocks are which, as if nothing came behind. What an event that is carried says of events that are not there
- * any more, its flags tell: that what a ReAlloc gave back is in the sums, and that the thread's next event was no free of it.
+ * The model (match/match.c) tells which blocks are which, as if nothing came behind. What an event that is carried says
+ * of events that are not there any more, its flags tell: that what a ReAlloc gave back is in the sums, and that the
+ * thread's next event was no free of it.
  */
 #include "match/fold.h"
 
@@ -28,7 +29,14 @@
 #include "table/weight.h"
 #include "trace/writer.h"
 
-enum { INTERVALS_MAX = 256, SUMS_MAX = 1 << 18, THREADS_MAX = 1 << 10, BLOCK_EVENTS = 1 << 16, SAMPLES_MAX = 1 << 12, GAPS_MAX = 1 << 12 };
+enum {
+	INTERVALS_MAX = 256,
+	SUMS_MAX = 1 << 18,
+	THREADS_MAX = 1 << 10,
+	BLOCK_EVENTS = 1 << 16,
+	SAMPLES_MAX = 1 << 12,
+	GAPS_MAX = 1 << 12
+};
 #define INTERVAL_FIRST_NS INT64_C(1000000000)
 
 /* What blocks of a sum have in common. */
@@ -49,7 +57,9 @@ struct fold_making {
 /* What is written of a thread. */
 struct fold_lane {
 	struct writer_events events;
-	uint32_t last[2];            /* the thread's last event up to until_ns, if it is carried and allocates; then the same of annotated heaps' events */
+	/* the thread's last event up to until_ns, if it is carried and allocates; then the same of annotated heaps'
+	   events */
+	uint32_t last[2];
 };
 
 struct folding {
@@ -59,12 +69,12 @@ struct folding {
 	int64_t until_ns;
 	struct trace_fold fold;
 	bool is_new_peak;
-	struct map ids;              /* of sums, by the hash of their keys */
+	struct map ids; /* of sums, by the hash of their keys */
 	struct fold_making *makings;
 	uint32_t making_count, making_limit; /* beyond making_limit they are made fewer */
 	size_t making_capacity;
-	struct map carried;          /* blocks that live on, by block_key() */
-	struct fold_lane *lanes;          /* by thread */
+	struct map carried;      /* blocks that live on, by block_key() */
+	struct fold_lane *lanes; /* by thread */
 	struct writer *writer;
 };
 
@@ -89,9 +99,17 @@ static struct fold_making *making_of(struct folding *folding, const struct sum_k
 		memory_grow(folding->makings, folding->making_count, folding->making_capacity);
 		struct fold_making *making = &folding->makings[folding->making_count++];
 		*making = (struct fold_making){.key = *key};
-		making->sum = (struct trace_sum){.thread = key->thread, .heap = key->heap, .stack = key->stack, .entry = key->entry, .flags = (uint8_t)key->flags,
-						 .birth_first_ns = INT64_MAX, .birth_last_ns = INT64_MIN, .end_first_ns = INT64_MAX,
-						 .end_last_ns = INT64_MIN, .lifetime_min_ns = UINT64_MAX, .size_min = UINT64_MAX};
+		making->sum = (struct trace_sum){.thread = key->thread,
+						 .heap = key->heap,
+						 .stack = key->stack,
+						 .entry = key->entry,
+						 .flags = (uint8_t)key->flags,
+						 .birth_first_ns = INT64_MAX,
+						 .birth_last_ns = INT64_MIN,
+						 .end_first_ns = INT64_MAX,
+						 .end_last_ns = INT64_MIN,
+						 .lifetime_min_ns = UINT64_MAX,
+						 .size_min = UINT64_MAX};
 		return making;
 	}
 }
@@ -106,18 +124,33 @@ static void lifetime_add(struct fold_making *making, uint32_t class, uint64_t co
 		return;
 	}
 	memory_grow(making->lifetimes, making->sum.spread, making->capacity);
-	memmove(&making->lifetimes[at + 1], &making->lifetimes[at], (making->sum.spread++ - at) * sizeof(*making->lifetimes));
+	memmove(&making->lifetimes[at + 1], &making->lifetimes[at],
+		(making->sum.spread++ - at) * sizeof(*making->lifetimes));
 	making->lifetimes[at] = (struct trace_lifetime){class, count};
 }
 
-static void least(int64_t *to, int64_t value) { *to = value < *to ? value : *to; }
-static void greatest(int64_t *to, int64_t value) { *to = value > *to ? value : *to; }
-static void least_unsigned(uint64_t *to, uint64_t value) { *to = value < *to ? value : *to; }
-static void greatest_unsigned(uint64_t *to, uint64_t value) { *to = value > *to ? value : *to; }
+static void least(int64_t *to, int64_t value)
+{
+	*to = value < *to ? value : *to;
+}
+static void greatest(int64_t *to, int64_t value)
+{
+	*to = value > *to ? value : *to;
+}
+static void least_unsigned(uint64_t *to, uint64_t value)
+{
+	*to = value < *to ? value : *to;
+}
+static void greatest_unsigned(uint64_t *to, uint64_t value)
+{
+	*to = value > *to ? value : *to;
+}
 
 static void sum_add(struct folding *folding, const struct trace_sum *from, const struct trace_lifetime *lifetimes)
 {
-	struct sum_key key = {from->thread, from->heap, from->stack, from->entry, interval_of(folding, from->birth_first_ns), from->flags};
+	struct sum_key key = {
+		from->thread, from->heap, from->stack, from->entry, interval_of(folding, from->birth_first_ns),
+		from->flags};
 	struct fold_making *making = making_of(folding, &key);
 	struct trace_sum *to = &making->sum;
 	least(&to->birth_first_ns, from->birth_first_ns);
@@ -129,11 +162,14 @@ static void sum_add(struct folding *folding, const struct trace_sum *from, const
 	least_unsigned(&to->size_min, from->size_min);
 	greatest_unsigned(&to->size_max, from->size_max);
 #define ADD(member) to->member += from->member;
-	ADD(recorded) ADD(count) ADD(bytes) ADD(reallocs) ADD(moved) ADD(temporary) ADD(count_variance) ADD(bytes_variance)
+	/* clang-format off */
+	ADD(recorded) ADD(count) ADD(bytes) ADD(reallocs) ADD(moved)
+	ADD(temporary) ADD(count_variance) ADD(bytes_variance)
 	ADD(peak_count) ADD(peak_bytes) ADD(peak_count_variance) ADD(peak_bytes_variance)
+	/* clang-format on */
 #undef ADD
-	for (uint32_t i = 0; i < from->spread; i++)
-		lifetime_add(making, lifetimes[i].class, lifetimes[i].count);
+			for (uint32_t i = 0; i < from->spread; i++)
+				lifetime_add(making, lifetimes[i].class, lifetimes[i].count);
 }
 
 /* Those that the source has. None of their blocks lived at a peak that came behind them. */
@@ -150,7 +186,8 @@ static void sums_take(struct folding *folding)
 static bool was_at_peak(const struct folding *folding, const struct heap_allocation *row)
 {
 	int64_t peak_ns = folding->fold.peak_at_ns;
-	return folding->fold.peak_bytes && (row->birth_ns <= peak_ns || row->flags & HEAP_EARLIER) && row->end_ns > peak_ns;
+	return folding->fold.peak_bytes && (row->birth_ns <= peak_ns || row->flags & HEAP_EARLIER) &&
+	       row->end_ns > peak_ns;
 }
 
 /* A block that has ended, as a sum of one. */
@@ -159,14 +196,31 @@ static void row_fold(struct folding *folding, const struct heap_allocation *row)
 	struct heap_site site = folding->table->sites[row->site];
 	struct heap_weight weight = heap_weigh(folding->table, row);
 	uint64_t lifetime_ns = heap_lifetime_ns(row) < 0 ? 0 : (uint64_t)heap_lifetime_ns(row);
-	unsigned flags = (row->end == HEAP_END_EXIT ? TRACE_SUM_OPEN : 0) | (row->flags & HEAP_EARLIER ? TRACE_SUM_EARLIER : 0) |
-			 (row->flags & HEAP_NESTED ? TRACE_SUM_NESTED : 0) | (row->flags & HEAP_AROUND ? TRACE_SUM_AROUND : 0);
-	struct trace_sum sum = {.thread = row->thread, .heap = row->heap, .stack = site.stack, .entry = site.entry, .flags = (uint8_t)flags,
-				.birth_first_ns = row->birth_ns, .birth_last_ns = row->birth_ns, .end_first_ns = row->end_ns, .end_last_ns = row->end_ns,
-				.lifetime_min_ns = lifetime_ns, .lifetime_max_ns = lifetime_ns, .size_min = row->size_bytes, .size_max = row->size_bytes,
-				.recorded = 1, .count = weight.count, .bytes = weight.bytes, .reallocs = row->flags & HEAP_REALLOC ? weight.count : 0,
-				.moved = row->flags & HEAP_MOVED ? weight.count : 0, .temporary = !!(row->flags & HEAP_TEMPORARY),
-				.count_variance = weight.count_variance, .bytes_variance = weight.bytes_variance, .spread = 1};
+	unsigned flags =
+		(row->end == HEAP_END_EXIT ? TRACE_SUM_OPEN : 0) | (row->flags & HEAP_EARLIER ? TRACE_SUM_EARLIER : 0) |
+		(row->flags & HEAP_NESTED ? TRACE_SUM_NESTED : 0) | (row->flags & HEAP_AROUND ? TRACE_SUM_AROUND : 0);
+	struct trace_sum sum = {.thread = row->thread,
+				.heap = row->heap,
+				.stack = site.stack,
+				.entry = site.entry,
+				.flags = (uint8_t)flags,
+				.birth_first_ns = row->birth_ns,
+				.birth_last_ns = row->birth_ns,
+				.end_first_ns = row->end_ns,
+				.end_last_ns = row->end_ns,
+				.lifetime_min_ns = lifetime_ns,
+				.lifetime_max_ns = lifetime_ns,
+				.size_min = row->size_bytes,
+				.size_max = row->size_bytes,
+				.recorded = 1,
+				.count = weight.count,
+				.bytes = weight.bytes,
+				.reallocs = row->flags & HEAP_REALLOC ? weight.count : 0,
+				.moved = row->flags & HEAP_MOVED ? weight.count : 0,
+				.temporary = !!(row->flags & HEAP_TEMPORARY),
+				.count_variance = weight.count_variance,
+				.bytes_variance = weight.bytes_variance,
+				.spread = 1};
 	if (was_at_peak(folding, row)) {
 		sum.peak_count = weight.count;
 		sum.peak_bytes = weight.bytes;
@@ -203,7 +257,8 @@ static void intervals_join(struct folding *folding)
 /* Whether a sum is of one thread, which makes no calls any more that are still to be folded. */
 static bool is_of_ended_thread(const struct folding *folding, const struct trace_sum *sum)
 {
-	return !(sum->flags & TRACE_SUM_THREADS) && folding->dictionary->threads[sum->thread].end_ns <= folding->until_ns;
+	return !(sum->flags & TRACE_SUM_THREADS) &&
+	       folding->dictionary->threads[sum->thread].end_ns <= folding->until_ns;
 }
 
 static bool are_many_threads(const struct folding *folding)
@@ -255,7 +310,9 @@ static void sums_limit(struct folding *folding)
 
 static uint64_t block_key(uint32_t thread, int64_t birth_ns, uint64_t address)
 {
-	const struct { uint64_t thread, birth, address; } key = {thread, (uint64_t)birth_ns, address};
+	const struct {
+		uint64_t thread, birth, address;
+	} key = {thread, (uint64_t)birth_ns, address};
 	return XXH3_64bits(&key, sizeof(key));
 }
 
@@ -268,13 +325,16 @@ static void rows_divide(struct folding *folding)
 	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scan, folding->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
-			if (row->end == HEAP_END_OPEN)
-				map_add(&folding->carried, block_key(row->thread, row->birth_ns, rows->details[i].address), &added);
-			else
-				row_fold(folding, row);
-		}
+		for
+			heap_rows_each (rows, i) {
+				const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
+				if (row->end == HEAP_END_OPEN)
+					map_add(&folding->carried,
+						block_key(row->thread, row->birth_ns, rows->details[i].address),
+						&added);
+				else
+					row_fold(folding, row);
+			}
 		sums_limit(folding);
 	}
 	heap_scan_end(&scan);
@@ -339,14 +399,18 @@ static void event_copy(struct folding *folding, const struct trace_block *block,
 	/* A ReAlloc's first point must stay the nanosecond that it is. */
 	uint64_t ticks = writer_ticks(folding->writer, block->time_ns[i]);
 	int64_t entry_ns = (int64_t)((uint64_t)block->time_ns[i] - (uint64_t)block->duration_ns[i]);
-	uint64_t from_ticks = block->kind[i] == EVENT_REALLOC ? writer_ticks(folding->writer, entry_ns) : ticks - duration_ticks(folding, block->duration_ns[i]);
+	uint64_t from_ticks = block->kind[i] == EVENT_REALLOC ? writer_ticks(folding->writer, entry_ns)
+							      : ticks - duration_ticks(folding, block->duration_ns[i]);
 	events->time[at] = ticks;
 	events->duration[at] = from_ticks < ticks ? ticks - from_ticks : 0;
 	events->flags[at] = flags;
 #define COPY(column) events->column[at] = block->column[i];
-	COPY(kind) COPY(entry) COPY(heap) COPY(stack) COPY(address) COPY(previous) COPY(size) COPY(usable) COPY(argument) COPY(argument2) COPY(result)
+	/* clang-format off */
+	COPY(kind) COPY(entry) COPY(heap) COPY(stack) COPY(address) COPY(previous) COPY(size)
+	COPY(usable) COPY(argument) COPY(argument2) COPY(result)
+	/* clang-format on */
 #undef COPY
-	event_uncount(&folding->fold, block->kind[i], flags, folding->dictionary->stack_ends[block->stack[i]]);
+		event_uncount(&folding->fold, block->kind[i], flags, folding->dictionary->stack_ends[block->stack[i]]);
 }
 
 static bool is_carried(const struct folding *folding, const struct trace_block *block, uint32_t i)
@@ -354,7 +418,9 @@ static bool is_carried(const struct folding *folding, const struct trace_block *
 	uint8_t kind = block->kind[i];
 	bool can_begin = (kind == EVENT_ALLOC || kind == EVENT_REALLOC || kind == EVENT_EARLIER) && block->address[i] &&
 			 !(block->flags[i] & (EVENT_FAILED | EVENT_IN_FLIGHT));
-	return can_begin && map_find(&folding->carried, block_key(block->thread, kind == EVENT_EARLIER ? 0 : block->time_ns[i], block->address[i]));
+	return can_begin &&
+	       map_find(&folding->carried,
+			block_key(block->thread, kind == EVENT_EARLIER ? 0 : block->time_ns[i], block->address[i]));
 }
 
 /* An event up to until_ns. */
@@ -362,8 +428,10 @@ static void event_fold(struct folding *folding, const struct trace_block *block,
 {
 	struct fold_lane *lane = &folding->lanes[block->thread];
 	uint8_t flags = block->flags[i], kind = block->kind[i];
-	uint32_t *last = &lane->last[folding->dictionary->entries[block->entry[i]].function >= FUNCTION_FIRST_ANNOTATION];
-	bool is_carried_on = is_carried(folding, block, i), is_aside = kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
+	uint32_t *last =
+		&lane->last[folding->dictionary->entries[block->entry[i]].function >= FUNCTION_FIRST_ANNOTATION];
+	bool is_carried_on = is_carried(folding, block, i),
+	     is_aside = kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 	/* Something came behind it. */
 	if (*last != HEAP_NONE && !is_aside) {
 		lane->events.flags[*last] |= EVENT_FOLDED_AFTER;
@@ -406,10 +474,13 @@ static int lane_write(struct folding *folding, struct fold_lane *lane, struct di
 		part.count = all->count - from < BLOCK_EVENTS ? all->count - from : BLOCK_EVENTS;
 		part.first_sequence = 1;
 #define FROM(column) part.column += from;
-		FROM(kind) FROM(flags) FROM(entry) FROM(heap) FROM(stack) FROM(time) FROM(duration) FROM(address) FROM(previous) FROM(size) FROM(usable)
+		/* clang-format off */
+		FROM(kind) FROM(flags) FROM(entry) FROM(heap) FROM(stack) FROM(time) FROM(duration)
+		FROM(address) FROM(previous) FROM(size) FROM(usable)
 		FROM(argument) FROM(argument2) FROM(result)
+		/* clang-format on */
 #undef FROM
-		error = writer_write_events(folding->writer, &part, diag);
+				error = writer_write_events(folding->writer, &part, diag);
 	}
 	writer_events_fini(all);
 	return error;
@@ -425,13 +496,15 @@ static void samples_write(struct folding *folding)
 	for (uint32_t i = 0; i < dictionary->sample_count && dictionary->sample_count > SAMPLES_MAX; i++) {
 		bool added;
 		const struct trace_sample *sample = &dictionary->samples[i];
-		uint32_t *place = map_add(&best, map_pair(sample->process, (uint32_t)interval_of(folding, sample->time_ns)), &added);
+		uint32_t *place = map_add(
+			&best, map_pair(sample->process, (uint32_t)interval_of(folding, sample->time_ns)), &added);
 		if (added || sample->resident_bytes > dictionary->samples[*place].resident_bytes)
 			*place = i;
 	}
 	for (uint32_t i = 0; i < dictionary->sample_count; i++) {
 		struct trace_sample sample = dictionary->samples[i];
-		const uint32_t *place = map_find(&best, map_pair(sample.process, (uint32_t)interval_of(folding, sample.time_ns)));
+		const uint32_t *place =
+			map_find(&best, map_pair(sample.process, (uint32_t)interval_of(folding, sample.time_ns)));
 		sample.time_ns = (int64_t)writer_ticks(folding->writer, sample.time_ns);
 		if (!place || *place == i)
 			writer_add_sample(folding->writer, &sample);
@@ -460,7 +533,10 @@ static void gaps_write(struct folding *folding)
 	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
 		const struct trace_gap *gap = &dictionary->gaps[i];
 		bool is_new = true, are_many = dictionary->gap_count > GAPS_MAX && gap->to_ns <= folding->until_ns;
-		uint32_t *place = are_many ? map_add(&places, map_pair(gap->thread, (uint32_t)interval_of(folding, gap->from_ns)), &is_new) : NULL;
+		uint32_t *place =
+			are_many ? map_add(&places, map_pair(gap->thread, (uint32_t)interval_of(folding, gap->from_ns)),
+					   &is_new)
+				 : NULL;
 		if (place && !is_new && gaps[*place].process == gap->process) {
 			gap_join(&gaps[*place], gap);
 			continue;
@@ -510,7 +586,8 @@ static int file_write(struct folding *folding, const char *output, const char *s
 static int check_source(const struct trace_dictionary *dictionary, const char *source, struct diag *diag)
 {
 	if (!dictionary->is_complete)
-		return diag_fail(diag, EINVAL, "%s cannot be folded: it is not complete: %s", source, dictionary->cut_reason);
+		return diag_fail(diag, EINVAL, "%s cannot be folded: it is not complete: %s", source,
+				 dictionary->cut_reason);
 	if (dictionary->fold_count > 1)
 		return diag_fail(diag, EINVAL, "%s cannot be folded: it is several traces", source);
 	return 0;

@@ -6,8 +6,8 @@
  *     times    ----- matched ----->|<- matched by this look ->|  not everything is there yet
  *                            passed                       until
  *
- * What came since has to lie behind what was matched. That is looked at anew each time, as is everything else that was taken for granted: a time that was told is no
- * promise. Where it does not hold, nothing is made.
+ * What came since has to lie behind what was matched. That is looked at anew each time, as is everything else that was
+ * taken for granted: a time that was told is no promise. Where it does not hold, nothing is made.
  */
 #include "match/follow.h"
 
@@ -16,15 +16,19 @@
 
 #include "base/memory.h"
 
-enum { LOOK_PART = 16 /* and one in so many of all events, as a trace grows */,
-       STEP_LOOKS = 4 /* so many times the events that are worth a look are matched before it is seen whether somebody waits */ };
+enum {
+	/* and one in so many of all events, as a trace grows */
+	LOOK_PART = 16,
+	/* a step matches so many times the events that are worth a look, and then checks whether somebody waits */
+	STEP_LOOKS = 4
+};
 
 struct heap_follow {
 	const char *path;
 	uint64_t look_events;
 	struct matching *matching;
-	struct trace *trace;          /* of the last look; NULL before */
-	int error;                    /* of a look: what was matched is not to be gone on with */
+	struct trace *trace; /* of the last look; NULL before */
+	int error;           /* of a look: what was matched is not to be gone on with */
 };
 
 struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t look_events)
@@ -61,11 +65,15 @@ static int follow_check(const struct heap_follow *follow, const struct trace *tr
 
 static bool is_worth_a_look(const struct heap_follow *follow, const struct trace *trace)
 {
-	uint64_t count = trace_dictionary(trace)->event_count, before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
+	uint64_t count = trace_dictionary(trace)->event_count,
+		 before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
 	return count - before >= follow->look_events && count - before >= count / LOOK_PART;
 }
 
-struct block_ending { int64_t last_ns; uint32_t count; };
+struct block_ending {
+	int64_t last_ns;
+	uint32_t count;
+};
 
 static int ending_compare(const void *a, const void *b)
 {
@@ -73,7 +81,8 @@ static int ending_compare(const void *a, const void *b)
 	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
 }
 
-/* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at most. */
+/* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at
+   most. */
 static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t until_ns, uint64_t events)
 {
 	struct block_ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));
@@ -92,11 +101,13 @@ static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t 
 	return until_ns;
 }
 
-static int look_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns, const bool *is_over, struct diag *diag)
+static int look_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns, const bool *is_over,
+			 struct diag *diag)
 {
 	int64_t step_ns = INT64_MIN, passed_ns = INT64_MIN;
 	int error = 0;
-	for (uint64_t events = follow->look_events * STEP_LOOKS; !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
+	for (uint64_t events = follow->look_events * STEP_LOOKS;
+	     !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
 		step_ns = step_until(trace, matching_passed_ns(follow->matching), until_ns, events);
 		passed_ns = matching_passed_ns(follow->matching);
 		error = matching_look(follow->matching, trace, step_ns, diag);
@@ -107,7 +118,8 @@ static int look_by_steps(struct heap_follow *follow, const struct trace *trace, 
 	return error;
 }
 
-int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over, struct diag *diag)
+int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over,
+		     struct diag *diag)
 {
 	struct trace *trace;
 	int error = follow->error ? follow->error : trace_open(&trace, follow->path, diag);

@@ -1,43 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From points to allocations. Points come in order of time (match/point_stream.h); each process has a table of its blocks by address:
+ * From points to allocations. Points come in order of time (match/point_stream.h); each process has a table of its
+ * blocks by address:
  *
  *     Begin  a new row of the table, current at its address
  *     End    the current row of the address is finished and the address forgotten
  *
  * What makes it longer than that:
  *
- * Stamps.  Two threads' clocks can differ by a little, so that of one address the sequence Begin A, End A, Begin B, End B may come
- *   as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as `other`
- *   until the next point of the address decides: an End by another thread within STAMP_SLACK_NS was the older one's, anything else is
- *   a contradiction. Likewise an End of an address that is not live waits for STAMP_SLACK_NS for its Begin. Points of
- *   one thread are never reordered.
+ * Stamps.  Two threads' clocks can differ by a little, so that of one address the sequence Begin A, End A, Begin B, End
+ *   B may come as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as
+ *   `other` until the next point of the address decides: an End by another thread within STAMP_SLACK_NS was the older
+ *   one's, anything else is a contradiction. Likewise an End of an address that is not live waits for STAMP_SLACK_NS
+ *   for its Begin. Points of one thread are never reordered.
  *
- * Fork.  A child begins with its parent's live blocks, which must cost nothing. So the child's table starts empty, and the
- *   tables of processes that have to do with a fork keep the addresses of dead blocks: `before` links the rows of
- *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent (then of
- *   the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept in `copies`.
+ * Fork.  A child begins with its parent's live blocks, which must cost nothing. So the child's table starts empty, and
+ *   the tables of processes that have to do with a fork keep the addresses of dead blocks: `before` links the rows of
+ *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent
+ *   (then of the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept
+ *   in `copies`.
  *
- * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own. Where a block lies is looked
- *   up when it begins (match/nest.h). When the block around it goes, so does it, as if it had been destroyed.
+ * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own.
+ *   Where a block lies is looked up when it begins (match/nest.h). When the block around it goes, so does it, as if it
+ *   had been destroyed.
  *
- * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk). Until then each end tells the
- *   usable bytes of its block. So a block found in the heaps is dropped when its address has had an event; and an end of an address that had
- *   none is the end of an earlier block. But a call that was under way at the attach, whose end is no event, may have begun a block where another one
- *   ended since: it is one if that end was over before the heaps were read.
+ * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk).
+ *   Until then each end tells the usable bytes of its block. So a block found in the heaps is dropped when its address
+ *   has had an event; and an end of an address that had none is the end of an earlier block. But a call that was under
+ *   way at the attach, whose end is no event, may have begun a block where another one ended since: it is one if that
+ *   end was over before the heaps were read.
  *
  * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
  *
- * Memory.  The newest rows are in a ring. Those that fall out of it are packed (match/packing.h); those of them that are still
- *   live survive beside, and when the last one of a group has ended, their ends are packed, too (match/survivors.h).
+ * Memory.  The newest rows are in a ring. Those that fall out of it are packed (match/packing.h); those of them that
+ *   are still live survive beside, and when the last one of a group has ended, their ends are packed, too
+ *   (match/survivors.h).
  *
- * Time.  An event block that no other thread has points in is matched by itself when it is decoded (match/block_match.h), as most blocks of memory
- *   begin and end in one; and so is what lies of it between the points of others, if that is long enough. Such rows never pass through here.
- *   Where all that these points end is live and nothing lives where they begin something, what is left is done at once: their sequence could
- *   only come to the same. Else, and in all that is longer than Begin and End, it is gone through point by point.
+ * Time.  An event block that no other thread has points in is matched by itself when it is decoded
+ *   (match/block_match.h), as most blocks of memory begin and end in one; and so is what lies of it between the points
+ *   of others, if that is long enough. Such rows never pass through here. Where all that these points end is live and
+ *   nothing lives where they begin something, what is left is done at once: their sequence could only come to the same.
+ *   Else, and in all that is longer than Begin and End, it is gone through point by point.
  *
- * Looks.  A trace that grows is matched up to a time, and from there on at the next look. It must come to the same table, to the byte: a look
- *   leaves what goes on behind its end, and may be matched apart as a whole, to the next one.
+ * Looks.  A trace that grows is matched up to a time, and from there on at the next look. It must come to the same
+ *   table, to the byte: a look leaves what goes on behind its end, and may be matched apart as a whole, to the next
+ *   one.
  */
 #include "match/match.h"
 
@@ -82,8 +89,10 @@ static void matching_extend(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
 	const struct trace_dictionary *dictionary = table->dictionary;
-	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1, dictionary->heap_count};
-	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes && now.heaps >= known.heaps);
+	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count,
+							  dictionary->node_count + 1, dictionary->heap_count};
+	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes &&
+	       now.heaps >= known.heaps);
 #define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
 	EXTEND(table->processes, processes, 0);
 	EXTEND(matching->processes, processes, 0);
@@ -131,7 +140,8 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		ends_ns[i] = dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
+		ends_ns[i] =
+			dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
 	/* What the process did after recording had ended is not known: its blocks are seen up to then. */
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
 		const struct trace_early_end *end = &dictionary->early_ends[i];
@@ -153,8 +163,10 @@ static bool ends_hold(const struct matching *matching, const int64_t *ends_ns)
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
 		bool is_open = dictionary->processes[i].end == TRACE_END_OPEN;
-		bool is_as_known = matching->processes[i].is_end_known != is_open && (is_open || ends_ns[i] == matching->table->processes[i].end_ns);
-		bool is_to_come = !matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed.time_ns);
+		bool is_as_known = matching->processes[i].is_end_known != is_open &&
+				   (is_open || ends_ns[i] == matching->table->processes[i].end_ns);
+		bool is_to_come =
+			!matching->processes[i].has_ended && (is_open || ends_ns[i] > matching->passed.time_ns);
 		if (!is_as_known && !is_to_come)
 			return false;
 	}
@@ -189,11 +201,13 @@ static void matching_read_processes(struct matching *matching)
 		bool is_forked = process->forked_from < count && process->forked_from != i;
 		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
 		if (is_forked) {
-			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history = true;
+			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history =
+				true;
 			matching->starts[matching->start_count++] = (struct lifecycle_event){process->start_ns, i};
 		}
 		if (process->end != TRACE_END_OPEN && !matching->processes[i].has_ended)
-			matching->ends[matching->end_count++] = (struct lifecycle_event){matching->table->processes[i].end_ns, i};
+			matching->ends[matching->end_count++] =
+				(struct lifecycle_event){matching->table->processes[i].end_ns, i};
 	}
 	qsort(matching->starts, matching->start_count, sizeof(*matching->starts), lifecycle_event_compare);
 	qsort(matching->ends, matching->end_count, sizeof(*matching->ends), lifecycle_event_compare);
@@ -233,7 +247,8 @@ static void matching_read_annotations(struct matching *matching)
 /* Address space for the most rows that can come; the kernel gives memory as they do. */
 static struct history *history_reserve(size_t count)
 {
-	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -274,7 +289,10 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 	bool has_losses = false;
 	for (uint32_t i = 0; i < dictionary->gap_count; i++)
 		has_losses |= gap_lost_frees(&dictionary->gaps[i]);
-	const struct { bool is_there; const char *what; } reasons[] = {
+	const struct {
+		bool is_there;
+		const char *what;
+	} reasons[] = {
 		{matching->start_count > 0, "a process was forked"},
 		{has_annotations(dictionary), "a program tells of heaps of its own"},
 		{has_losses, "events were lost"},
@@ -311,8 +329,8 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	const struct heap_build *how = &matching->how;
 	struct heap_run run;
 	int status;
-	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 && run.places[0].time_ns <= matching->until_ns &&
-	       !matching_waits(matching, &run)) {
+	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 &&
+	       run.places[0].time_ns <= matching->until_ns && !matching_waits(matching, &run)) {
 		matching_run(matching, run);
 		matching->done += run.count;
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
@@ -323,7 +341,8 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	return status < 0 ? status : 0;
 }
 
-static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part, struct diag *diag)
+static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part,
+			  struct diag *diag)
 {
 	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
 	int error = matching_read(matching, trace, is_growing, diag);
@@ -332,7 +351,8 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	/* What a sample says takes all of the table to tell. */
 	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
-	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED, &matching->passed, matching->until_ns);
+	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
+					     &matching->passed, matching->until_ns);
 	packing_follow(matching->packing, matching->stream);
 	error = matching_all(matching, diag);
 	packing_follow(matching->packing, NULL);
@@ -454,7 +474,8 @@ void matching_free(struct matching *matching)
 
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag)
 {
-	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false, diag);
+	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false,
+				   diag);
 	if (error)
 		return error;
 	matching_finish(matching);
@@ -463,7 +484,8 @@ int matching_end(struct matching *matching, const struct trace *trace, struct he
 	return 0;
 }
 
-int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag)
+int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how,
+		     struct diag *diag)
 {
 	const struct heap_build nameless = {.fd = -1};
 	struct matching *matching = matching_new(how ? how : &nameless);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A table that is built while its trace is recorded: the trace is opened again whenever it has grown, and matched up to a time up to which everything
- * is in the file. What comes of it is, byte for byte, what heap_table_build() makes of the whole. Where that would take knowing what comes (forks, annotated
- * heaps, losses, samples), and where something was told too late, a look fails with -ESTALE; then nothing was made.
+ * A table that is built while its trace is recorded: the trace is opened again whenever it has grown, and matched up to
+ * a time up to which everything is in the file. What comes of it is, byte for byte, what heap_table_build() makes of
+ * the whole. Where that would take knowing what comes (forks, annotated heaps, losses, samples), and where something
+ * was told too late, a look fails with -ESTALE; then nothing was made.
  *
  *     matching_new(), matching_look() ..., matching_end(), matching_free()
  */
@@ -13,16 +14,18 @@
 
 /** How a table is built. */
 struct heap_build {
-	int fd;                      /**< the file for its groups, the table's from then on; -1: memory */
-	uint64_t reserved_bytes;     /**< kept free at its beginning */
-	void (*progress)(void *cookie, uint64_t done, uint64_t all); /**< called now and then with the points gone through and all that can come; or NULL */
+	int fd;                  /**< the file for its groups, the table's from then on; -1: memory */
+	uint64_t reserved_bytes; /**< kept free at its beginning */
+	/** called now and then with the points gone through and all that can come; or NULL */
+	void (*progress)(void *cookie, uint64_t done, uint64_t all);
 	void *cookie;
-	const int64_t *until_ns;     /**< as if nothing of what comes behind had happened; NULL: all */
+	const int64_t *until_ns; /**< as if nothing of what comes behind had happened; NULL: all */
 };
 
-/** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason in
- *  diag; the file is closed then. */
-int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how, struct diag *diag);
+/** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason
+ *  in diag; the file is closed then. */
+int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how,
+		     struct diag *diag);
 
 struct matching;
 
@@ -30,16 +33,17 @@ struct matching;
 struct matching *matching_new(const struct heap_build *how);
 
 /**
- * Match points up to a time, or a little less far. Of what the trace of the look before had, this one has to have everything at its place
- * (trace_continues()), and all its new event blocks have to begin behind matching_passed_ns(). That trace may be closed then. 0, or a negative errno
- * with the reason in diag.
+ * Match points up to a time, or a little less far. Of what the trace of the look before had, this one has to have
+ * everything at its place (trace_continues()), and all its new event blocks have to begin behind matching_passed_ns().
+ * That trace may be closed then. 0, or a negative errno with the reason in diag.
  */
 int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag);
 
 /** The time of the latest point that was matched, INT64_MIN when none was. */
 int64_t matching_passed_ns(const struct matching *matching);
 
-/** Match the rest: the table, which is the caller's and needs this trace. 0, or a negative errno with the reason in diag. */
+/** Match the rest: the table, which is the caller's and needs this trace. 0, or a negative errno with the reason in
+    diag. */
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag);
 void matching_free(struct matching *matching);
 

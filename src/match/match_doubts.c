@@ -22,7 +22,8 @@ static int64_t gap_between(const struct matching_process *process, int64_t from_
 /* A block began over this one and no end came that could be its own. */
 void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
 {
-	const struct heap_allocation *row = matching_live_row(matching, older), *newer_row = matching_live_row(matching, newer);
+	const struct heap_allocation *row = matching_live_row(matching, older),
+				     *newer_row = matching_live_row(matching, newer);
 	if (!row)
 		return;
 	uint32_t process = matching_process_of(matching, row);
@@ -50,11 +51,19 @@ static void earlier_end(struct matching *matching, const struct pending_free *pe
 		return;
 	}
 	uint64_t size_bytes = pending->earlier_bytes < BORN_SIZE_MAX ? pending->earlier_bytes : BORN_SIZE_MAX;
-	const struct heap_allocation row = {
-		.birth_ns = 0, .end_ns = INT64_MAX, .end = HEAP_END_OPEN, .size_bytes = size_bytes, .flags = HEAP_EARLIER,
-		.site = matching_site(matching, earlier_site), .end_site = HEAP_NONE, .thread = pending->thread, .heap = pending->heap};
-	const struct heap_details details = {.address = pending->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
-	matching_allocation_end(matching, matching_row_add(matching, &row, &details), pending->end, pending->time_ns, pending->site, pending->thread);
+	const struct heap_allocation row = {.birth_ns = 0,
+					    .end_ns = INT64_MAX,
+					    .end = HEAP_END_OPEN,
+					    .size_bytes = size_bytes,
+					    .flags = HEAP_EARLIER,
+					    .site = matching_site(matching, earlier_site),
+					    .end_site = HEAP_NONE,
+					    .thread = pending->thread,
+					    .heap = pending->heap};
+	const struct heap_details details = {
+		.address = pending->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
+	matching_allocation_end(matching, matching_row_add(matching, &row, &details), pending->end, pending->time_ns,
+				pending->site, pending->thread);
 }
 
 void matching_unknown_free(struct matching *matching, uint32_t process)
@@ -113,7 +122,9 @@ static uint64_t measure_of(const struct matching *matching, const struct point *
 		return block->usable[row];
 	if (!block->argument2[row])
 		return 0;
-	return matching->table->dictionary->entries[block->entry[row]].function == FUNCTION_REALLOC ? block->argument2[row] : 0;
+	return matching->table->dictionary->entries[block->entry[row]].function == FUNCTION_REALLOC
+		       ? block->argument2[row]
+		       : 0;
 }
 
 /* When the call that is this end was over, or later: a Free's duration is not exact. */
@@ -156,21 +167,31 @@ void matching_pending_add(struct matching *matching, const struct point *point, 
 {
 	matching_pending_expire(matching, point->time_ns);
 	memory_grow(matching->pending, matching->pending_count, matching->pending_capacity);
-	matching->pending[matching->pending_count++] = (struct pending_free){
-		.time_ns = point->time_ns, .address = point->address, .process = point->process, .thread = point->thread, .annotated = annotated_of(matching, point),
-		.site = matching_site_of(matching, point->block, point->row), .earlier_bytes = measure.bytes, .before_ns = measure.before_ns,
-		.heap = point->block->heap[point->row], .end = (uint8_t)end};
+	matching->pending[matching->pending_count++] =
+		(struct pending_free){.time_ns = point->time_ns,
+				      .address = point->address,
+				      .process = point->process,
+				      .thread = point->thread,
+				      .annotated = annotated_of(matching, point),
+				      .site = matching_site_of(matching, point->block, point->row),
+				      .earlier_bytes = measure.bytes,
+				      .before_ns = measure.before_ns,
+				      .heap = point->block->heap[point->row],
+				      .end = (uint8_t)end};
 }
 
-/* The end, stamped a little early, of the block that begins here; it is taken from those that are pending. An earlier block's end needs no other. */
-struct pending_free *matching_pending_take(struct matching *matching, const struct point *point, struct pending_free *taken)
+/* The end, stamped a little early, of the block that begins here; it is taken from those that are pending. An earlier
+   block's end needs no other. */
+struct pending_free *matching_pending_take(struct matching *matching, const struct point *point,
+					   struct pending_free *taken)
 {
 	uint32_t annotated = annotated_of(matching, point);
 	matching_pending_expire(matching, point->time_ns);
 	for (size_t i = matching->pending_first; i < matching->pending_count; i++) {
 		struct pending_free *pending = &matching->pending[i];
-		if (pending->time_ns == INT64_MIN || is_earlier(pending) || pending->address != point->address || pending->process != point->process ||
-		    pending->annotated != annotated || pending->thread == point->thread)
+		if (pending->time_ns == INT64_MIN || is_earlier(pending) || pending->address != point->address ||
+		    pending->process != point->process || pending->annotated != annotated ||
+		    pending->thread == point->thread)
 			continue;
 		*taken = *pending;
 		pending->time_ns = INT64_MIN;

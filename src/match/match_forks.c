@@ -7,10 +7,12 @@
 #include "base/memory.h"
 
 /*
- * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is accepted:
- * a child notices that it was forked at its first heap call, so its start may lie after its fork, and its parent goes on meanwhile.
+ * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is
+ * accepted: a child notices that it was forked at its first heap call, so its start may lie after its fork, and its
+ * parent goes on meanwhile.
  */
-static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address, int64_t time_ns, bool *is_known)
+static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address,
+			     int64_t time_ns, bool *is_known)
 {
 	const struct live_cell *cell = live_find(live, address);
 	*is_known = false;
@@ -36,13 +38,15 @@ static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, u
 	uint32_t *found = &matching->inherited[heap], i = matching->processes[parent].first_heap;
 	if (*found != INHERITED_UNKNOWN)
 		return *found;
-	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle || strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
+	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle ||
+				   strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
 		i = matching->next_heap[i];
 	return *found = i;
 }
 
 /* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
-static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent, uint32_t *heap)
+static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent,
+					 uint32_t *heap)
 {
 	if (point->live == &matching->processes[point->process].live)
 		return &matching->processes[parent].live;

@@ -21,7 +21,8 @@ static uint32_t plain_around(struct matching *matching, struct matching_process 
 	return HEAP_NONE;
 }
 
-/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated heap. */
+/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated
+   heap. */
 uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **around)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -29,7 +30,8 @@ uint32_t matching_container(struct matching *matching, const struct point *point
 	return *around ? (*around)->row : plain_around(matching, process, point->address);
 }
 
-/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in it. */
+/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in
+   it. */
 static void nested_adopt(struct matching *matching, const struct point *point, uint32_t id)
 {
 	struct nest *nest = &matching->processes[point->process].nest;
@@ -60,7 +62,8 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 }
 
 /* Where the new allocation lies, and what may lie in it from now on. */
-void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container, const struct nest_span *around)
+void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
+			const struct nest_span *around)
 {
 	struct matching_process *process = &matching->processes[point->process];
 	uint32_t heap = point->block->heap[point->row];
@@ -70,7 +73,10 @@ void matching_nest_note(struct matching *matching, const struct point *point, ui
 		return;
 	}
 	heap = heap < matching->table->dictionary->heap_count ? heap : TRACE_NONE;
-	nest_add(&process->nest, &(struct nest_span){.address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap}, around);
+	nest_add(&process->nest,
+		 &(struct nest_span){
+			 .address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap},
+		 around);
 	struct heap_allocation *outer = container == HEAP_NONE ? NULL : matching_live_row(matching, container);
 	if (!outer)
 		return;
@@ -85,8 +91,10 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 	struct matching_process *process = &matching->processes[point->process];
 	uint32_t site = matching_site_of(matching, point->block, point->row);
 	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
-	for (struct nest_span *span; (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
-		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process : span->heap;
+	for (struct nest_span *span;
+	     (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
+		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process
+							  : span->heap;
 		struct live *live = &matching->annotated[place];
 		struct live_cell *cell = live_find(live, span->address);
 		uint64_t address = span->address;

@@ -6,8 +6,8 @@
 #include "match/born.h"
 
 enum {
-	AHEAD = 16,                   /* points whose blocks' cells are fetched early */
-	LARGE_BITS = 15               /* a table of so many cells does not stay in the processor's cache */
+	AHEAD = 16,     /* points whose blocks' cells are fetched early */
+	LARGE_BITS = 15 /* a table of so many cells does not stay in the processor's cache */
 };
 
 /* ---- points ---- */
@@ -25,26 +25,30 @@ static bool is_aside(uint8_t kind)
 	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 }
 
-/* An earlier block was found where something has happened since the attach; an end does not count that was over when the reading began. */
+/* An earlier block was found where something has happened since the attach; an end does not count that was over when
+   the reading began. */
 static bool is_settled(const struct matching *matching, const struct point *point)
 {
 	const struct matching_process *process = &matching->processes[point->process];
 	const struct live_cell *cell = live_find(&process->live, point->address);
 	const uint32_t *measured = map_find(&process->measured, point->address);
-	return (measured && process->measured_ns[*measured] >= process->reading_ns) || (cell && matching_is_live(matching, cell->current));
+	return (measured && process->measured_ns[*measured] >= process->reading_ns) ||
+	       (cell && matching_is_live(matching, cell->current));
 }
 
 static void reading_note(struct matching *matching, const struct point *point)
 {
 	if (!(point->block->flags[point->row] & EVENT_NO_DURATION))
-		matching->processes[point->process].reading_ns = (int64_t)((uint64_t)point->time_ns - (uint64_t)point->block->duration_ns[point->row]);
+		matching->processes[point->process].reading_ns =
+			(int64_t)((uint64_t)point->time_ns - (uint64_t)point->block->duration_ns[point->row]);
 }
 
 static uint32_t allocation_add(struct matching *matching, const struct point *point, bool is_nested)
 {
 	struct heap_allocation row;
 	struct heap_details details;
-	born_allocation(&row, point->block, &(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
+	born_allocation(&row, point->block,
+			&(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = matching_site_of(matching, point->block, point->row);
 	born_details(&details, point->block, point->row);
@@ -62,7 +66,9 @@ static void point_begin(struct matching *matching, const struct point *point)
 			return;
 	}
 	struct nest_span *around = NULL;
-	uint32_t container = matching->is_annotation && point->live != &process->live ? matching_container(matching, point, &around) : HEAP_NONE;
+	uint32_t container = matching->is_annotation && point->live != &process->live
+				     ? matching_container(matching, point, &around)
+				     : HEAP_NONE;
 	/* In a sample what it lies in may be missing. */
 	bool is_nested = container != HEAP_NONE || (matching->table->sample_bytes && point->live != &process->live);
 	uint32_t id = allocation_add(matching, point, is_nested);
@@ -71,14 +77,16 @@ static void point_begin(struct matching *matching, const struct point *point)
 	struct live_cell *cell = live_add(point->live, point->address);
 	if (cell->other != HEAP_NONE)
 		matching_settle_conflict(matching, cell->other, cell->current);
-	cell->other = cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	cell->other =
+		cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
 	cell->current = id;
 	*last_made(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
 	struct pending_free pending;
-	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count && matching_pending_take(matching, point, &pending)) {
+	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count &&
+	    matching_pending_take(matching, point, &pending)) {
 		matching_allocation_end(matching, id, pending.end, point->time_ns, pending.site, pending.thread);
 		if (!process->keeps_history)
 			live_remove(point->live, cell);
@@ -86,7 +94,8 @@ static void point_begin(struct matching *matching, const struct point *point)
 }
 
 /* Which block of the cell this end is of: the older one when two are there and that is possible. */
-static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point, bool *is_older)
+static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point,
+			     bool *is_older)
 {
 	uint32_t older = cell->other;
 	*is_older = false;
@@ -102,17 +111,20 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	return cell->current;
 }
 
-/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has begun. */
+/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has
+   begun. */
 static bool has_ended_before(const struct live_cell *cell)
 {
 	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
-/* What is folded leaves no trace of what a child inherited: the first that happens to an address in it, an end, is that of its parent's block, and has
- * nothing to do with a block that begins there a moment later. */
-static bool is_of_folded_parent(const struct matching *matching, const struct point *point, const struct live_cell *cell)
+/* What is folded leaves no trace of what a child inherited: the first that happens to an address in it, an end, is that
+ * of its parent's block, and has nothing to do with a block that begins there a moment later. */
+static bool is_of_folded_parent(const struct matching *matching, const struct point *point,
+				const struct live_cell *cell)
 {
-	return !cell && matching->table->dictionary->fold_count && matching->processes[point->process].forked_from != TRACE_NONE;
+	return !cell && matching->table->dictionary->fold_count &&
+	       matching->processes[point->process].forked_from != TRACE_NONE;
 }
 
 static void point_end(struct matching *matching, const struct point *point)
@@ -153,7 +165,8 @@ static void point_end(struct matching *matching, const struct point *point)
 	if (end == HEAP_END_REALLOC)
 		matching->last_taken[point->thread] = id;
 	if (row)
-		matching_live_row_end(matching, id, row, end, time_ns, matching_site_of(matching, point->block, point->row), point->thread);
+		matching_live_row_end(matching, id, row, end, time_ns,
+				      matching_site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
 	/* What grows where it is keeps what lies in it. */
@@ -161,7 +174,8 @@ static void point_end(struct matching *matching, const struct point *point)
 		matching_nested_end(matching, point, size_bytes);
 }
 
-/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every block. */
+/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every
+   block. */
 static void point_destroy(struct matching *matching, const struct point *point)
 {
 	struct live *live = point->live;
@@ -208,7 +222,8 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 	struct matching_process *process = &matching->processes[id];
 	int64_t end_ns = matching->table->processes[id].end_ns;
 	live_end(matching, &process->live, end_ns, is_open);
-	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE; heap = matching->next_heap[heap])
+	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE;
+	     heap = matching->next_heap[heap])
 		live_end(matching, &matching->annotated[heap], end_ns, is_open);
 	if (matching->annotated)
 		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
@@ -221,7 +236,8 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 void matching_advance(struct matching *matching, int64_t time_ns)
 {
 	for (;;) {
-		const struct lifecycle_event *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+		const struct lifecycle_event *start = &matching->starts[matching->next_start],
+					     *end = &matching->ends[matching->next_end];
 		bool has_start = matching->next_start < matching->start_count && start->time_ns <= time_ns;
 		bool has_end = matching->next_end < matching->end_count && end->time_ns < time_ns;
 		if (has_start && (!has_end || start->time_ns <= end->time_ns)) {
@@ -235,7 +251,8 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 			break;
 		}
 	}
-	const struct lifecycle_event *start = &matching->starts[matching->next_start], *end = &matching->ends[matching->next_end];
+	const struct lifecycle_event *start = &matching->starts[matching->next_start],
+				     *end = &matching->ends[matching->next_end];
 	int64_t start_ns = matching->next_start < matching->start_count ? start->time_ns : INT64_MAX;
 	int64_t end_ns = matching->next_end < matching->end_count ? end->time_ns : INT64_MAX;
 	matching->next_lifecycle_ns = start_ns < end_ns ? start_ns : end_ns;
@@ -244,15 +261,18 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 /* Where blocks are that the point's function tells of. */
 static struct live *live_of(const struct matching *matching, const struct point *point)
 {
-	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row], known = matching->table->dictionary->heap_count;
-	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count || !matching->is_annotation[entry])
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row],
+		 known = matching->table->dictionary->heap_count;
+	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count ||
+	    !matching->is_annotation[entry])
 		return &matching->processes[point->process].live;
 	return &matching->annotated[heap < known ? heap : known + point->process];
 }
 
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
 {
-	struct point point = {at->time_ns, 0, NULL, matching->table->dictionary->threads[block->thread].process, block->thread, block, at->row};
+	struct point point = {at->time_ns,   0,     NULL,   matching->table->dictionary->threads[block->thread].process,
+			      block->thread, block, at->row};
 	if (at->time_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
@@ -321,7 +341,8 @@ static bool plain_is_fresh(const struct live *live, const struct block_match *wi
 /* Whether the run could be matched apart, before it is known what it tells. */
 static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
 {
-	const struct matching_process *process = &matching->processes[matching->table->dictionary->threads[run->block->thread].process];
+	const struct matching_process *process =
+		&matching->processes[matching->table->dictionary->threads[run->block->thread].process];
 	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
 	if (matching->is_by_points || process->keeps_history || matching->is_annotation || last_ns > matching->until_ns)
 		return false;
@@ -334,8 +355,10 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 /* Whether it could only come to what its points tell by themselves; what they end is known then. */
 static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
-	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
-	return run->within->is_plain && plain_find_ends(matching, live, run->within) && plain_is_fresh(live, run->within);
+	const struct live *live =
+		&matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	return run->within->is_plain && plain_find_ends(matching, live, run->within) &&
+	       plain_is_fresh(live, run->within);
 }
 
 static void plain_end(struct matching *matching, struct block_match *within, uint32_t thread)
@@ -453,7 +476,8 @@ static int64_t survivor_at(const struct matching *matching, const struct live *l
 }
 
 /* Each step to a block that was allocated long ago is a wait for memory: they are taken early, one after the other. */
-static void points_expect(const struct matching *matching, const struct live *live, const struct point_place *places, uint32_t known)
+static void points_expect(const struct matching *matching, const struct live *live, const struct point_place *places,
+			  uint32_t known)
 {
 	int64_t id;
 	if (3 * AHEAD < known)
@@ -488,7 +512,8 @@ static bool run_apart(struct matching *matching, struct heap_run *run)
 /* How many there were. */
 static uint32_t run_by_points(struct matching *matching, const struct heap_run *run)
 {
-	const struct live *live = &matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
+	const struct live *live =
+		&matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
 	uint32_t i = 0;
 	for (; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
@@ -499,16 +524,19 @@ static uint32_t run_by_points(struct matching *matching, const struct heap_run *
 
 bool matching_waits(const struct matching *matching, const struct heap_run *run)
 {
-	return !matching->is_by_points && run->count >= MATCHING_APART_MIN && run->places[run->count - 1].time_ns > matching->until_ns;
+	return !matching->is_by_points && run->count >= MATCHING_APART_MIN &&
+	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
 void matching_run(struct matching *matching, struct heap_run run)
 {
 	struct heap_passed *passed = &matching->passed;
-	uint32_t thread = run.block->thread, done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
+	uint32_t thread = run.block->thread,
+		 done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
 	if (!done)
 		return;
-	passed->positions[thread] = (struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
+	passed->positions[thread] =
+		(struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
 	/* A thread may have gone back in time. */
 	if (run.places[done - 1].time_ns >= passed->time_ns) {
 		passed->time_ns = run.places[done - 1].time_ns;

@@ -63,7 +63,8 @@ void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread
 }
 
 /* A live row at the end of the table. */
-uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row, const struct heap_details *details)
+uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
+			  const struct heap_details *details)
 {
 	struct heap_table *table = matching->table;
 	struct heap_process *process = &table->processes[matching_process_of(matching, row)];
@@ -86,7 +87,8 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 }
 
 /* End a live row without a word to the level. thread: that did it, or HEAP_NONE. */
-void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
+		      int64_t time_ns, uint32_t site, uint32_t thread)
 {
 	struct heap_process *process = &matching->table->processes[matching_process_of(matching, row)];
 	struct heap_weight weight = heap_weigh(matching->table, row);
@@ -109,14 +111,17 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 }
 
 /* Likewise, and the level knows. */
-void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
+			   int64_t time_ns, uint32_t site, uint32_t thread)
 {
 	if (!(row->flags & HEAP_NESTED))
-		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns, 0 - heap_weigh(matching->table, row).bytes);
+		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns,
+			     0 - heap_weigh(matching->table, row).bytes);
 	matching_row_end(matching, id, row, end, time_ns, site, thread);
 }
 
-void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site, uint32_t thread)
+void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site,
+			     uint32_t thread)
 {
 	struct heap_allocation *row = matching_live_row(matching, id);
 	if (row)

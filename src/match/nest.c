@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses in order are a tree of 64 branches to a node, eleven levels for 64 bits. A node is a word of bits, in a table by level and the bits of
- * the address above; one that would be empty is not there. So adding and finding touch as many nodes as the neighbour is far.
+ * Addresses in order are a tree of 64 branches to a node, eleven levels for 64 bits. A node is a word of bits, in a
+ * table by level and the bits of the address above; one that would be empty is not there. So adding and finding touch
+ * as many nodes as the neighbour is far.
  *
- * Spans are a family: two of them lie beside each other, or one in the other. Then the span around an address, if there is one, is the one that begins
- * last up to there, or is around that one: whatever begins behind the beginning of a span around the address and before the address lies in that span.
+ * Spans are a family: two of them lie beside each other, or one in the other. Then the span around an address, if there
+ * is one, is the one that begins last up to there, or is around that one: whatever begins behind the beginning of a
+ * span around the address and before the address lies in that span.
  */
 #include "match/nest.h"
 
@@ -49,7 +51,8 @@ void nest_starts_add(struct nest_starts *starts, uint64_t address)
 {
 	for (unsigned level = 0; level < LEVELS; level++) {
 		uint64_t above = bits_above(address, level), bits = node_bits(starts, above, level);
-		cell_set(live_add(&starts->nodes, key_of(above, level)), bits | UINT64_C(1) << digit_of(address, level));
+		cell_set(live_add(&starts->nodes, key_of(above, level)), bits | UINT64_C(1)
+											 << digit_of(address, level));
 		/* What has a node is known above it. */
 		if (bits)
 			return;
@@ -62,7 +65,8 @@ void nest_starts_remove(struct nest_starts *starts, uint64_t address)
 		struct live_cell *cell = live_find(&starts->nodes, key_of(bits_above(address, level), level));
 		if (!cell)
 			return;
-		uint64_t bits = ((uint64_t)cell->other << 32 | cell->current) & ~(UINT64_C(1) << digit_of(address, level));
+		uint64_t bits =
+			((uint64_t)cell->other << 32 | cell->current) & ~(UINT64_C(1) << digit_of(address, level));
 		cell_set(cell, bits);
 		if (bits)
 			return;

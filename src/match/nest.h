@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Which block lies in which: the blocks of one process by where they begin, so that the one around an address is found. Blocks of annotated heaps
- * may lie in others; those of allocators lie beside each other. What has ended stays until it is met: the caller tells, when asked.
+ * Which block lies in which: the blocks of one process by where they begin, so that the one around an address is found.
+ * Blocks of annotated heaps may lie in others; those of allocators lie beside each other. What has ended stays until it
+ * is met: the caller tells, when asked.
  */
 #ifndef XHEAP_MATCH_NEST_H
 #define XHEAP_MATCH_NEST_H
@@ -14,7 +15,9 @@
 #define NEST_NONE UINT32_MAX
 
 /** Addresses in order. Zero it to begin. */
-struct nest_starts { struct live nodes; };
+struct nest_starts {
+	struct live nodes;
+};
 
 void nest_starts_add(struct nest_starts *starts, uint64_t address);
 void nest_starts_remove(struct nest_starts *starts, uint64_t address);
@@ -32,12 +35,12 @@ struct nest_span {
 
 /** Zero it to begin. */
 struct nest {
-	struct nest_starts plain;    /**< of allocators' blocks */
+	struct nest_starts plain; /**< of allocators' blocks */
 	struct nest_starts annotated;
-	struct live at;              /**< by address: current is the span that began there last */
+	struct live at; /**< by address: current is the span that began there last */
 	struct nest_span *spans;
 	size_t span_count, span_capacity;
-	uint32_t free;               /**< list of those that are none any more, by below: NEST_NONE - place; 0: none */
+	uint32_t free; /**< list of those that are none any more, by below: NEST_NONE - place; 0: none */
 };
 
 /** Whether an allocation is live still. */

@@ -6,7 +6,8 @@
  *     blocks   ---------->---------------->-----
  *                      head ^ whole groups ^ tail
  *
- * Whole groups are packed by whoever has time. Heads and tails, and single rows, are gathered here until they are a group.
+ * Whole groups are packed by whoever has time. Heads and tails, and single rows, are gathered here until they are a
+ * group.
  */
 #include "match/packing.h"
 
@@ -21,14 +22,14 @@ enum { TASKS_MAX = 6 };
 struct packing_task {
 	struct worker_task task;
 	struct block_match *within;
-	uint32_t first, head;        /* number of the first row; rows before the first whole group */
+	uint32_t first, head; /* number of the first row; rows before the first whole group */
 	struct groups_packed packed;
 };
 
 struct packing {
 	struct heap_groups *groups;
 	struct heap_stream *stream;
-	uint32_t next;               /* number of the next row */
+	uint32_t next; /* number of the next row */
 	struct heap_allocation rows[PACK_ROWS];
 	struct heap_details details[PACK_ROWS];
 	uint32_t gathered;
@@ -43,7 +44,8 @@ struct packing *packing_new(struct heap_groups *groups)
 	return packing;
 }
 
-static void rows_gather(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count)
+static void rows_gather(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
+			uint32_t count)
 {
 	while (count) {
 		uint32_t room = PACK_ROWS - packing->gathered, taken = count < room ? count : room;
@@ -55,7 +57,8 @@ static void rows_gather(struct packing *packing, const struct heap_allocation *r
 		count -= taken;
 		if (packing->gathered < PACK_ROWS)
 			continue;
-		groups_add(packing->groups, packing->rows, packing->details, packing->groups->count * PACK_ROWS, PACK_ROWS);
+		groups_add(packing->groups, packing->rows, packing->details, packing->groups->count * PACK_ROWS,
+			   PACK_ROWS);
 		packing->gathered = 0;
 	}
 }
@@ -119,7 +122,8 @@ void packing_follow(struct packing *packing, struct heap_stream *stream)
 	packing->stream = stream;
 }
 
-void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count)
+void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
+		 uint32_t count)
 {
 	tasks_collect(packing);
 	rows_gather(packing, rows, details, count);
@@ -130,7 +134,8 @@ void packing_finish(struct packing *packing)
 {
 	tasks_collect(packing);
 	if (packing->gathered)
-		groups_add(packing->groups, packing->rows, packing->details, packing->groups->count * PACK_ROWS, packing->gathered);
+		groups_add(packing->groups, packing->rows, packing->details, packing->groups->count * PACK_ROWS,
+			   packing->gathered);
 	packing->gathered = 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the stream's pool of threads. */
+/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the
+    stream's pool of threads. */
 #ifndef XHEAP_MATCH_PACKING_H
 #define XHEAP_MATCH_PACKING_H
 
@@ -13,7 +14,8 @@ struct packing *packing_new(struct heap_groups *groups);
 void packing_follow(struct packing *packing, struct heap_stream *stream);
 
 /** Add rows, which may change then. */
-void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details, uint32_t count);
+void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
+		 uint32_t count);
 
 /** Add those of an event block, whose site_ids are known; it is given back to the stream some time. */
 void packing_add_within(struct packing *packing, struct block_match *within);

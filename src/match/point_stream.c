@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A merge over threads. A thread's blocks, in file order, are its lane; a binary heap holds the lanes by their next time:
+ * A merge over threads. A thread's blocks, in file order, are its lane; a binary heap holds the lanes by their next
+ * time:
  *
  *     lane of thread 4:   [block 0][block 7]        waiting: keyed by the header's first time, nothing decoded
  *     lane of thread 9:        [block 2: ...|....]  open: keyed by its next point
@@ -10,8 +11,9 @@
  *
  * While one block of a lane is gone through, others of our threads decode the next ones.
  *
- * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before those of
- * calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted when they need it.
+ * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before
+ * those of calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted
+ * when they need it.
  */
 #include "match/point_stream.h"
 
@@ -25,19 +27,22 @@
 enum { LANE_AHEAD_MAX = 3 };
 
 struct lane {
-	int64_t time_ns;              /* of the next point, or a lower bound of it while not open */
+	int64_t time_ns; /* of the next point, or a lower bound of it while not open */
 	uint32_t process, thread;
-	const uint32_t *blocks;       /* those still to be decoded */
+	const uint32_t *blocks; /* those still to be decoded */
 	uint32_t block_count;
-	uint32_t next, count;         /* places of the open block */
-	uint32_t first;               /* likewise of the next one, as those before were gone through */
-	struct reader *reader;        /* NULL while nothing is decoded */
+	uint32_t next, count;                 /* places of the open block */
+	uint32_t first;                       /* likewise of the next one, as those before were gone through */
+	struct reader *reader;                /* NULL while nothing is decoded */
 	struct reader *ahead[LANE_AHEAD_MAX]; /* decode the next blocks, in their order */
 	uint32_t ahead_count;
 };
 
 /* A decoded block takes some megabytes. */
-enum { AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */, AHEAD_MAX = 64 /* likewise, one of each lane */ };
+enum {
+	AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */,
+	AHEAD_MAX = 64 /* likewise, one of each lane */
+};
 
 /* What a lane needs while one of its blocks is open. */
 struct reader {
@@ -67,14 +72,16 @@ struct heap_stream {
 	uint32_t lane_count, heap_count;
 	uint32_t *blocks;
 	uint64_t skipped;
-	bool *is_alone;               /* by block: it is all in the range, and no other thread has points between its first and its last one; or NULL */
-	struct block_match **withins;      /* that nobody uses */
+	/* by block: it is all in the range, and no other thread has points between its first and its last one; or
+	   NULL */
+	bool *is_alone;
+	struct block_match **withins; /* that nobody uses */
 	size_t block_match_count, block_match_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
 	struct worker_pool *pool;
-	uint32_t pending;             /* points of the top lane that were handed out and must be passed */
-	struct heap_run run;          /* what heap_stream_next() has of these */
+	uint32_t pending;    /* points of the top lane that were handed out and must be passed */
+	struct heap_run run; /* what heap_stream_next() has of these */
 	uint32_t run_next;
 };
 
@@ -144,9 +151,12 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 		struct lane *lane = by_thread[head.thread];
 		if (!lane) {
 			lane = by_thread[head.thread] = &stream->lanes[lane_count++];
-			*lane = (struct lane){.time_ns = head.first_ns, .process = head.process, .thread = head.thread,
+			*lane = (struct lane){.time_ns = head.first_ns,
+					      .process = head.process,
+					      .thread = head.thread,
 					      .blocks = &stream->blocks[starts[head.thread]]};
-			const struct heap_position *position = stream->passed ? &stream->passed->positions[head.thread] : NULL;
+			const struct heap_position *position =
+				stream->passed ? &stream->passed->positions[head.thread] : NULL;
 			lane->first = position && position->block == i ? position->place : 0;
 		}
 		stream->blocks[starts[head.thread] + lane->block_count++] = i;
@@ -202,7 +212,9 @@ static void alone_from_before(bool *is_alone, const struct bounds *bounds, uint3
 static bool is_behind_all_passed(const struct heap_stream *stream, const struct bounds *at)
 {
 	const struct heap_passed *passed = stream->passed;
-	return passed ? at->first_ns > passed->time_ns || (at->first_ns == passed->time_ns && at->thread == passed->thread) : at->first_ns >= stream->from_ns;
+	return passed ? at->first_ns > passed->time_ns ||
+				(at->first_ns == passed->time_ns && at->thread == passed->thread)
+		      : at->first_ns >= stream->from_ns;
 }
 
 static void stream_find_alone(struct heap_stream *stream)
@@ -213,7 +225,8 @@ static void stream_find_alone(struct heap_stream *stream)
 		for (uint32_t k = 0; k < stream->lanes[i].block_count; k++) {
 			struct trace_block head;
 			trace_block_head(stream->trace, stream->lanes[i].blocks[k], &head);
-			bounds[count++] = (struct bounds){head.first_ns, head.last_ns, stream->lanes[i].blocks[k], head.thread};
+			bounds[count++] =
+				(struct bounds){head.first_ns, head.last_ns, stream->lanes[i].blocks[k], head.thread};
 		}
 	}
 	qsort(bounds, count, sizeof(*bounds), bounds_compare);
@@ -224,7 +237,8 @@ static void stream_find_alone(struct heap_stream *stream)
 	for (uint32_t i = count; i-- > 0;) {
 		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
 			next = &bounds[i + 1];
-		stream->is_alone[bounds[i].block] &= (!next || next->first_ns > bounds[i].last_ns) && is_behind_all_passed(stream, &bounds[i]);
+		stream->is_alone[bounds[i].block] &=
+			(!next || next->first_ns > bounds[i].last_ns) && is_behind_all_passed(stream, &bounds[i]);
 	}
 	free(bounds);
 }
@@ -236,7 +250,8 @@ static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lan
 	for (uint32_t i = 0; i < lane->block_count; i++) {
 		struct trace_block head;
 		trace_block_head(stream->trace, lane->blocks[i], &head);
-		int64_t last_ns = stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
+		int64_t last_ns =
+			stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
 		if (head.first_ns <= until_ns && last_ns > until_ns)
 			until_ns = head.first_ns > INT64_MIN ? head.first_ns - 1 : INT64_MIN;
 		before_ns = head.last_ns > before_ns ? head.last_ns : before_ns;
@@ -269,7 +284,8 @@ int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *pas
 
 struct block_match *heap_stream_take(struct heap_stream *stream)
 {
-	return stream->block_match_count ? stream->withins[--stream->block_match_count] : memory_zeroed(1, sizeof(struct block_match));
+	return stream->block_match_count ? stream->withins[--stream->block_match_count]
+					 : memory_zeroed(1, sizeof(struct block_match));
 }
 
 struct block_match *heap_stream_keep(struct heap_stream *stream)
@@ -321,7 +337,8 @@ static uint32_t event_places(const struct trace_block *block, uint32_t row, stru
 	return 1;
 }
 
-/* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain one. */
+/* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain
+   one. */
 static uint32_t point_places(const struct trace_block *block, uint32_t row, struct point_place *to)
 {
 	int64_t time_ns = block->time_ns[row];
@@ -337,7 +354,9 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 		break;
 	case EVENT_REALLOC:
 		if (previous && !(block->flags[row] & EVENT_FOLDED_BEFORE))
-			to[count++] = (struct point_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]), previous, row, HEAP_POINT_END};
+			to[count++] =
+				(struct point_place){(int64_t)((uint64_t)time_ns - (uint64_t)block->duration_ns[row]),
+						     previous, row, HEAP_POINT_END};
 		/* fall through */
 	case EVENT_ALLOC:
 	case EVENT_EARLIER:
@@ -351,12 +370,14 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 /* As a rule an event has one point; which of the two cannot be guessed. */
 static uint32_t block_places(const struct trace_block *block, struct point_place *to)
 {
-	static const uint8_t kinds[EVENT_KIND_COUNT] = {[EVENT_ALLOC] = HEAP_POINT_BEGIN, [EVENT_FREE] = HEAP_POINT_END};
+	static const uint8_t kinds[EVENT_KIND_COUNT] = {
+		[EVENT_ALLOC] = HEAP_POINT_BEGIN, [EVENT_FREE] = HEAP_POINT_END};
 	uint32_t count = 0;
 	for (uint32_t row = 0; row < block->count; row++) {
 		uint32_t kind = kinds[block->kind[row]];
 		uint64_t address = block->address[row];
-		if ((kind != HEAP_POINT_NONE) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) & (address != 0))
+		if ((kind != HEAP_POINT_NONE) & !(block->flags[row] & (EVENT_FAILED | EVENT_IN_FLIGHT)) &
+		    (address != 0))
 			to[count++] = (struct point_place){block->time_ns[row], address, row, kind};
 		else
 			count += point_places(block, row, &to[count]);
@@ -379,7 +400,8 @@ static struct point_place *places_sort(struct point_place *places, struct point_
 			size_t middle = start + width < count ? start + width : count;
 			size_t end = start + 2 * width < count ? start + 2 * width : count;
 			for (size_t left = start, right = middle, to = start; to < end; to++) {
-				bool is_left = left < middle && (right >= end || places[left].time_ns <= places[right].time_ns);
+				bool is_left = left < middle &&
+					       (right >= end || places[left].time_ns <= places[right].time_ns);
 				scratch[to] = places[is_left ? left++ : right++];
 			}
 		}
@@ -399,7 +421,8 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 		reader->places = memory_resize(reader->places, most, sizeof(*reader->places));
 		reader->scratch = memory_resize(reader->scratch, most, sizeof(*reader->scratch));
 	}
-	uint32_t filled = order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
+	uint32_t filled =
+		order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
 	bool is_sorted = true;
 	reader->place_count = filled;
 	for (uint32_t i = 1; i < filled; i++)
@@ -502,7 +525,8 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .from_ns = from_ns}, to_ns);
 }
 
-struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order, const struct heap_passed *passed, int64_t to_ns)
+struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
+				      const struct heap_passed *passed, int64_t to_ns)
 {
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
@@ -517,7 +541,8 @@ static void stream_pass(struct heap_stream *stream)
 		lane->time_ns = lane->reader->places[lane->next].time_ns;
 	} else if (lane->ahead_count || lane->block_count) {
 		struct trace_block head;
-		trace_block_head(stream->trace, lane->ahead_count ? lane->ahead[0]->block_number : *lane->blocks, &head);
+		trace_block_head(stream->trace, lane->ahead_count ? lane->ahead[0]->block_number : *lane->blocks,
+				 &head);
 		lane->time_ns = head.first_ns;
 		lane->next = lane->count = 0;
 	} else {
@@ -552,8 +577,12 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 		if (lane->next < lane->count) {
 			stream->pending = run_length(stream);
 			bool is_whole = stream->pending == lane->reader->place_count;
-			*run = (struct heap_run){&lane->reader->block, &lane->reader->places[lane->next], stream->pending, lane->count - lane->next,
-						 {lane->reader->block_number, lane->next}, is_whole ? lane->reader->within : NULL};
+			*run = (struct heap_run){&lane->reader->block,
+						 &lane->reader->places[lane->next],
+						 stream->pending,
+						 lane->count - lane->next,
+						 {lane->reader->block_number, lane->next},
+						 is_whole ? lane->reader->within : NULL};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);

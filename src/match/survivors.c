@@ -18,9 +18,9 @@ struct own {
 
 struct survivors {
 	struct heap_groups *groups;
-	struct own **own;            /* by group */
+	struct own **own; /* by group */
 	size_t group_count;
-	uint32_t complete;           /* groups that get no more */
+	uint32_t complete; /* groups that get no more */
 };
 
 struct survivors *survivors_new(struct heap_groups *groups)
@@ -36,11 +36,13 @@ void survivors_reserve(struct survivors *survivors, size_t row_count)
 	if (group_count <= survivors->group_count)
 		return;
 	survivors->own = memory_resize(survivors->own, group_count, sizeof(*survivors->own));
-	memset(&survivors->own[survivors->group_count], 0, (group_count - survivors->group_count) * sizeof(*survivors->own));
+	memset(&survivors->own[survivors->group_count], 0,
+	       (group_count - survivors->group_count) * sizeof(*survivors->own));
 	survivors->group_count = group_count;
 }
 
-/* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others since it was packed. */
+/* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others
+   since it was packed. */
 static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
 {
 	struct own *own = survivors->own[group];
@@ -55,7 +57,8 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 			continue;
 		allocations[count] = *row;
 		int64_t end_ns = row->end == HEAP_END_OPEN ? open_end_ns : row->end_ns;
-		ends[count++] = (struct pack_end){survivor->row, row->end, row->flags, row->end_site, survivor->end_thread, end_ns};
+		ends[count++] = (struct pack_end){survivor->row,        row->end, row->flags, row->end_site,
+						  survivor->end_thread, end_ns};
 	}
 	if (count)
 		groups_add_ends(survivors->groups, group, allocations, ends, count);
@@ -86,7 +89,8 @@ static struct survivor *own_find(struct own *own, uint32_t row)
 	uint32_t word = row / WORD_BITS;
 	if (!own || !(own->is_one[word] >> row % WORD_BITS & 1))
 		return NULL;
-	return &own->items[own->before[word] + __builtin_popcountll(own->is_one[word] & ((UINT64_C(1) << row % WORD_BITS) - 1))];
+	return &own->items[own->before[word] +
+			   __builtin_popcountll(own->is_one[word] & ((UINT64_C(1) << row % WORD_BITS) - 1))];
 }
 
 struct survivor *survivors_find(const struct survivors *survivors, uint32_t id)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Allocations that lived when their group was packed, whole, until all of the group's have ended and their ends are packed, too. */
+/** Allocations that lived when their group was packed, whole, until all of the group's have ended and their ends are
+    packed, too. */
 #ifndef XHEAP_MATCH_SURVIVORS_H
 #define XHEAP_MATCH_SURVIVORS_H
 
@@ -8,7 +9,7 @@
 struct survivor {
 	struct heap_allocation allocation;
 	uint32_t end_thread;
-	uint8_t row;                 /**< of its group */
+	uint8_t row; /**< of its group */
 };
 
 struct survivors;

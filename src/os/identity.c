@@ -13,7 +13,8 @@
 struct identity identity_take(pid_t pid)
 {
 	struct identity identity = {.pid = pid, .pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1};
-	/* There are as many of these as there are processes. What is opened for a moment, or to record one, must not find all descriptors taken. */
+	/* There are as many of these as there are processes. What is opened for a moment, or to record one, must not
+	   find all descriptors taken. */
 	if (limits_is_last_descriptor(identity.pidfd)) {
 		close(identity.pidfd);
 		identity.pidfd = -1;

@@ -84,7 +84,10 @@ uint64_t limits_memory_bytes(void)
 
 void limits_explain(pid_t pid, int error, char *text, size_t size)
 {
-	static const struct { int error, resource; const char *name, *option, *unit; } rows[] = {
+	static const struct {
+		int error, resource;
+		const char *name, *option, *unit;
+	} rows[] = {
 		{EFBIG, RLIMIT_FSIZE, "RLIMIT_FSIZE", "f", " bytes"},
 		{EMFILE, RLIMIT_NOFILE, "RLIMIT_NOFILE", "n", ""},
 		{ENOMEM, RLIMIT_AS, "RLIMIT_AS", "v", " bytes"},
@@ -94,10 +97,12 @@ void limits_explain(pid_t pid, int error, char *text, size_t size)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct rlimit limit;
 		size_t length = strlen(text);
-		if (rows[i].error != abs(error) || prlimit(pid, (__rlimit_resource_t)rows[i].resource, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		if (rows[i].error != abs(error) ||
+		    prlimit(pid, (__rlimit_resource_t)rows[i].resource, NULL, &limit) != 0 ||
+		    limit.rlim_cur == RLIM_INFINITY)
 			continue;
-		snprintf(text + length, size - length, "; the limit %s (ulimit -%s) is %" PRIu64 "%s", rows[i].name, rows[i].option, (uint64_t)limit.rlim_cur,
-			 rows[i].unit);
+		snprintf(text + length, size - length, "; the limit %s (ulimit -%s) is %" PRIu64 "%s", rows[i].name,
+			 rows[i].option, (uint64_t)limit.rlim_cur, rows[i].unit);
 	}
 }
 

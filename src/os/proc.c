@@ -81,8 +81,9 @@ int proc_read_maps(pid_t pid, struct proc_map **maps)
 			*next++ = 0;
 		struct proc_map *map = &(*maps)[count];
 		int path_at = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &map->low, &map->high, map->permissions,
-			   &map->offset, &map->device_major, &map->device_minor, &map->inode, &path_at) == 7) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &map->low, &map->high,
+			   map->permissions, &map->offset, &map->device_major, &map->device_minor, &map->inode,
+			   &path_at) == 7) {
 			snprintf(map->path, sizeof(map->path), "%s", line + path_at);
 			count++;
 		}
@@ -157,8 +158,16 @@ uint64_t proc_status_mask(pid_t pid, const char *name)
 	return (uint64_t)status_number(pid, name, 16, 0);
 }
 
-enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_USER_TIME = 14, FIELD_SYSTEM_TIME = 15, FIELD_START_TIME = 22, FIELD_STACK_START = 28, FIELD_BREAK_START = 47,
-       FIELD_WAIT_STATUS = 52 };
+enum {
+	FIELD_STATE = 3,
+	FIELD_FLAGS = 9,
+	FIELD_USER_TIME = 14,
+	FIELD_SYSTEM_TIME = 15,
+	FIELD_START_TIME = 22,
+	FIELD_STACK_START = 28,
+	FIELD_BREAK_START = 47,
+	FIELD_WAIT_STATUS = 52
+};
 
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
@@ -216,12 +225,14 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 {
 	enum { HAS_NOT_EXECUTED = 0x40 }; /* the kernel's PF_FORKNOEXEC */
 	size_t size;
-	char *text = read_whole(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL, *end = text ? strrchr(text, ')') : NULL, *at = end;
+	char *text = read_whole(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL,
+	     *end = text ? strrchr(text, ')') : NULL, *at = end;
 	uint64_t field[FIELD_STACK_START + 1] = {0};
 	if (name && end > name) {
 		for (int i = FIELD_STATE; i <= FIELD_STACK_START && at && (at = strchr(at + 1, ' ')); i++)
 			field[i] = strtoull(at + 1, NULL, 10);
-		*life = (struct proc_life){.has_executed = !(field[FIELD_FLAGS] & HAS_NOT_EXECUTED), .start_time = field[FIELD_START_TIME],
+		*life = (struct proc_life){.has_executed = !(field[FIELD_FLAGS] & HAS_NOT_EXECUTED),
+					   .start_time = field[FIELD_START_TIME],
 					   .stack_start = field[FIELD_STACK_START]};
 		snprintf(life->name, sizeof(life->name), "%.*s", (int)(end - name - 1), name + 1);
 	}
@@ -230,7 +241,9 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 }
 
 /* A file of one short line; "" when it cannot be read. */
-struct short_text { char data[128]; };
+struct short_text {
+	char data[128];
+};
 static struct short_text read_short(const char *path)
 {
 	struct short_text text;
@@ -247,7 +260,9 @@ uint64_t proc_resident_bytes(pid_t pid)
 	char path[64];
 	uint64_t all, resident = 0;
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	return sscanf(read_short(path).data, "%" SCNu64 " %" SCNu64, &all, &resident) == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+	return sscanf(read_short(path).data, "%" SCNu64 " %" SCNu64, &all, &resident) == 2
+		       ? resident * (uint64_t)sysconf(_SC_PAGESIZE)
+		       : 0;
 }
 
 bool proc_has_ended(pid_t pid)
@@ -260,7 +275,8 @@ bool proc_wait_status(pid_t pid, int *status)
 {
 	char path[64], target[1];
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	/* The status reads as 0 where the kernel does not allow to see it. One and the same rule decides about this link, which has no target any more. */
+	/* The status reads as 0 where the kernel does not allow to see it. One and the same rule decides about this
+	   link, which has no target any more. */
 	if (!proc_has_ended(pid) || readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT)
 		return false;
 	*status = (int)stat_number(pid, FIELD_WAIT_STATUS);
@@ -334,7 +350,9 @@ pid_t proc_search(bool (*visit)(void *cookie, pid_t pid), void *cookie)
 	return search_numbers("/proc", visit, cookie);
 }
 
-struct wanted_thread { pid_t pid, inner; };
+struct wanted_thread {
+	pid_t pid, inner;
+};
 
 static bool is_wanted_thread(void *cookie, pid_t tid)
 {
@@ -350,7 +368,11 @@ pid_t proc_outer_thread(pid_t pid, pid_t inner)
 	return search_numbers(path, is_wanted_thread, &wanted);
 }
 
-struct family { pid_t pid; void (*visit)(void *cookie, pid_t child); void *cookie; };
+struct family {
+	pid_t pid;
+	void (*visit)(void *cookie, pid_t child);
+	void *cookie;
+};
 
 static bool visit_children(void *cookie, pid_t tid)
 {
@@ -389,7 +411,8 @@ bool proc_environment_has(pid_t pid, const char *name, const char *text)
 	char *data = read_whole(pid, "environ", &size);
 	bool has = false;
 	for (size_t i = 0; data && i < size && !has; i += strlen(data + i) + 1)
-		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' && strstr(data + i + length, text);
+		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' &&
+		      strstr(data + i + length, text);
 	free(data);
 	return has;
 }
@@ -411,7 +434,11 @@ bool proc_has_mapped(pid_t pid, const char *path, uint64_t inode)
 	return has;
 }
 
-struct counted { const char *path; uint64_t inode; uint32_t count; };
+struct counted {
+	const char *path;
+	uint64_t inode;
+	uint32_t count;
+};
 
 static bool count_mapping(void *cookie, pid_t pid)
 {
@@ -488,7 +515,8 @@ static bool line_hits(const char *controllers, const char *place, const char *en
 		return false;
 	/* In a container the path may begin above what is mounted there. */
 	for (const char *at = place + 1; at && at < end; at = memchr(at + 1, '/', (size_t)(end - at - 1))) {
-		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root, (int)(end - at), at);
+		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root,
+			 (int)(end - at), at);
 		small_file(path, text, sizeof(text));
 		if (is_memory && text[0])
 			*hits = strtoull(text, NULL, 10);

@@ -60,17 +60,26 @@ static uint32_t time_part(struct heap_range range, int64_t time_ns)
 	return part < HEAP_TIME_PARTS ? (uint32_t)part : HEAP_TIME_PARTS - 1;
 }
 
-uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation)
+uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *table,
+		    const struct heap_allocation *allocation)
 {
 	switch (window->by) {
-	case HEAP_BY_NONE: break;
-	case HEAP_BY_PROCESS: return table->dictionary->threads[allocation->thread].process;
-	case HEAP_BY_THREAD: return allocation->thread;
-	case HEAP_BY_HEAP: return allocation->heap;
-	case HEAP_BY_SIZE: return size_class(allocation->size_bytes);
-	case HEAP_BY_LIFETIME: return lifetime_decade(heap_lifetime_ns(allocation));
-	case HEAP_BY_TIME: return time_part(window->range, allocation->birth_ns);
-	case HEAP_BY_CLASS: return heap_class_of(allocation, window->range);
+	case HEAP_BY_NONE:
+		break;
+	case HEAP_BY_PROCESS:
+		return table->dictionary->threads[allocation->thread].process;
+	case HEAP_BY_THREAD:
+		return allocation->thread;
+	case HEAP_BY_HEAP:
+		return allocation->heap;
+	case HEAP_BY_SIZE:
+		return size_class(allocation->size_bytes);
+	case HEAP_BY_LIFETIME:
+		return lifetime_decade(heap_lifetime_ns(allocation));
+	case HEAP_BY_TIME:
+		return time_part(window->range, allocation->birth_ns);
+	case HEAP_BY_CLASS:
+		return heap_class_of(allocation, window->range);
 	}
 	return 0;
 }
@@ -78,11 +87,16 @@ uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *t
 bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum)
 {
 	switch (window->by) {
-	case HEAP_BY_SIZE: return size_class(sum->size_min) == size_class(sum->size_max);
-	case HEAP_BY_LIFETIME: return lifetime_decade((int64_t)sum->lifetime_min_ns) == lifetime_decade((int64_t)sum->lifetime_max_ns);
-	case HEAP_BY_TIME: return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
-	case HEAP_BY_THREAD: return !(sum->flags & TRACE_SUM_THREADS);
-	default: return true;
+	case HEAP_BY_SIZE:
+		return size_class(sum->size_min) == size_class(sum->size_max);
+	case HEAP_BY_LIFETIME:
+		return lifetime_decade((int64_t)sum->lifetime_min_ns) == lifetime_decade((int64_t)sum->lifetime_max_ns);
+	case HEAP_BY_TIME:
+		return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
+	case HEAP_BY_THREAD:
+		return !(sum->flags & TRACE_SUM_THREADS);
+	default:
+		return true;
 	}
 }
 
@@ -98,8 +112,8 @@ static int thread_text(char **text, const struct heap_table *table, uint32_t id)
 	const struct trace_process *process = &table->dictionary->processes[thread->process];
 	if (thread->tid == TRACE_TID_NONE)
 		return asprintf(text, "pid %" PRIu32 " %s", process->pid, thread->name);
-	return asprintf(text, "pid %" PRIu32 " thread %" PRIu32 "%s%s", process->pid, thread->tid, thread->name && *thread->name ? " " : "",
-			thread->name ? thread->name : "");
+	return asprintf(text, "pid %" PRIu32 " thread %" PRIu32 "%s%s", process->pid, thread->tid,
+			thread->name && *thread->name ? " " : "", thread->name ? thread->name : "");
 }
 
 static int heap_text(char **text, const struct heap_table *table, uint32_t id)
@@ -107,14 +121,16 @@ static int heap_text(char **text, const struct heap_table *table, uint32_t id)
 	if (id >= table->dictionary->heap_count)
 		return asprintf(text, "[no heap]");
 	const struct trace_heap *heap = &table->dictionary->heaps[id];
-	return asprintf(text, "%s 0x%" PRIx64 " in pid %" PRIu32, heap->name, heap->handle, table->dictionary->processes[heap->process].pid);
+	return asprintf(text, "%s 0x%" PRIx64 " in pid %" PRIu32, heap->name, heap->handle,
+			table->dictionary->processes[heap->process].pid);
 }
 
 static int size_text(char **text, uint32_t class)
 {
 	if (class < 2)
 		return asprintf(text, "%" PRIu32 " B", class);
-	return asprintf(text, "%s to %s", text_bytes(UINT64_C(1) << (class - 1)).data, text_bytes((UINT64_C(1) << class) - 1).data);
+	return asprintf(text, "%s to %s", text_bytes(UINT64_C(1) << (class - 1)).data,
+			text_bytes((UINT64_C(1) << class) - 1).data);
 }
 
 static int lifetime_text(char **text, uint32_t decade)
@@ -122,7 +138,8 @@ static int lifetime_text(char **text, uint32_t decade)
 	if (decade == 0)
 		return asprintf(text, "below %s", text_duration(FIRST_DECADE_NS).data);
 	return decade == DECADES - 1 ? asprintf(text, "%s and longer", text_duration(decade_ns(decade - 1)).data)
-				     : asprintf(text, "%s to %s", text_duration(decade_ns(decade - 1)).data, text_duration(decade_ns(decade)).data);
+				     : asprintf(text, "%s to %s", text_duration(decade_ns(decade - 1)).data,
+						text_duration(decade_ns(decade)).data);
 }
 
 static int time_text(char **text, struct heap_range range, uint32_t part)
@@ -139,14 +156,30 @@ static char *by_label(const struct heap_window *window, const struct heap_table 
 	char *text = NULL;
 	int length = -1;
 	switch (window->by) {
-	case HEAP_BY_NONE: length = asprintf(&text, "%s", ""); break;
-	case HEAP_BY_PROCESS: length = process_text(&text, table, by); break;
-	case HEAP_BY_THREAD: length = thread_text(&text, table, by); break;
-	case HEAP_BY_HEAP: length = heap_text(&text, table, by); break;
-	case HEAP_BY_SIZE: length = size_text(&text, by); break;
-	case HEAP_BY_LIFETIME: length = lifetime_text(&text, by); break;
-	case HEAP_BY_TIME: length = time_text(&text, window->range, by); break;
-	case HEAP_BY_CLASS: length = asprintf(&text, "%s", heap_class_name((enum heap_class)by)); break;
+	case HEAP_BY_NONE:
+		length = asprintf(&text, "%s", "");
+		break;
+	case HEAP_BY_PROCESS:
+		length = process_text(&text, table, by);
+		break;
+	case HEAP_BY_THREAD:
+		length = thread_text(&text, table, by);
+		break;
+	case HEAP_BY_HEAP:
+		length = heap_text(&text, table, by);
+		break;
+	case HEAP_BY_SIZE:
+		length = size_text(&text, by);
+		break;
+	case HEAP_BY_LIFETIME:
+		length = lifetime_text(&text, by);
+		break;
+	case HEAP_BY_TIME:
+		length = time_text(&text, window->range, by);
+		break;
+	case HEAP_BY_CLASS:
+		length = asprintf(&text, "%s", heap_class_name((enum heap_class)by));
+		break;
 	}
 	if (length < 0)
 		memory_exhausted(0);
@@ -157,13 +190,17 @@ static char *by_label(const struct heap_window *window, const struct heap_table 
 
 static uint32_t by_count(enum heap_by by, const struct trace_dictionary *dictionary)
 {
-	return by == HEAP_BY_PROCESS ? dictionary->process_count : by == HEAP_BY_THREAD ? dictionary->thread_count
-	       : by == HEAP_BY_HEAP ? dictionary->heap_count : 0;
+	return by == HEAP_BY_PROCESS  ? dictionary->process_count
+	       : by == HEAP_BY_THREAD ? dictionary->thread_count
+	       : by == HEAP_BY_HEAP   ? dictionary->heap_count
+				      : 0;
 }
 
 static uint32_t process_of(enum heap_by by, const struct trace_dictionary *dictionary, uint32_t id)
 {
-	return by == HEAP_BY_PROCESS ? id : by == HEAP_BY_THREAD ? dictionary->threads[id].process : dictionary->heaps[id].process;
+	return by == HEAP_BY_PROCESS  ? id
+	       : by == HEAP_BY_THREAD ? dictionary->threads[id].process
+				      : dictionary->heaps[id].process;
 }
 
 void heap_by_find_shared(struct heap_window *window, const struct heap_table *table)
@@ -186,7 +223,8 @@ void heap_by_find_shared(struct heap_window *window, const struct heap_table *ta
 	window->label_ends = memory_zeroed(count, 1);
 	for (uint32_t i = 0; i < count; i++)
 		if (*map_find(&seen, keys[i]) > 1)
-			window->label_ends[i] = *map_find(&seen_in_process, process_keys[i]) > 1 ? HEAP_LABEL_ID : HEAP_LABEL_PROCESS;
+			window->label_ends[i] =
+				*map_find(&seen_in_process, process_keys[i]) > 1 ? HEAP_LABEL_ID : HEAP_LABEL_PROCESS;
 	map_fini(&seen);
 	map_fini(&seen_in_process);
 	free(keys);
@@ -195,7 +233,9 @@ void heap_by_find_shared(struct heap_window *window, const struct heap_table *ta
 char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by)
 {
 	char *label = by_label(window, table, by), *text = NULL;
-	enum heap_label_end end = by < by_count(window->by, table->dictionary) ? (enum heap_label_end)window->label_ends[by] : HEAP_LABEL_PLAIN;
+	enum heap_label_end end = by < by_count(window->by, table->dictionary)
+					  ? (enum heap_label_end)window->label_ends[by]
+					  : HEAP_LABEL_PLAIN;
 	int length = 0;
 	if (end == HEAP_LABEL_PLAIN)
 		return label;

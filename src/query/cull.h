@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Culling: frames that allocate on behalf of others are taken off the innermost end of stacks. Definition: docs/semantics.md. */
+/** Culling: frames that allocate on behalf of others are taken off the innermost end of stacks. Definition:
+    docs/semantics.md. */
 #ifndef XHEAP_QUERY_CULL_H
 #define XHEAP_QUERY_CULL_H
 
@@ -8,7 +9,8 @@
 /** Zero it to begin. */
 struct heap_cull {
 	struct heap_patterns frames;
-	bool with_entries;           /**< the built-in list is in use: the function that was called is culled, whatever its name */
+	/** the built-in list is in use: the function that was called is culled, whatever its name */
+	bool with_entries;
 };
 
 /** Use the built-in list (cull/default.txt). */

@@ -44,10 +44,13 @@ static struct heap_extent *recent_place(struct heap_extents *extents, const stru
 	return &extents->recent[hash_bits(extent->first + extent->set, RECENT_BITS)];
 }
 
-void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details)
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation,
+		      const struct heap_details *details)
 {
-	uint64_t usable = allocation->size_bytes + heap_slack(details), last = details->address + (usable ? usable - 1 : 0);
-	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES, (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
+	uint64_t usable = allocation->size_bytes + heap_slack(details),
+		 last = details->address + (usable ? usable - 1 : 0);
+	struct heap_extent extent = {details->address / HEAP_PAGE_BYTES,
+				     (last < details->address ? UINT64_MAX : last) / HEAP_PAGE_BYTES, set};
 	struct heap_extent *before = recent_place(extents, &extent);
 	/* Many blocks lie where others did just before. */
 	if (before->set == set && extent.first >= before->first && extent.last <= before->last)
@@ -68,7 +71,8 @@ void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t se
 	extents_join(extents);
 	for (size_t i = 0; i < extents->count; i++)
 		if (extents->items[i].set < sets)
-			bytes[extents->items[i].set] += (extents->items[i].last - extents->items[i].first + 1) * HEAP_PAGE_BYTES;
+			bytes[extents->items[i].set] +=
+				(extents->items[i].last - extents->items[i].first + 1) * HEAP_PAGE_BYTES;
 }
 
 void heap_extents_fini(struct heap_extents *extents)

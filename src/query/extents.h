@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** How many pages blocks have lain in, each page counted once, for any number of blocks: what overlaps or touches is joined as it comes. */
+/** How many pages blocks have lain in, each page counted once, for any number of blocks: what overlaps or touches is
+    joined as it comes. */
 #ifndef XHEAP_QUERY_EXTENTS_H
 #define XHEAP_QUERY_EXTENTS_H
 
@@ -20,11 +21,12 @@ struct heap_extent {
 struct heap_extents {
 	struct heap_extent *items;
 	size_t count, capacity;
-	struct heap_extent *recent;   /**< by a hash of the first page: what was added last */
+	struct heap_extent *recent; /**< by a hash of the first page: what was added last */
 };
 
 /** Add the pages of a block to the set. */
-void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation, const struct heap_details *details);
+void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation,
+		      const struct heap_details *details);
 
 /** Add the bytes of all pages of each set to bytes[set]; what is of no set below `sets` is left out. */
 void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets);

@@ -17,8 +17,8 @@ enum heap_class heap_class_find(const char *name)
 {
 	int class = 0;
 	while (class < HEAP_CLASS_NONE && strcasecmp(name, class_names[class]) != 0)
-		class++;
-	return (enum heap_class)class;
+		class ++;
+	return (enum heap_class) class;
 }
 
 const char *heap_class_name(enum heap_class class)
@@ -29,7 +29,8 @@ const char *heap_class_name(enum heap_class class)
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
 {
 	bool is_outside = allocation->birth_ns < window.from_ns || allocation->flags & HEAP_EARLIER;
-	bool is_freed = heap_end_is_given_back(allocation->end), is_freed_before = is_freed && allocation->end_ns < window.from_ns;
+	bool is_freed = heap_end_is_given_back(allocation->end),
+	     is_freed_before = is_freed && allocation->end_ns < window.from_ns;
 	bool is_freed_inside = is_freed && !is_freed_before && allocation->end_ns <= window.to_ns;
 	if (is_freed_before || (!is_outside && allocation->birth_ns > window.to_ns))
 		return HEAP_CLASS_NONE;
@@ -38,7 +39,10 @@ enum heap_class heap_class_of(const struct heap_allocation *allocation, struct h
 
 void heap_filter_init(struct heap_filter *filter)
 {
-	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX}, .lifetime_ns = {0, UINT64_MAX}, .class = HEAP_CLASS_NONE, .is_plain = true};
+	*filter = (struct heap_filter){.size_bytes = {0, UINT64_MAX},
+				       .lifetime_ns = {0, UINT64_MAX},
+				       .class = HEAP_CLASS_NONE,
+				       .is_plain = true};
 }
 
 static void selection_free(struct heap_selection *selection)
@@ -109,8 +113,9 @@ static int threads_pass(struct heap_filter *filter, const struct trace_dictionar
 	filter->thread = memory_zeroed(dictionary->thread_count, 1);
 	for (uint32_t i = 0; i < dictionary->thread_count; i++) {
 		const struct trace_thread *thread = &dictionary->threads[i];
-		filter->thread[i] = is_among(filter->tids, filter->tid_count, thread->tid) &&
-				    is_among(filter->pids, filter->pid_count, dictionary->processes[thread->process].pid);
+		filter->thread[i] =
+			is_among(filter->tids, filter->tid_count, thread->tid) &&
+			is_among(filter->pids, filter->pid_count, dictionary->processes[thread->process].pid);
 	}
 	for (size_t p = 0; p < filter->pid_count; p++) {
 		uint32_t i = 0;
@@ -151,7 +156,8 @@ static int heaps_pass(struct heap_filter *filter, const struct trace_dictionary 
 			if (heap_is_meant(&dictionary->heaps[i], filter->heaps[h]))
 				filter->heap[i] = is_there = true;
 		if (!is_there)
-			return diag_fail(diag, EINVAL, "no heap \"%s\" in the trace; xheap heap -heaps lists them", filter->heaps[h]);
+			return diag_fail(diag, EINVAL, "no heap \"%s\" in the trace; xheap heap -heaps lists them",
+					 filter->heaps[h]);
 	}
 	return 0;
 }
@@ -173,16 +179,22 @@ static bool is_bounded(struct heap_bounds bounds)
 /* Whether everything passes that is counted at all and comes from a site that does. */
 static bool asks_for_sites(const struct heap_filter *filter)
 {
-	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed && filter->class == HEAP_CLASS_NONE &&
-	       !is_bounded(filter->size_bytes) && !is_bounded(filter->lifetime_ns);
+	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
+	       filter->class == HEAP_CLASS_NONE && !is_bounded(filter->size_bytes) && !is_bounded(filter->lifetime_ns);
 }
 
 static unsigned filter_columns(const struct heap_filter *filter)
 {
-	const struct { bool is_asked; unsigned columns; } asked[] = {
-		{is_bounded(filter->size_bytes), PACK_SIZES}, {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE, PACK_TIMES},
-		{filter->unwanted_flags || filter->is_closed, PACK_STATES}, {filter->thread, PACK_THREADS}, {filter->site, PACK_SITES},
-		{filter->free_site, PACK_END_SITES}, {filter->heap, PACK_HEAPS}};
+	const struct {
+		bool is_asked;
+		unsigned columns;
+	} asked[] = {{is_bounded(filter->size_bytes), PACK_SIZES},
+		     {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE, PACK_TIMES},
+		     {filter->unwanted_flags || filter->is_closed, PACK_STATES},
+		     {filter->thread, PACK_THREADS},
+		     {filter->site, PACK_SITES},
+		     {filter->free_site, PACK_END_SITES},
+		     {filter->heap, PACK_HEAPS}};
 	unsigned columns = 0;
 	for (unsigned i = 0; i < sizeof(asked) / sizeof(*asked); i++)
 		columns |= asked[i].is_asked ? asked[i].columns : 0;
@@ -194,7 +206,8 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 {
 	bool is_of_sites = asks_for_sites(filter), is_all = is_of_sites && !filter->site;
 	filter->unwanted_flags = 0;
-	filter->has_overhead = table->nested_count && filter->nesting == HEAP_NESTING_INNERMOST && is_all && !filter->is_partial;
+	filter->has_overhead =
+		table->nested_count && filter->nesting == HEAP_NESTING_INNERMOST && is_all && !filter->is_partial;
 	if (filter->nesting == HEAP_NESTING_OUTERMOST && !filter->heap_count)
 		filter->unwanted_flags = HEAP_NESTED;
 	else if (filter->nesting == HEAP_NESTING_INNERMOST && !filter->has_overhead)
@@ -211,7 +224,8 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	filter->selection->is_known = memory_zeroed(table->groups.count, 1);
 }
 
-int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag)
+int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,
+			struct diag *diag)
 {
 	prepared_free(filter);
 	int error = threads_pass(filter, table->dictionary, diag);
@@ -253,7 +267,8 @@ struct fits {
 };
 
 /* from <= number < to, or <= where that is the most there is. */
-WIDE_REGISTERS static void fit_bounds(struct fits *fits, const uint64_t *numbers, uint32_t count, struct heap_bounds bounds)
+WIDE_REGISTERS static void fit_bounds(struct fits *fits, const uint64_t *numbers, uint32_t count,
+				      struct heap_bounds bounds)
 {
 	uint64_t last = bounds.to == UINT64_MAX ? bounds.to : bounds.to - 1, width = last - bounds.from;
 	if (!bounds.to || last < bounds.from) {
@@ -265,11 +280,13 @@ WIDE_REGISTERS static void fit_bounds(struct fits *fits, const uint64_t *numbers
 }
 
 /* As heap_lifetime_ns(). */
-WIDE_REGISTERS static void fit_lifetimes(struct fits *fits, const struct pack_columns *columns, uint32_t count, struct heap_bounds bounds)
+WIDE_REGISTERS static void fit_lifetimes(struct fits *fits, const struct pack_columns *columns, uint32_t count,
+					 struct heap_bounds bounds)
 {
 	uint64_t lifetimes[PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t birth = columns->numbers[PACK_BIRTH][i], end = columns->numbers[PACK_END][i], lifetime = end - birth;
+		uint64_t birth = columns->numbers[PACK_BIRTH][i], end = columns->numbers[PACK_END][i],
+			 lifetime = end - birth;
 		uint64_t overflows = 0 - (((end ^ birth) & (end ^ lifetime)) >> 63);
 		lifetimes[i] = (lifetime & ~overflows) | (INT64_MAX & overflows);
 	}
@@ -284,7 +301,8 @@ static void fit_table(struct fits *fits, const uint64_t *numbers, uint32_t count
 }
 
 /* The same of numbers that may be none, which are told by one more than they are. */
-static void fit_table_or_none(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes, bool none_passes)
+static void fit_table_or_none(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes,
+			      bool none_passes)
 {
 	for (uint32_t i = 0; i < count; i++)
 		fits->rows[i] &= 0 - (uint64_t)(numbers[i] ? passes[numbers[i] - 1] != 0 : none_passes);
@@ -299,7 +317,8 @@ static void fit_states(struct fits *fits, const struct heap_filter *filter, cons
 	}
 }
 
-static void fit_class(struct fits *fits, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count)
+static void fit_class(struct fits *fits, const struct heap_filter *filter, const struct pack_columns *columns,
+		      uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation row = pack_row(columns, i);
@@ -320,9 +339,10 @@ WIDE_REGISTERS static void fits_put(uint64_t *passes, const struct fits *fits, u
 		passes[i / 64] |= fits->rows[i] & UINT64_C(1) << i % 64;
 }
 
-void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count)
+void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,
+			uint32_t count)
 {
-	const uint64_t (*numbers)[PACK_ROWS] = columns->numbers;
+	const uint64_t(*numbers)[PACK_ROWS] = columns->numbers;
 	struct fits fits;
 	memset(passes, 0, PACK_ROWS / 8);
 	memset(fits.rows, 0xff, count * sizeof(*fits.rows));

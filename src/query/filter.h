@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Which allocations count. All parts of a filter have to pass. It is the only place that decides so, for every action and listing.
+ * Which allocations count. All parts of a filter have to pass. It is the only place that decides so, for every action
+ * and listing.
  */
 #ifndef XHEAP_QUERY_FILTER_H
 #define XHEAP_QUERY_FILTER_H
@@ -13,8 +14,9 @@ struct heap_range {
 	int64_t from_ns, to_ns;
 };
 
-/** Where an allocation's beginning and its free lie as to a window. Outside is before it for the beginning, after it or never for the free; an end of the
- *  process is no free. HEAP_CLASS_NONE: allocated after the window, or freed before it. */
+/** Where an allocation's beginning and its free lie as to a window. Outside is before it for the beginning, after it or
+ *  never for the free; an end of the process is no free. HEAP_CLASS_NONE: allocated after the window, or freed before
+ *  it. */
 enum heap_class { HEAP_AIFI, HEAP_AIFO, HEAP_AOFI, HEAP_AOFO, HEAP_CLASS_NONE };
 
 /** Numbers that pass: from <= number < to. */
@@ -24,44 +26,46 @@ struct heap_bounds {
 
 /** Which blocks count where some lie in others. */
 enum heap_nesting {
-	HEAP_NESTING_OUTERMOST,      /**< those that lie in no other; of a heap that is asked for by itself, all of its own */
-	HEAP_NESTING_INNERMOST,      /**< those that no other lies in; and where nothing else is asked for, what remains of the others */
+	/** those that lie in no other; of a heap that is asked for by itself, all of its own */
+	HEAP_NESTING_OUTERMOST,
+	/** those that no other lies in; and where nothing else is asked for, what remains of the others */
+	HEAP_NESTING_INNERMOST,
 	HEAP_NESTING_ALL
 };
 
 /** What was asked for; zero it, and heap_filter_init() it. */
 struct heap_filter {
 	struct heap_bounds size_bytes, lifetime_ns;
-	bool is_closed;              /**< only what was given back */
-	enum heap_class class;       /**< HEAP_CLASS_NONE: any */
-	struct heap_range window;    /**< of the class */
-	uint32_t *pids, *tids;       /**< none: all */
+	bool is_closed;           /**< only what was given back */
+	enum heap_class class;    /**< HEAP_CLASS_NONE: any */
+	struct heap_range window; /**< of the class */
+	uint32_t *pids, *tids;    /**< none: all */
 	size_t pid_count, tid_count, pid_capacity, tid_capacity;
-	char **heaps;                /**< handles or names */
+	char **heaps; /**< handles or names */
 	size_t heap_count, heap_capacity;
 	struct heap_patterns required, required_of_free;
 	enum heap_nesting nesting;
-	bool is_partial;             /**< of a part of the time, or split: what remains of a block is not known then */
+	bool is_partial; /**< of a part of the time, or split: what remains of a block is not known then */
 
 	/* Made by heap_filter_prepare(). */
-	uint8_t *site, *free_site;   /* by site: whether its stack passes */
-	uint8_t *thread;             /* by thread of the trace */
-	uint8_t *heap;               /* by heap of the trace, the last one: of none */
+	uint8_t *site, *free_site; /* by site: whether its stack passes */
+	uint8_t *thread;           /* by thread of the trace */
+	uint8_t *heap;             /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
-	uint8_t unwanted_flags;      /**< enum heap_allocation_flag: allocations with one of them do not pass */
-	bool has_overhead;           /**< what remains of blocks with others in them is counted */
-	bool is_plain;               /* everything passes */
-	bool is_of_sites;            /**< where it was allocated tells whether an allocation passes, and nothing else */
-	unsigned columns;            /**< PACK_TIMES, ...: what decides whether an allocation passes */
-	bool is_whole;               /* everything that is counted by itself: blocks that lie in no other */
+	uint8_t unwanted_flags; /**< enum heap_allocation_flag: allocations with one of them do not pass */
+	bool has_overhead;      /**< what remains of blocks with others in them is counted */
+	bool is_plain;          /* everything passes */
+	bool is_of_sites;       /**< where it was allocated tells whether an allocation passes, and nothing else */
+	unsigned columns;       /**< PACK_TIMES, ...: what decides whether an allocation passes */
+	bool is_whole;          /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
 
-/** Which allocations pass, as far as they have been looked at: a bit for each of a group that is known. A pass over the table
- *  (query/scan.h) looks at groups that are not known yet, and leaves out those of which none pass. */
+/** Which allocations pass, as far as they have been looked at: a bit for each of a group that is known. A pass over the
+ *  table (query/scan.h) looks at groups that are not known yet, and leaves out those of which none pass. */
 struct heap_selection {
 	uint64_t (*passes)[PACK_ROWS / 64]; /**< by group */
-	uint8_t *is_known;           /**< by group */
+	uint8_t *is_known;                  /**< by group */
 };
 
 void heap_filter_init(struct heap_filter *filter);
@@ -70,12 +74,15 @@ void heap_filter_init(struct heap_filter *filter);
 void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table);
 
 /** The same filter, but for all blocks, whether they lie in others or not. It may live as long as `from`. */
-void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from, const struct heap_table *table);
+void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from,
+			     const struct heap_table *table);
 void heap_filter_fini_beside(struct heap_filter *filter);
 void heap_filter_fini(struct heap_filter *filter);
 
-/** Look at the trace: which sites, threads and heaps pass; again, for another table of it. 0, or -EINVAL with the reason in diag: a pid, thread or heap that is not there. */
-int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names, struct diag *diag);
+/** Look at the trace: which sites, threads and heaps pass; again, for another table of it. 0, or -EINVAL with the
+    reason in diag: a pid, thread or heap that is not there. */
+int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,
+			struct diag *diag);
 
 /** Where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
@@ -85,7 +92,8 @@ enum heap_class heap_class_find(const char *name);
 const char *heap_class_name(enum heap_class class);
 
 /** Which of a group's first `count` rows pass: a bit each of PACK_ROWS. The columns that decide are there. */
-void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns, uint32_t count);
+void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,
+			uint32_t count);
 
 /** Whether allocations of the site may pass. */
 static inline bool heap_filter_passes_site(const struct heap_filter *filter, uint32_t site)

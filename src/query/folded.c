@@ -29,74 +29,119 @@ static enum verdict range_verdict(struct heap_range range, int64_t first_ns, int
 
 static uint8_t flags_of(const struct trace_sum *sum)
 {
-	return (uint8_t)((sum->flags & TRACE_SUM_EARLIER ? HEAP_EARLIER : 0) | (sum->flags & TRACE_SUM_NESTED ? HEAP_NESTED : 0) |
+	return (uint8_t)((sum->flags & TRACE_SUM_EARLIER ? HEAP_EARLIER : 0) |
+			 (sum->flags & TRACE_SUM_NESTED ? HEAP_NESTED : 0) |
 			 (sum->flags & TRACE_SUM_AROUND ? HEAP_AROUND : 0));
 }
 
-/* The one that began or ended first, was smallest and lived shortest; or the other way round. It need not have been a block of the sum. */
+/* The one that began or ended first, was smallest and lived shortest; or the other way round. It need not have been a
+   block of the sum. */
 static struct heap_allocation extreme(const struct trace_sum *sum, uint32_t site, bool is_last)
 {
-	int64_t birth_ns = is_last ? sum->birth_last_ns : sum->birth_first_ns, end_ns = is_last ? sum->end_last_ns : sum->end_first_ns;
-	return (struct heap_allocation){.birth_ns = birth_ns, .end_ns = end_ns, .size_bytes = is_last ? sum->size_max : sum->size_min,
-					.end = sum->flags & TRACE_SUM_OPEN ? HEAP_END_EXIT : HEAP_END_FREE, .flags = flags_of(sum), .site = site,
-					.end_site = HEAP_NONE, .thread = sum->thread, .heap = sum->heap};
+	int64_t birth_ns = is_last ? sum->birth_last_ns : sum->birth_first_ns,
+		end_ns = is_last ? sum->end_last_ns : sum->end_first_ns;
+	return (struct heap_allocation){.birth_ns = birth_ns,
+					.end_ns = end_ns,
+					.size_bytes = is_last ? sum->size_max : sum->size_min,
+					.end = sum->flags & TRACE_SUM_OPEN ? HEAP_END_EXIT : HEAP_END_FREE,
+					.flags = flags_of(sum),
+					.site = site,
+					.end_site = HEAP_NONE,
+					.thread = sum->thread,
+					.heap = sum->heap};
 }
 
-/* The window class of all, HEAP_CLASS_NONE when they began behind it or were freed before it; false: they may have several. */
+/* The window class of all, HEAP_CLASS_NONE when they began behind it or were freed before it; false: they may have
+   several. */
 static bool class_of_all(const struct trace_sum *sum, struct heap_range window, enum heap_class *class)
 {
 	struct heap_allocation first = extreme(sum, 0, false);
-	bool is_behind = sum->birth_first_ns > window.to_ns, is_before = sum->birth_last_ns < window.from_ns || sum->flags & TRACE_SUM_EARLIER;
-	bool is_one_beginning = is_behind || is_before || range_verdict(window, sum->birth_first_ns, sum->birth_last_ns) == ALL_PASS;
-	bool is_one_end = is_behind || sum->flags & TRACE_SUM_OPEN || range_verdict(window, sum->end_first_ns, sum->end_last_ns) != NOT_KNOWN;
+	bool is_behind = sum->birth_first_ns > window.to_ns,
+	     is_before = sum->birth_last_ns < window.from_ns || sum->flags & TRACE_SUM_EARLIER;
+	bool is_one_beginning =
+		is_behind || is_before || range_verdict(window, sum->birth_first_ns, sum->birth_last_ns) == ALL_PASS;
+	bool is_one_end = is_behind || sum->flags & TRACE_SUM_OPEN ||
+			  range_verdict(window, sum->end_first_ns, sum->end_last_ns) != NOT_KNOWN;
 	*class = heap_class_of(&first, window);
 	return is_one_beginning && is_one_end;
 }
 
 /* What of the question is not known, for people. */
-struct doubt { const char *what, *instead; };
+struct doubt {
+	const char *what, *instead;
+};
 
 static const struct doubt doubts[] = {
 	{"-requireFreeFrames: where blocks were freed", "-requireFrames, or a -range behind that time"},
-	{"-size: which of the blocks of a stack are so large", "bounds that all of them lie within or outside of, or a -range behind that time"},
-	{"-lifetime: which of the blocks of a stack lived so long", "bounds that all of them lie within or outside of, or a -range behind that time"},
+	{"-size: which of the blocks of a stack are so large",
+	 "bounds that all of them lie within or outside of, or a -range behind that time"},
+	{"-lifetime: which of the blocks of a stack lived so long",
+	 "bounds that all of them lie within or outside of, or a -range behind that time"},
 	{"-window: when each block began and ended", "a window behind that time"},
 	{"-innermost: which blocks others lay in", "it without -innermost"},
-	{"-range: when each block began and ended", "a range from 0 or from behind that time, up to its end or behind it"},
+	{"-range: when each block began and ended",
+	 "a range from 0 or from behind that time, up to its end or behind it"},
 	{"-by: the size, lifetime or time of each block", "-by process, thread or heap"},
-	{"-threads, -by thread: which of many threads that have ended called", "-pids, -by process, or a -range behind that time"},
+	{"-threads, -by thread: which of many threads that have ended called",
+	 "-pids, -by process, or a -range behind that time"},
 };
-enum { DOUBT_FREE_FRAMES, DOUBT_SIZE, DOUBT_LIFETIME, DOUBT_WINDOW, DOUBT_INNERMOST, DOUBT_RANGE, DOUBT_BY, DOUBT_THREAD, DOUBT_NONE };
+enum {
+	DOUBT_FREE_FRAMES,
+	DOUBT_SIZE,
+	DOUBT_LIFETIME,
+	DOUBT_WINDOW,
+	DOUBT_INNERMOST,
+	DOUBT_RANGE,
+	DOUBT_BY,
+	DOUBT_THREAD,
+	DOUBT_NONE
+};
 
 /* Whether they pass the filter; of what is not known *doubt tells what. */
-static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site, unsigned *doubt)
+static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site,
+				   unsigned *doubt)
 {
 	enum heap_class class = HEAP_CLASS_NONE;
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
 	enum verdict lifetime = bounds_verdict(filter->lifetime_ns, sum->lifetime_min_ns, sum->lifetime_max_ns);
 	bool is_one_class = filter->class == HEAP_CLASS_NONE || class_of_all(sum, filter->window, &class);
 	bool is_any_thread = sum->flags & TRACE_SUM_THREADS && filter->tid_count;
-	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) || (filter->site && !filter->site[site]) ||
+	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) ||
+	    (filter->site && !filter->site[site]) ||
 	    (filter->heap && !filter->heap[sum->heap < filter->heap_none ? sum->heap : filter->heap_none]) ||
-	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags || size == NONE_PASS || lifetime == NONE_PASS ||
-	    (is_one_class && class != filter->class) || (filter->free_site && sum->flags & TRACE_SUM_OPEN))
+	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags ||
+	    size == NONE_PASS || lifetime == NONE_PASS || (is_one_class && class != filter->class) ||
+	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_AROUND);
-	*doubt = filter->free_site ? DOUBT_FREE_FRAMES : size == NOT_KNOWN ? DOUBT_SIZE : lifetime == NOT_KNOWN ? DOUBT_LIFETIME
-		 : !is_one_class ? DOUBT_WINDOW : is_any_thread ? DOUBT_THREAD : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? DOUBT_INNERMOST : DOUBT_NONE;
+	*doubt = filter->free_site                                        ? DOUBT_FREE_FRAMES
+		 : size == NOT_KNOWN                                      ? DOUBT_SIZE
+		 : lifetime == NOT_KNOWN                                  ? DOUBT_LIFETIME
+		 : !is_one_class                                          ? DOUBT_WINDOW
+		 : is_any_thread                                          ? DOUBT_THREAD
+		 : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? DOUBT_INNERMOST
+									  : DOUBT_NONE;
 	return *doubt == DOUBT_NONE ? ALL_PASS : NOT_KNOWN;
 }
 
 /* Whether they are in the rows, and what they are there. */
-static enum verdict window_verdict(const struct heap_window *window, const struct trace_sum *sum, struct heap_folded_part *part, unsigned *doubt)
+static enum verdict window_verdict(const struct heap_window *window, const struct trace_sum *sum,
+				   struct heap_folded_part *part, unsigned *doubt)
 {
-	enum verdict begun = sum->flags & TRACE_SUM_EARLIER ? NONE_PASS : range_verdict(window->range, sum->birth_first_ns, sum->birth_last_ns);
+	enum verdict begun = sum->flags & TRACE_SUM_EARLIER
+				     ? NONE_PASS
+				     : range_verdict(window->range, sum->birth_first_ns, sum->birth_last_ns);
 	enum heap_class class = HEAP_CLASS_NONE;
-	bool is_by_class = window->by == HEAP_BY_CLASS, is_one_class = !is_by_class || class_of_all(sum, window->range, &class);
-	bool is_later = sum->end_first_ns > window->range.to_ns, is_one_end = is_later || sum->end_last_ns <= window->range.to_ns;
-	*doubt = begun == NOT_KNOWN || (begun == ALL_PASS && !(sum->flags & TRACE_SUM_OPEN) && !is_one_end) ? DOUBT_RANGE
-		 : !is_one_class ? DOUBT_BY : heap_window_is_one_part(window, sum) ? DOUBT_NONE
-		 : window->by == HEAP_BY_THREAD ? DOUBT_THREAD : DOUBT_BY;
+	bool is_by_class = window->by == HEAP_BY_CLASS,
+	     is_one_class = !is_by_class || class_of_all(sum, window->range, &class);
+	bool is_later = sum->end_first_ns > window->range.to_ns,
+	     is_one_end = is_later || sum->end_last_ns <= window->range.to_ns;
+	*doubt = begun == NOT_KNOWN || (begun == ALL_PASS && !(sum->flags & TRACE_SUM_OPEN) && !is_one_end)
+			 ? DOUBT_RANGE
+		 : !is_one_class                        ? DOUBT_BY
+		 : heap_window_is_one_part(window, sum) ? DOUBT_NONE
+		 : window->by == HEAP_BY_THREAD         ? DOUBT_THREAD
+							: DOUBT_BY;
 	if (begun == NONE_PASS && is_one_class && class == HEAP_CLASS_NONE)
 		return NONE_PASS;
 	part->is_total = begun == ALL_PASS;
@@ -104,8 +149,8 @@ static enum verdict window_verdict(const struct heap_window *window, const struc
 	return *doubt == DOUBT_NONE ? ALL_PASS : NOT_KNOWN;
 }
 
-bool heap_folded_count(struct heap_folded_part *part, const struct heap_window *window, const struct heap_filter *filter, const struct trace_sum *sum,
-		       uint32_t site)
+bool heap_folded_count(struct heap_folded_part *part, const struct heap_window *window,
+		       const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site)
 {
 	unsigned doubt;
 	*part = (struct heap_folded_part){.like = extreme(sum, site, false)};
@@ -127,7 +172,8 @@ int64_t heap_folded_until_ns(const struct heap_table *table)
 	return until_ns;
 }
 
-int heap_folded_check(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag)
+int heap_folded_check(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
+		      enum heap_by by, struct diag *diag)
 {
 	const struct heap_window window = {.range = range, .by = by};
 	for (uint32_t i = 0; i < table->dictionary->sum_count; i++) {
@@ -138,8 +184,11 @@ int heap_folded_check(const struct heap_table *table, const struct heap_filter *
 		if (verdict == ALL_PASS)
 			verdict = window_verdict(&window, sum, &part, &doubt);
 		if (verdict == NOT_KNOWN)
-			return diag_fail(diag, ENOTSUP, "%s is not known up to %s: blocks that had ended by then are folded into sums; ask for %s",
-					 doubts[doubt].what, text_duration(heap_folded_until_ns(table)).data, doubts[doubt].instead);
+			return diag_fail(diag, ENOTSUP,
+					 "%s is not known up to %s: blocks that had ended by then are folded into "
+					 "sums; ask for %s",
+					 doubts[doubt].what, text_duration(heap_folded_until_ns(table)).data,
+					 doubts[doubt].instead);
 	}
 	return 0;
 }
@@ -160,34 +209,40 @@ uint64_t heap_folded_late_bytes(const struct heap_table *table)
 	uint64_t bytes = 0;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
-		}
+		for
+			heap_rows_each (rows, i) {
+				const struct heap_allocation row = heap_rows_get(rows, i);
+				bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
+			}
 	heap_scan_end(&scan);
 	return bytes;
 }
 
-static bool asks_for_everything(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+static bool asks_for_everything(const struct heap_table *table, const struct heap_filter *filter,
+				struct heap_range range)
 {
 	return (filter->is_plain || filter->is_whole) && !range.from_ns && range.to_ns == table->duration_ns;
 }
 
 bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
 {
-	return range.from_ns > heap_folded_until_ns(table) || (asks_for_everything(table, filter, range) && table->dictionary->fold_count <= 1);
+	return range.from_ns > heap_folded_until_ns(table) ||
+	       (asks_for_everything(table, filter, range) && table->dictionary->fold_count <= 1);
 }
 
-bool heap_folded_peak(struct heap_peak *peak, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, int64_t *from_ns,
-		      bool *is_folded)
+bool heap_folded_peak(struct heap_peak *peak, const struct heap_table *table, const struct heap_filter *filter,
+		      struct heap_range range, int64_t *from_ns, bool *is_folded)
 {
 	const struct trace_dictionary *dictionary = table->dictionary;
 	bool is_everything = asks_for_everything(table, filter, range) && dictionary->fold_count <= 1;
-	uint64_t folded_bytes = is_everything && dictionary->fold_count ? dictionary->folds[0].peak_bytes + heap_folded_late_bytes(table) : 0;
+	uint64_t folded_bytes = is_everything && dictionary->fold_count
+					? dictionary->folds[0].peak_bytes + heap_folded_late_bytes(table)
+					: 0;
 	*is_folded = is_everything && dictionary->fold_count && folded_bytes >= table->peak.bytes;
 	/* Of earlier times it is not known any more what of each stack was live. */
 	*from_ns = heap_folded_tells_peak(table, filter, range) ? range.from_ns : heap_folded_until_ns(table) + 1;
-	*peak = *is_folded ? (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes}
-			   : is_everything ? table->peak : (struct heap_peak){range.from_ns, 0};
+	*peak = *is_folded      ? (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes}
+		: is_everything ? table->peak
+				: (struct heap_peak){range.from_ns, 0};
 	return is_everything || *from_ns > range.to_ns;
 }

@@ -28,23 +28,23 @@ struct heap_names {
 	struct symbols *symbols;
 	bool with_lines;
 	struct arena arena;
-	struct intern keys;           /* what makes a name the same; the id is the name's */
+	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
 	size_t name_capacity;
-	struct map children;          /* (parent, name) -> node */
+	struct map children; /* (parent, name) -> node */
 	struct heap_frame *frames;
 	uint32_t frame_count;
 	size_t frame_capacity;
 	struct resolved *resolved;
 	uint32_t resolved_count;
 	size_t resolved_capacity;
-	struct name_span *spans;           /* per frame of the trace */
-	uint32_t *nodes;              /* per stack node of the trace: node, or HEAP_NONE */
-	uint32_t *pending;            /* nodes of a stack that are still to be named */
-	uint32_t *entry_names;        /* per entry of the trace, or HEAP_NONE */
-	bool *is_used;                /* per image */
-	uint32_t *stored;             /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
-	uint8_t *stored_image;        /* per image: 1 + whether it had symbols when they were stored, or 0 */
+	struct name_span *spans; /* per frame of the trace */
+	uint32_t *nodes;         /* per stack node of the trace: node, or HEAP_NONE */
+	uint32_t *pending;       /* nodes of a stack that are still to be named */
+	uint32_t *entry_names;   /* per entry of the trace, or HEAP_NONE */
+	bool *is_used;           /* per image */
+	uint32_t *stored;        /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
+	uint8_t *stored_image;   /* per image: 1 + whether it had symbols when they were stored, or 0 */
 	const char **without_symbols;
 };
 
@@ -96,7 +96,8 @@ void heap_names_free(struct heap_names *names)
 }
 
 /* The id of the name with this key; a new one gets the parts, which are copied. */
-static uint32_t name_intern(struct heap_names *names, const char *key, size_t key_size, const char *image, const char *symbol, const char *text)
+static uint32_t name_intern(struct heap_names *names, const char *key, size_t key_size, const char *image,
+			    const char *symbol, const char *text)
 {
 	uint32_t known = names->keys.count, id = intern_bytes(&names->keys, key, key_size);
 	if (id < known)
@@ -122,7 +123,8 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	const char *image_name = image_file_name(names, image);
 	bool has_line = names->with_lines && frame->file && frame->line;
 	char *text = NULL;
-	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function, text_file_name(frame->file), frame->line)
+	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function,
+					 text_file_name(frame->file), frame->line)
 			      : asprintf(&text, "%s!%s", image_name, frame->function);
 	if (length < 0)
 		memory_exhausted(0);
@@ -161,7 +163,9 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 {
 	bool is_mark = offset == TRACE_FRAME_TRUNCATED || offset == TRACE_FRAME_UNWINDLESS;
-	const char *text = offset == TRACE_FRAME_TRUNCATED ? "[truncated]" : is_mark ? "[no unwind data]" : "[no image]";
+	const char *text = offset == TRACE_FRAME_TRUNCATED ? "[truncated]"
+			   : is_mark                       ? "[no unwind data]"
+							   : "[no image]";
 	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
 	names->names[id].is_mark = is_mark;
 	return id;
@@ -176,7 +180,9 @@ static void resolved_add(struct heap_names *names, uint32_t name, const struct s
 
 static void add_function(struct heap_names *names, const struct trace_frame *address, const struct symbol_frame *frame)
 {
-	resolved_add(names, frame->function ? name_of_symbol(names, address->image, frame) : name_of_offset(names, address->image, address->offset),
+	resolved_add(names,
+		     frame->function ? name_of_symbol(names, address->image, frame)
+				     : name_of_offset(names, address->image, address->offset),
 		     frame);
 }
 
@@ -190,8 +196,9 @@ static void add_stored(struct heap_names *names, const struct trace_frame *addre
 {
 	for (uint32_t i = 0; i < symbol->count; i++) {
 		const struct trace_function *function = &names->dictionary->functions[symbol->first + i];
-		add_function(names, address, &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
-								     known_text(function->file), function->line, function->is_inlined});
+		add_function(names, address,
+			     &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
+						    known_text(function->file), function->line, function->is_inlined});
 	}
 }
 
@@ -212,7 +219,8 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 		if (names->stored[frame])
 			add_stored(names, address, &names->dictionary->symbols[names->stored[frame] - 1]);
 		else
-			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size, address->offset, true, &frames);
+			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size,
+						address->offset, true, &frames);
 		for (size_t i = 0; i < count; i++)
 			add_function(names, address, &frames[i]);
 		/* A row of the trace may be empty. */
@@ -258,8 +266,12 @@ static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint
 	bool has_image = address->image < names->dictionary->image_count;
 	for (uint32_t i = span.count; i-- > 0;) {
 		const struct resolved *resolved = &names->resolved[span.first + i];
-		struct heap_frame frame = {.parent = parent, .name = resolved->name, .image = has_image ? address->image : TRACE_NONE,
-					   .offset = has_image ? address->offset : 0, .file = resolved->file, .line = resolved->line,
+		struct heap_frame frame = {.parent = parent,
+					   .name = resolved->name,
+					   .image = has_image ? address->image : TRACE_NONE,
+					   .offset = has_image ? address->offset : 0,
+					   .file = resolved->file,
+					   .line = resolved->line,
 					   .is_inlined = resolved->is_inlined};
 		parent = node_add(names, &frame);
 	}
@@ -300,10 +312,12 @@ static uint32_t entry_name(struct heap_names *names, uint32_t entry)
 	return names->entry_names[entry] = id;
 }
 
-/* Where no code is: all blocks from before the trace are one row, and so is what remains of those with others in them. */
+/* Where no code is: all blocks from before the trace are one row, and so is what remains of those with others in
+   them. */
 static uint32_t node_add_text(struct heap_names *names, const char *text)
 {
-	struct heap_frame frame = {.name = name_intern(names, text, strlen(text), NULL, NULL, text), .image = TRACE_NONE};
+	struct heap_frame frame = {.name = name_intern(names, text, strlen(text), NULL, NULL, text),
+				   .image = TRACE_NONE};
 	return node_add(names, &frame);
 }
 
@@ -318,7 +332,8 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 	uint32_t parent = heap_names_stack(names, site->stack);
 	if (site->entry >= names->dictionary->entry_count)
 		return parent;
-	struct heap_frame frame = {.parent = parent, .name = entry_name(names, site->entry),
+	struct heap_frame frame = {.parent = parent,
+				   .name = entry_name(names, site->entry),
 				   .image = names->dictionary->entries[site->entry].image};
 	return node_add(names, &frame);
 }
@@ -369,8 +384,11 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 	names->without_symbols = memory_zeroed(dictionary->image_count, sizeof(*names->without_symbols));
 	for (uint32_t i = 0; i < dictionary->image_count; i++) {
 		const struct trace_image *image = &dictionary->images[i];
-		bool has_symbols = !names->is_used[i] || (names->stored_image[i] ? names->stored_image[i] > 1
-			: symbols_image_has_symbols(names->symbols, image->path, image->build_id, image->build_id_size));
+		bool has_symbols =
+			!names->is_used[i] ||
+			(names->stored_image[i] ? names->stored_image[i] > 1
+						: symbols_image_has_symbols(names->symbols, image->path,
+									    image->build_id, image->build_id_size));
 		if (!has_symbols)
 			names->without_symbols[found++] = text_file_name(image->path);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Frames as people know them. A trace has code addresses; a report has names: two call sites in one function are one frame, and
- * stacks that differ only in such addresses are one stack. Names form a tree as the trace's stacks do.
+ * Frames as people know them. A trace has code addresses; a report has names: two call sites in one function are one
+ * frame, and stacks that differ only in such addresses are one stack. Names form a tree as the trace's stacks do.
  */
 #ifndef XHEAP_QUERY_FRAME_NAMES_H
 #define XHEAP_QUERY_FRAME_NAMES_H
@@ -13,24 +13,24 @@
 
 /** What makes a frame the same frame. */
 struct heap_name {
-	const char *image;           /**< file name, or NULL */
-	const char *symbol;          /**< NULL when unknown */
-	const char *mangled;         /**< as the file has it; NULL when that is unknown or the same */
-	const char *text;            /**< "image!symbol", "image+0xoffset", or a mark */
-	uint32_t image_id;           /**< without a symbol: the image of the trace, or TRACE_NONE */
-	uint64_t offset;             /**< and the address in it */
-	bool is_mark;                /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;               /**< an allocation function that was called, as the recorder knew it */
+	const char *image;   /**< file name, or NULL */
+	const char *symbol;  /**< NULL when unknown */
+	const char *mangled; /**< as the file has it; NULL when that is unknown or the same */
+	const char *text;    /**< "image!symbol", "image+0xoffset", or a mark */
+	uint32_t image_id;   /**< without a symbol: the image of the trace, or TRACE_NONE */
+	uint64_t offset;     /**< and the address in it */
+	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
 };
 
 /** A node of the tree; node 0 is the empty stack. What differs among the addresses that it stands for is absent. */
 struct heap_frame {
-	uint32_t parent;             /**< the caller */
+	uint32_t parent; /**< the caller */
 	uint32_t name;
-	uint32_t image;              /**< of the trace, or TRACE_NONE */
-	uint64_t offset;             /**< 0: absent */
-	const char *file;            /**< NULL: absent */
-	uint32_t line;               /**< 0: absent */
+	uint32_t image;   /**< of the trace, or TRACE_NONE */
+	uint64_t offset;  /**< 0: absent */
+	const char *file; /**< NULL: absent */
+	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
 };
 
@@ -53,8 +53,8 @@ uint32_t heap_names_count(const struct heap_names *names);
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
-/** Frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0: all. "[no stack]" for the empty stack. Owned by
- *  the caller (free). */
+/** Frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0: all. "[no
+ *  stack]" for the empty stack. Owned by the caller (free). */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
 
 /** File names of the images that have frames in the stacks named so far but no symbols; in order, each once. */

@@ -5,7 +5,11 @@
 
 #include <stdint.h>
 
-enum { LIFETIME_PART_BITS = 3, LIFETIME_PARTS = 1 << LIFETIME_PART_BITS, LIFETIME_CLASSES = (64 - LIFETIME_PART_BITS + 1) * LIFETIME_PARTS };
+enum {
+	LIFETIME_PART_BITS = 3,
+	LIFETIME_PARTS = 1 << LIFETIME_PART_BITS,
+	LIFETIME_CLASSES = (64 - LIFETIME_PART_BITS + 1) * LIFETIME_PARTS
+};
 
 static inline uint32_t lifetime_class(uint64_t lifetime_ns)
 {

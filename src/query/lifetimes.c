@@ -7,7 +7,8 @@
 #include "base/map.h"
 #include "base/memory.h"
 
-/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the time. */
+/* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the
+   time. */
 enum { GATHERED_MAX = 15 };
 struct gathered {
 	int64_t values[GATHERED_MAX];
@@ -20,12 +21,13 @@ struct collecting {
 	const struct heap_filter *filter;
 	const uint32_t *list_of;
 	uint32_t list_count;
-	const struct map *cells;     /* NULL: cells are sites */
+	const struct map *cells; /* NULL: cells are sites */
 	struct heap_lifetimes *lifetimes;
-	uint64_t *filled;            /* by list, shared by all threads */
-	struct gathered *gathered;   /* by list, this thread's */
+	uint64_t *filled;          /* by list, shared by all threads */
+	struct gathered *gathered; /* by list, this thread's */
 	uint32_t *shared;
-	const bool *sites;           /* of a simple window: whether a site has a list; NULL: most rows are of such sites */
+	/* of a simple window: whether a site has a list; NULL: most rows are of such sites */
+	const bool *sites;
 };
 
 static void gathered_put(struct collecting *collecting, uint32_t list)
@@ -35,7 +37,8 @@ static void gathered_put(struct collecting *collecting, uint32_t list)
 	uint64_t place = __atomic_fetch_add(&collecting->filled[list], gathered->count, __ATOMIC_RELAXED);
 	/* A damaged index may say otherwise the second time. */
 	if (place <= room && gathered->count <= room - place)
-		memcpy(&collecting->lifetimes->values[start + place], gathered->values, gathered->count * sizeof(*gathered->values));
+		memcpy(&collecting->lifetimes->values[start + place], gathered->values,
+		       gathered->count * sizeof(*gathered->values));
 	gathered->count = 0;
 }
 
@@ -43,7 +46,8 @@ static uint32_t cell_list(const struct collecting *collecting, const struct heap
 {
 	struct heap_cell cell;
 	heap_window_cell(collecting->window, collecting->table, allocation, &cell);
-	const uint32_t *found = collecting->cells ? map_find(collecting->cells, map_pair(cell.site, cell.by)) : &cell.site;
+	const uint32_t *found =
+		collecting->cells ? map_find(collecting->cells, map_pair(cell.site, cell.by)) : &cell.site;
 	return found ? collecting->list_of[*found] : HEAP_NONE;
 }
 
@@ -57,23 +61,26 @@ static inline void lifetime_add(struct collecting *collecting, uint32_t list, co
 
 static void collect_any(struct collecting *collecting, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		uint32_t list = heap_window_has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
-		if (list != HEAP_NONE)
-			lifetime_add(collecting, list, &row);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			uint32_t list =
+				heap_window_has(collecting->window, &row) ? cell_list(collecting, &row) : HEAP_NONE;
+			if (list != HEAP_NONE)
+				lifetime_add(collecting, list, &row);
+		}
 }
 
 static void collect_simple(struct collecting *collecting, const struct heap_rows *rows)
 {
 	const struct heap_range range = collecting->window->range;
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		uint32_t list = heap_is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
-		if (list != HEAP_NONE)
-			lifetime_add(collecting, list, &row);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			uint32_t list = heap_is_in_range(&row, range) ? collecting->list_of[row.site] : HEAP_NONE;
+			if (list != HEAP_NONE)
+				lifetime_add(collecting, list, &row);
+		}
 }
 
 static void collecting_scan(void *context)
@@ -95,8 +102,8 @@ static void collecting_scan(void *context)
 		gathered_put(collecting, list);
 }
 
-static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct trace_sum *sums, const uint32_t *list_of,
-			      uint32_t count)
+static void lifetimes_reserve(struct heap_lifetimes *lifetimes, const struct heap_window *window,
+			      const struct trace_sum *sums, const uint32_t *list_of, uint32_t count)
 {
 	lifetimes->starts = memory_zeroed((size_t)count + 1, sizeof(*lifetimes->starts));
 	for (uint32_t cell = 0; cell < window->cell_count; cell++)
@@ -127,8 +134,9 @@ static bool *sites_with_lists(const struct heap_window *window, const uint32_t *
 	return sites;
 }
 
-void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window, const struct heap_table *table,
-			   const struct heap_filter *filter, const uint32_t *list_of, uint32_t count)
+void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window,
+			   const struct heap_table *table, const struct heap_filter *filter, const uint32_t *list_of,
+			   uint32_t count)
 {
 	unsigned width = heap_scan_width(table);
 	struct collecting *parts = memory_resize(NULL, width, sizeof(*parts));
@@ -142,8 +150,10 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 		*map_add(&cells, map_pair(window->cells[i].site, window->cells[i].by), &added) = i;
 	bool *sites = is_by_site ? sites_with_lists(window, list_of, lifetimes->starts[count]) : NULL;
 	for (unsigned i = 0; i < width; i++)
-		parts[i] = (struct collecting){window, table, filter, list_of, count, is_by_site ? NULL : &cells, lifetimes, filled,
-					       memory_zeroed(count, sizeof(struct gathered)), &shared, sites};
+		parts[i] = (struct collecting){window,    table,  filter,
+					       list_of,   count,  is_by_site ? NULL : &cells,
+					       lifetimes, filled, memory_zeroed(count, sizeof(struct gathered)),
+					       &shared,   sites};
 	if (lifetimes->starts[count])
 		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
 	for (unsigned i = 0; i < width; i++)

@@ -53,7 +53,8 @@ void heap_pattern_missing(const struct heap_pattern *pattern, struct heap_names 
 	size_t without;
 	heap_names_without_symbols(names, &without);
 	if (without)
-		snprintf(remark, sizeof(remark), " (%zu image%s without symbols)", without, without == 1 ? " is" : "s are");
-	snprintf(text, size, "\"%s\" matches no frame of the trace%s%s%s", pattern->text, nearest ? "; the nearest is " : "", nearest ? nearest : "",
-		 remark);
+		snprintf(remark, sizeof(remark), " (%zu image%s without symbols)", without,
+			 without == 1 ? " is" : "s are");
+	snprintf(text, size, "\"%s\" matches no frame of the trace%s%s%s", pattern->text,
+		 nearest ? "; the nearest is " : "", nearest ? nearest : "", remark);
 }

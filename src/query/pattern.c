@@ -21,7 +21,8 @@ bool heap_glob(const char *pattern, const char *text)
 		if (*pattern == '*') {
 			star = ++pattern;
 			resume = text;
-		} else if (*pattern == '?' || (*pattern && tolower((unsigned char)*pattern) == tolower((unsigned char)*text))) {
+		} else if (*pattern == '?' ||
+			   (*pattern && tolower((unsigned char)*pattern) == tolower((unsigned char)*text))) {
 			pattern++;
 			text++;
 		} else if (star) {
@@ -72,7 +73,8 @@ void heap_plain_symbol(const char *symbol, char *plain, size_t size)
 	size_t used = 0;
 	for (const char *at = symbol; *at && used + 1 < size;) {
 		/* Rust's "<Type as Trait>" is a part of the name. */
-		size_t whole = at == symbol && *at == '<' ? (size_t)(bracket_end(at, '<', '>') - at) : operator_length(symbol, at);
+		size_t whole = at == symbol && *at == '<' ? (size_t)(bracket_end(at, '<', '>') - at)
+							  : operator_length(symbol, at);
 		if (!whole && !strncmp(at, anonymous, strlen(anonymous)))
 			whole = strlen(anonymous);
 		if (whole) {
@@ -134,7 +136,8 @@ int heap_patterns_add(struct heap_patterns *patterns, const char *text, struct d
 	struct heap_pattern pattern = {.text = NULL};
 	const char *split = find_split(text);
 	if (!*text || (split == text && !split[1]))
-		return diag_fail(diag, EINVAL, "\"%s\" is no frame: write image!, image!symbol, symbol or image+0xOFFSET", text);
+		return diag_fail(diag, EINVAL,
+				 "\"%s\" is no frame: write image!, image!symbol, symbol or image+0xOFFSET", text);
 	if (split) {
 		pattern.image = split > text ? copy_text(text, (size_t)(split - text)) : NULL;
 		pattern.symbol = split[1] ? copy_text(split + 1, strlen(split + 1)) : NULL;
@@ -252,7 +255,8 @@ static bool offset_matches(struct heap_patterns *patterns, const struct heap_fra
 {
 	for (size_t i = 0; i < patterns->count; i++) {
 		struct heap_pattern *pattern = &patterns->items[i];
-		if (!pattern->has_offset || !frame->offset || frame->offset != pattern->offset || !name->image || !image_matches(pattern->image, name->image))
+		if (!pattern->has_offset || !frame->offset || frame->offset != pattern->offset || !name->image ||
+		    !image_matches(pattern->image, name->image))
 			continue;
 		pattern->hits++;
 		return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Frame patterns, as people type them: "image!", "image!symbol", "symbol" or "image+0xOFFSET", in any case, with * and ?. The `!` that
- * splits is the first one that does not follow "operator".
+ * Frame patterns, as people type them: "image!", "image!symbol", "symbol" or "image+0xOFFSET", in any case, with * and
+ * ?. The `!` that splits is the first one that does not follow "operator".
  */
 #ifndef XHEAP_QUERY_PATTERN_H
 #define XHEAP_QUERY_PATTERN_H
@@ -10,12 +10,12 @@
 #include "query/frame_names.h"
 
 struct heap_pattern {
-	char *text;                  /**< as typed */
-	char *image;                 /**< NULL: any */
-	char *symbol;                /**< NULL: any, or none */
+	char *text;   /**< as typed */
+	char *image;  /**< NULL: any */
+	char *symbol; /**< NULL: any, or none */
 	bool has_offset;
 	uint64_t offset;
-	uint32_t hits;               /**< names that matched so far */
+	uint32_t hits; /**< names that matched so far */
 };
 
 /** Patterns of which one has to match; zero it to begin. What they say of each name is remembered. */
@@ -23,7 +23,7 @@ struct heap_patterns {
 	struct heap_pattern *items;
 	size_t count, capacity;
 	bool has_offsets;
-	uint8_t *known;              /**< by name: 0 not looked at, else 1 + whether it matches */
+	uint8_t *known; /**< by name: 0 not looked at, else 1 + whether it matches */
 	size_t known_count;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peaks without sorting all beginnings and ends. The range is cut into many slices of time. A first pass adds up for each what began and
- * ended in it. That gives what was live at the slice's start, and the most that can have been live in it: that and all that began. Only slices
- * whose bound reaches the greatest live size that is known for their part are looked at, by further passes over the allocations that can have
- * to do with them.
+ * Peaks without sorting all beginnings and ends. The range is cut into many slices of time. A first pass adds up for
+ * each what began and ended in it. That gives what was live at the slice's start, and the most that can have been live
+ * in it: that and all that began. Only slices whose bound reaches the greatest live size that is known for their part
+ * are looked at, by further passes over the allocations that can have to do with them.
  */
 #include "query/peak.h"
 
@@ -24,12 +24,12 @@ struct slice {
 /* A beginning, or an end. */
 struct level_change {
 	int64_t time_ns;
-	uint64_t bytes;              /* of an end: less than none */
+	uint64_t bytes; /* of an end: less than none */
 };
 
 struct slicing {
 	struct heap_range range;
-	uint64_t scale;              /* slices per nanosecond, times 2^64 */
+	uint64_t scale; /* slices per nanosecond, times 2^64 */
 	uint32_t count;
 };
 
@@ -40,11 +40,12 @@ struct pass {
 	struct heap_scan_plan plan;
 	uint32_t *shared;
 	struct slice *slices;
-	uint64_t base_bytes;         /* live at the range's start */
-	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have places in changes. */
+	uint64_t base_bytes; /* live at the range's start */
+	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have
+	   places in changes. */
 	uint32_t first, last;
-	const uint64_t *starts;      /* by slice - first: of the next candidate's when it is none */
-	uint64_t *filled;            /* shared by all threads */
+	const uint64_t *starts; /* by slice - first: of the next candidate's when it is none */
+	uint64_t *filled;       /* shared by all threads */
 	struct level_change *changes;
 };
 
@@ -81,7 +82,8 @@ static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint
 	return slice;
 }
 
-static inline __attribute__((always_inline)) void row_sum(struct pass *pass, const struct heap_allocation *row, uint64_t bytes, uint32_t group)
+static inline __attribute__((always_inline)) void row_sum(struct pass *pass, const struct heap_allocation *row,
+							  uint64_t bytes, uint32_t group)
 {
 	struct heap_range range = pass->slicing->range;
 	if (is_base(row, range))
@@ -105,7 +107,8 @@ static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes
 		pass->changes[place] = (struct level_change){time_ns, bytes};
 }
 
-static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row, uint64_t bytes)
+static inline __attribute__((always_inline)) void row_collect(struct pass *pass, const struct heap_allocation *row,
+							      uint64_t bytes)
 {
 	if (begins_within(row, pass->slicing->range))
 		change_put(pass, row->birth_ns, bytes);
@@ -115,37 +118,42 @@ static inline __attribute__((always_inline)) void row_collect(struct pass *pass,
 
 static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
+		}
 }
 
 static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+		}
 }
 
 static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+		}
 }
 
 static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		row_collect(pass, &row, row.size_bytes);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			row_collect(pass, &row, row.size_bytes);
+		}
 }
 
-/* What a sample's blocks stand for takes a row of its own to tell; where a block stands for itself, its columns are enough. */
+/* What a sample's blocks stand for takes a row of its own to tell; where a block stands for itself, its columns are
+   enough. */
 static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 {
 	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
@@ -171,16 +179,17 @@ static void pass_run(void *context)
 
 struct search {
 	const struct slice *slices;
-	uint64_t *live_bytes;        /* at each slice's start */
+	uint64_t *live_bytes; /* at each slice's start */
 	struct heap_peak *peaks;
-	uint64_t *known_bytes;       /* by part: live at some time of it */
+	uint64_t *known_bytes; /* by part: live at some time of it */
 	uint32_t per_part;
 };
 
 static bool is_candidate(const struct search *search, uint32_t slice)
 {
 	const struct slice *at = &search->slices[slice];
-	return at->began_bytes && search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
+	return at->began_bytes &&
+	       search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
 }
 
 static int change_compare(const void *a, const void *b)
@@ -207,7 +216,8 @@ static void slice_search(struct search *search, uint32_t slice, struct level_cha
 }
 
 /* Candidates from *first on, as many as a batch holds: into starts; the slice behind them. */
-static uint32_t batch_choose(const struct search *search, uint32_t first, uint32_t count, uint64_t *starts, uint64_t *events)
+static uint32_t batch_choose(const struct search *search, uint32_t first, uint32_t count, uint64_t *starts,
+			     uint64_t *events)
 {
 	uint32_t slice = first;
 	*events = 0;
@@ -230,9 +240,10 @@ static int64_t slice_start(const struct slicing *slicing, uint32_t slice)
 	return at >= length ? slicing->range.to_ns : (int64_t)((uint64_t)slicing->range.from_ns + (uint64_t)at);
 }
 
-/* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before the first one. */
-static struct pass batch_pass(const struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts,
-			      uint32_t *first_group)
+/* The pass over what has to do with the candidates of a batch: nothing that began behind the last one, or ended before
+   the first one. */
+static struct pass batch_pass(const struct search *search, const struct pass *like, uint32_t first, uint32_t last,
+			      const uint64_t *starts, uint32_t *first_group)
 {
 	struct pass pass = *like;
 	uint32_t from = last, to = first;
@@ -245,7 +256,8 @@ static struct pass batch_pass(const struct search *search, const struct pass *li
 			continue;
 		from = from < slice ? from : slice;
 		to = slice;
-		*first_group = *first_group < search->slices[slice].first_group ? *first_group : search->slices[slice].first_group;
+		*first_group = *first_group < search->slices[slice].first_group ? *first_group
+										: search->slices[slice].first_group;
 	}
 	pass.plan.from_ns = pass.plan.live_from_ns = slice_start(like->slicing, from);
 	if (to + 3 < like->slicing->count)
@@ -253,7 +265,8 @@ static struct pass batch_pass(const struct search *search, const struct pass *li
 	return pass;
 }
 
-static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last, const uint64_t *starts, uint64_t events)
+static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last,
+			 const uint64_t *starts, uint64_t events)
 {
 	unsigned width = heap_scan_width(like->table);
 	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
@@ -269,7 +282,8 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 	heap_scan_threads(pass_run, passes, sizeof(*passes), width);
 	for (uint32_t slice = first; slice < last; slice++)
 		if (starts[slice - first + 1] > starts[slice - first] && is_candidate(search, slice))
-			slice_search(search, slice, &changes[starts[slice - first]], starts[slice - first + 1] - starts[slice - first]);
+			slice_search(search, slice, &changes[starts[slice - first]],
+				     starts[slice - first + 1] - starts[slice - first]);
 	free(filled);
 	free(changes);
 	free(passes);
@@ -277,7 +291,8 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 
 /* ---- all of it ---- */
 
-static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range, uint32_t parts)
+static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range,
+			 uint32_t parts)
 {
 	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
 	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
@@ -290,12 +305,13 @@ static void slicing_make(struct slicing *slicing, const struct heap_table *table
 
 struct heap_peak_search {
 	struct slicing slicing;
-	struct pass *passes;         /* by thread */
+	struct pass *passes; /* by thread */
 	unsigned width;
 	uint32_t parts, shared;
 };
 
-struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range, uint32_t parts)
+struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter,
+					      struct heap_range range, uint32_t parts)
 {
 	struct heap_peak_search *search = memory_zeroed(1, sizeof(*search));
 	slicing_make(&search->slicing, table, range, parts);
@@ -303,9 +319,12 @@ struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, co
 	search->width = heap_scan_width(table);
 	search->passes = memory_zeroed(search->width, sizeof(*search->passes));
 	for (unsigned i = 0; i < search->width; i++)
-		search->passes[i] = (struct pass){.table = table, .slicing = &search->slicing, .shared = &search->shared,
-						  .plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter, NULL},
-						  .slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
+		search->passes[i] = (struct pass){
+			.table = table,
+			.slicing = &search->slicing,
+			.shared = &search->shared,
+			.plan = {range.from_ns, range.to_ns, range.from_ns, PACK_TIMES | PACK_SIZES, filter, NULL},
+			.slices = memory_zeroed(search->slicing.count, sizeof(struct slice))};
 	return search;
 }
 
@@ -341,15 +360,19 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 	const struct slicing *slicing = &own->slicing;
 	passes_merge(own);
 	struct slice *slices = own->passes[0].slices;
-	struct search search = {.slices = slices, .live_bytes = memory_zeroed((size_t)slicing->count + 1, sizeof(uint64_t)), .peaks = peaks,
-				.known_bytes = memory_zeroed(own->parts, sizeof(uint64_t)), .per_part = slicing->count / own->parts};
+	struct search search = {.slices = slices,
+				.live_bytes = memory_zeroed((size_t)slicing->count + 1, sizeof(uint64_t)),
+				.peaks = peaks,
+				.known_bytes = memory_zeroed(own->parts, sizeof(uint64_t)),
+				.per_part = slicing->count / own->parts};
 	search.live_bytes[0] = own->passes[0].base_bytes;
 	for (uint32_t i = 0; i < slicing->count; i++) {
 		uint64_t *known_bytes = &search.known_bytes[i / search.per_part];
 		if (search.live_bytes[i] > *known_bytes)
 			*known_bytes = search.live_bytes[i];
 		if (i % search.per_part == 0)
-			peaks[i / search.per_part] = (struct heap_peak){i ? slice_start(slicing, i + 1) : slicing->range.from_ns, search.live_bytes[i]};
+			peaks[i / search.per_part] = (struct heap_peak){
+				i ? slice_start(slicing, i + 1) : slicing->range.from_ns, search.live_bytes[i]};
 		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
 	}
 	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
@@ -366,7 +389,8 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 	free(own);
 }
 
-void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table *table,
+		const struct heap_filter *filter, struct heap_range range)
 {
 	struct heap_peak_search *search = heap_peak_search_new(table, filter, range, parts);
 	heap_scan_threads(pass_run, search->passes, sizeof(*search->passes), search->width);

@@ -9,7 +9,8 @@
 
 enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
-void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t *shared)
+void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
+		     uint32_t *shared)
 {
 	scan->table = table;
 	scan->plan = *plan;
@@ -22,7 +23,8 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
 {
-	return group->first_ns <= plan->to_ns && (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
+	return group->first_ns <= plan->to_ns &&
+	       (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
 }
 
 /* Which rows of a group pass: as it is known, or found out now. */
@@ -32,7 +34,8 @@ static void rows_select(struct heap_rows *rows, const struct heap_filter *filter
 	if (!selection) {
 		memset(rows->passes, 0, sizeof(rows->passes));
 		for (uint32_t i = 0; i < rows->count; i += 64)
-			rows->passes[i / 64] = rows->count - i < 64 ? (UINT64_C(1) << (rows->count - i)) - 1 : UINT64_MAX;
+			rows->passes[i / 64] =
+				rows->count - i < 64 ? (UINT64_C(1) << (rows->count - i)) - 1 : UINT64_MAX;
 		return;
 	}
 	if (!selection->is_known[group]) {
@@ -57,24 +60,29 @@ static bool sites_select(struct heap_rows *rows, const bool *sites)
 	return any != 0;
 }
 
-/* Read the group, as far as that is asked for. Where few sites are wanted, many groups in a row have none of them: then nothing else is unpacked. */
+/* Read the group, as far as that is asked for. Where few sites are wanted, many groups in a row have none of them: then
+   nothing else is unpacked. */
 static bool rows_read(struct heap_scan *scan, uint32_t group)
 {
 	const struct heap_table *table = scan->table;
 	const struct heap_scan_plan *plan = &scan->plan;
-	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count, table->dictionary->heap_count, table->duration_ns};
+	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
+					   table->dictionary->heap_count, table->duration_ns};
 	struct heap_rows *rows = &scan->rows;
 	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[group];
-	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns), first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
-	bool is_read = groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, first, &rows->columns, rows->details);
+	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns),
+		 first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
+	bool is_read = groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, first,
+				   &rows->columns, rows->details);
 	if (is_read)
 		rows_select(rows, plan->filter, group);
 	if (is_read && plan->sites && !(scan->had_sites = sites_select(rows, plan->sites))) {
 		rows->count = 0;
 		return true;
 	}
-	return is_read && (first == columns || groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, columns, &rows->columns,
-							   rows->details));
+	return is_read &&
+	       (first == columns || groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits,
+						columns, &rows->columns, rows->details));
 }
 
 static bool is_known_empty(const struct heap_selection *selection, uint32_t group)
@@ -137,7 +145,8 @@ static void *job_run(void *argument)
 	return NULL;
 }
 
-/* Where no thread can be had, the work is done here. All have ended when one is given up: the contexts are the caller's. */
+/* Where no thread can be had, the work is done here. All have ended when one is given up: the contexts are the
+   caller's. */
 void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count)
 {
 	struct scan_job jobs[THREADS_MAX];

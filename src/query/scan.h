@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/** One pass over the allocations of a table, or over those groups that a question has to see; several threads may share it. */
+/** One pass over the allocations of a table, or over those groups that a question has to see; several threads may share
+    it. */
 #ifndef XHEAP_QUERY_SCAN_H
 #define XHEAP_QUERY_SCAN_H
 
 #include "query/filter.h"
 
-/** Groups that have an allocation begun in the range, or live behind live_from_ns and begun up to its end. Others may be left out. */
+/** Groups that have an allocation begun in the range, or live behind live_from_ns and begun up to its end. Others may
+    be left out. */
 struct heap_scan_plan {
 	int64_t from_ns, to_ns;
-	int64_t live_from_ns;        /**< INT64_MAX: those begun before from_ns are not wanted */
-	unsigned columns;            /**< PACK_TIMES, ...: what is wanted of allocations */
+	int64_t live_from_ns;             /**< INT64_MAX: those begun before from_ns are not wanted */
+	unsigned columns;                 /**< PACK_TIMES, ...: what is wanted of allocations */
 	const struct heap_filter *filter; /**< which allocations are wanted, prepared with the table; NULL: all */
-	const bool *sites;           /**< by site: those begun there are; NULL: all of these */
+	const bool *sites;                /**< by site: those begun there are; NULL: all of these */
 };
 
 /** All of them. */
 #define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL, NULL})
 
 struct heap_rows {
-	uint32_t first, count;       /**< numbers of the allocations */
-	struct pack_columns columns; /**< those that were asked for */
+	uint32_t first, count;                  /**< numbers of the allocations */
+	struct pack_columns columns;            /**< those that were asked for */
 	struct heap_details details[PACK_ROWS]; /**< likewise */
-	uint64_t passes[PACK_ROWS / 64]; /**< which of them are wanted; no bits behind the last one */
+	uint64_t passes[PACK_ROWS / 64];        /**< which of them are wanted; no bits behind the last one */
 };
 
 /** Row i, as far as it was asked for. */
@@ -42,24 +44,26 @@ static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
 }
 
 /** Each row i that is wanted. */
-#define heap_rows_each(rows, i) (uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
+#define heap_rows_each(rows, i) \
+	(uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
 
 struct heap_scan {
 	const struct heap_table *table;
 	struct heap_scan_plan plan;
 	struct groups_reader reader;
-	uint32_t next, end;          /**< groups */
+	uint32_t next, end;           /**< groups */
 	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
-	bool had_sites;              /**< the last group that was read had some of those wanted */
+	bool had_sites;               /**< the last group that was read had some of those wanted */
 	struct heap_rows rows;
 };
 
-/** Begin. `shared` is the place that threads of one pass share, at first the first group that is wanted; NULL: a pass of its
- *  own, of all groups. */
-void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan, uint32_t *shared);
+/** Begin. `shared` is the place that threads of one pass share, at first the first group that is wanted; NULL: a pass
+ *  of its own, of all groups. */
+void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
+		     uint32_t *shared);
 
-/** The next allocations, in order (of a shared pass: those that this thread takes); NULL at the end. Valid until the next call. What cannot
- *  be read is left out, and the table is damaged from then on. */
+/** The next allocations, in order (of a shared pass: those that this thread takes); NULL at the end. Valid until the
+ *  next call. What cannot be read is left out, and the table is damaged from then on. */
 const struct heap_rows *heap_scan_next(struct heap_scan *scan);
 void heap_scan_end(struct heap_scan *scan);
 

@@ -16,7 +16,8 @@ static bool is_outstanding(const struct heap_allocation *allocation, struct heap
 	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > range.to_ns;
 }
 
-static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance, struct heap_weight weight)
+static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance,
+			      struct heap_weight weight)
 {
 	*count += weight.count;
 	*bytes += weight.bytes;
@@ -24,11 +25,13 @@ static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_vari
 		heap_variance_add(variance, &(struct heap_variance){weight.count_variance, weight.bytes_variance});
 }
 
-static inline void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation, struct heap_weight weight, struct heap_range range)
+static inline void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation,
+				 struct heap_weight weight, struct heap_range range)
 {
 	weight_add(&numbers->total_count, &numbers->total_bytes, &numbers->total_variance, weight);
 	if (is_outstanding(allocation, range))
-		weight_add(&numbers->outstanding_count, &numbers->outstanding_bytes, &numbers->outstanding_variance, weight);
+		weight_add(&numbers->outstanding_count, &numbers->outstanding_bytes, &numbers->outstanding_variance,
+			   weight);
 	numbers->recorded_count++;
 	if (allocation->flags & HEAP_REALLOC) /* only then may it have been moved */
 		numbers->realloc_count += weight.count;
@@ -52,8 +55,8 @@ struct cells {
 	size_t capacity;
 };
 
-void heap_window_cell(const struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
-		      struct heap_cell *cell)
+void heap_window_cell(const struct heap_window *window, const struct heap_table *table,
+		      const struct heap_allocation *allocation, struct heap_cell *cell)
 {
 	uint32_t heap = allocation->heap < table->dictionary->heap_count ? allocation->heap + 1 : 0;
 	*cell = (struct heap_cell){window->is_by_heap ? heap : allocation->site, heap_by_of(window, table, allocation)};
@@ -76,7 +79,8 @@ static uint32_t cell_add(struct heap_window *window, struct cells *cells, struct
 	return *id;
 }
 
-static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table, const struct heap_allocation *allocation)
+static uint32_t cell_of(struct heap_window *window, struct cells *cells, const struct heap_table *table,
+			const struct heap_allocation *allocation)
 {
 	struct heap_cell cell;
 	if (heap_window_is_by_site(window))
@@ -121,8 +125,8 @@ bool heap_window_is_outstanding(const struct heap_window *window, const struct h
 	return is_outstanding(allocation, window->range);
 }
 
-static inline void uncertain_count(struct heap_window *window, const struct heap_table *table, const struct heap_allocation *allocation,
-				   struct heap_weight weight)
+static inline void uncertain_count(struct heap_window *window, const struct heap_table *table,
+				   const struct heap_allocation *allocation, struct heap_weight weight)
 {
 	if (heap_end_is_given_back(allocation->end))
 		return;
@@ -140,12 +144,12 @@ struct window_part {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
 	uint32_t *shared;
-	bool with_rows, with_peak;   /* what this pass adds up */
+	bool with_rows, with_peak;       /* what this pass adds up */
 	struct heap_peak_search *search; /* that it is part of, as thread `number`; or NULL */
 	unsigned number;
-	uint32_t *last_thread;       /* by cell: that used it last */
+	uint32_t *last_thread; /* by cell: that used it last */
 	size_t last_capacity, use_capacity;
-	struct map seen;             /* cell and thread */
+	struct map seen; /* cell and thread */
 };
 
 static void use_find(struct window_part *part, uint32_t cell, uint32_t thread)
@@ -155,7 +159,8 @@ static void use_find(struct window_part *part, uint32_t cell, uint32_t thread)
 	if (cell >= part->last_capacity) {
 		size_t capacity = memory_capacity(part->last_capacity, (size_t)cell + 1);
 		part->last_thread = memory_resize(part->last_thread, capacity, sizeof(*part->last_thread));
-		memset(part->last_thread + part->last_capacity, 0xff, (capacity - part->last_capacity) * sizeof(*part->last_thread));
+		memset(part->last_thread + part->last_capacity, 0xff,
+		       (capacity - part->last_capacity) * sizeof(*part->last_thread));
 		part->last_capacity = capacity;
 	}
 	part->last_thread[cell] = thread;
@@ -173,7 +178,8 @@ static inline void use_add(struct window_part *part, uint32_t cell, uint32_t thr
 }
 
 /* The bytes are less than none for what was handed out. */
-static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks, uint64_t bytes, bool is_outstanding, bool is_at_peak)
+static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks, uint64_t bytes, bool is_outstanding,
+				  bool is_at_peak)
 {
 	if (is_outstanding) {
 		numbers->outstanding_count += blocks;
@@ -185,12 +191,14 @@ static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks,
 	}
 }
 
-/* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others in it adds nothing. */
+/* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others
+   in it adds nothing. */
 static void remainder_count(struct window_part *part, struct heap_allocation allocation)
 {
 	struct heap_window *window = &part->window;
 	bool is_around = allocation.flags & HEAP_AROUND, is_nested = allocation.flags & HEAP_NESTED;
-	uint64_t size_bytes = allocation.size_bytes, blocks = is_around, bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
+	uint64_t size_bytes = allocation.size_bytes, blocks = is_around,
+		 bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
 	bool is_left = heap_is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
 	if (!blocks && !bytes)
 		return;
@@ -201,7 +209,8 @@ static void remainder_count(struct window_part *part, struct heap_allocation all
 }
 
 /* The totals are those of all cells, in the end. */
-static inline __attribute__((always_inline)) void part_count(struct window_part *part, const struct heap_allocation *allocation, bool is_simple)
+static inline __attribute__((always_inline)) void part_count(struct window_part *part,
+							     const struct heap_allocation *allocation, bool is_simple)
 {
 	struct heap_window *window = &part->window;
 	if (!is_simple && window->overhead_site != HEAP_NONE)
@@ -213,11 +222,14 @@ static inline __attribute__((always_inline)) void part_count(struct window_part 
 		window->earlier_bytes += allocation->size_bytes;
 	}
 	bool is_at_peak = part->with_peak && heap_is_live_at(allocation, window->peak_at_ns);
-	bool is_row = part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
+	bool is_row =
+		part->with_rows && (is_simple ? heap_is_in_range(allocation, window->range) : has(window, allocation));
 	if (!is_at_peak && !is_row)
 		return;
-	struct heap_weight weight = is_simple ? (struct heap_weight){1, allocation->size_bytes, 0, 0} : heap_weigh(part->table, allocation);
-	uint32_t cell = is_simple ? allocation->site : cell_of(window, &part->cells, part->table, allocation); /* it may move the numbers */
+	struct heap_weight weight =
+		is_simple ? (struct heap_weight){1, allocation->size_bytes, 0, 0} : heap_weigh(part->table, allocation);
+	/* it may move the numbers */
+	uint32_t cell = is_simple ? allocation->site : cell_of(window, &part->cells, part->table, allocation);
 	struct heap_numbers *numbers = &window->numbers[cell];
 	if (is_at_peak)
 		peak_count(numbers, weight);
@@ -231,19 +243,21 @@ static inline __attribute__((always_inline)) void part_count(struct window_part 
 
 static void part_count_any(struct window_part *part, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		part_count(part, &row, false);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			part_count(part, &row, false);
+		}
 }
 
 /* Of a simple window, and no sample. */
 static void part_count_simple(struct window_part *part, const struct heap_rows *rows)
 {
-	for heap_rows_each (rows, i) {
-		const struct heap_allocation row = heap_rows_get(rows, i);
-		part_count(part, &row, true);
-	}
+	for
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			part_count(part, &row, true);
+		}
 }
 
 static struct heap_scan_plan part_plan(const struct window_part *part)
@@ -305,9 +319,12 @@ static void totals_sum(struct heap_window *window)
 {
 	for (uint32_t i = 0; i < window->cell_count; i++) {
 		struct heap_numbers numbers = window->numbers[i];
-		bool is_before = window->by == HEAP_BY_CLASS && (window->cells[i].by == HEAP_AOFI || window->cells[i].by == HEAP_AOFO);
+		bool is_before = window->by == HEAP_BY_CLASS &&
+				 (window->cells[i].by == HEAP_AOFI || window->cells[i].by == HEAP_AOFO);
 		if (is_before)
-			numbers = (struct heap_numbers){.peak_count = numbers.peak_count, .peak_bytes = numbers.peak_bytes, .peak_variance = numbers.peak_variance};
+			numbers = (struct heap_numbers){.peak_count = numbers.peak_count,
+							.peak_bytes = numbers.peak_bytes,
+							.peak_variance = numbers.peak_variance};
 		heap_numbers_add(&window->totals, &numbers);
 	}
 }
@@ -341,10 +358,12 @@ struct heap_scan_plan heap_window_plan(const struct heap_window *window, const s
 {
 	/* Rows by class have what began before, too, whenever it ended. */
 	int64_t live_from_ns = window->by == HEAP_BY_CLASS ? INT64_MIN : window->range.from_ns;
-	return (struct heap_scan_plan){window->range.from_ns, window->range.to_ns, live_from_ns, window_columns(window), filter, NULL};
+	return (struct heap_scan_plan){
+		window->range.from_ns, window->range.to_ns, live_from_ns, window_columns(window), filter, NULL};
 }
 
-/* Nothing is less than nothing: blocks of which the one around began before the trace, or that overlap, are more than was there. */
+/* Nothing is less than nothing: blocks of which the one around began before the trace, or that overlap, are more than
+   was there. */
 static void remainder_settle(struct heap_window *window)
 {
 	for (uint32_t i = 0; window->overhead_site != HEAP_NONE && i < window->cell_count; i++) {
@@ -386,7 +405,8 @@ static void sum_count_peak(struct heap_numbers *numbers, const struct trace_sum 
 {
 	numbers->peak_count += sum->peak_count;
 	numbers->peak_bytes += sum->peak_bytes;
-	heap_variance_add(&numbers->peak_variance, &(struct heap_variance){sum->peak_count_variance, sum->peak_bytes_variance});
+	heap_variance_add(&numbers->peak_variance,
+			  &(struct heap_variance){sum->peak_count_variance, sum->peak_bytes_variance});
 }
 
 static void part_add_sum(struct window_part *part, uint32_t number)
@@ -434,7 +454,7 @@ static void part_add_folded(struct window_part *part)
 struct window_making {
 	const struct heap_table *table;
 	const struct heap_filter *filter;
-	bool is_summed;              /* most of it is in the sums of the table */
+	bool is_summed;                  /* most of it is in the sums of the table */
 	struct heap_peak_search *search; /* for the moment of the peak, which is not known yet; NULL: it is */
 	struct window_part *parts;
 	unsigned width;
@@ -453,7 +473,8 @@ static void parts_scan(struct window_making *making, bool with_rows, bool with_p
 	heap_scan_threads(part_scan, making->parts, sizeof(*making->parts), making->width);
 }
 
-/* What is searched for needs all that the rows need: one pass does both, and another one sees what was live at the moment that was found. */
+/* What is searched for needs all that the rows need: one pass does both, and another one sees what was live at the
+   moment that was found. */
 static void parts_search(struct window_making *making)
 {
 	struct heap_peak peak;
@@ -469,7 +490,8 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 	making->width = heap_scan_width(making->table);
 	struct window_part *parts = making->parts = memory_zeroed(making->width, sizeof(*parts));
 	for (unsigned i = 0; i < making->width; i++) {
-		parts[i] = (struct window_part){.window = *empty, .table = making->table, .filter = making->filter, .number = i};
+		parts[i] = (struct window_part){
+			.window = *empty, .table = making->table, .filter = making->filter, .number = i};
 		cells_begin(&parts[i].window, making->table);
 	}
 	if (making->search)
@@ -493,30 +515,43 @@ static void window_sum(struct heap_window *window, const struct heap_window *emp
 	remainder_settle(window);
 }
 
-void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter, struct heap_range range,
-		      enum heap_by by, bool is_by_heap)
+void heap_window_make(struct heap_window *window, const struct heap_table *table, const struct heap_filter *filter,
+		      struct heap_range range, enum heap_by by, bool is_by_heap)
 {
 	struct heap_peak peak;
 	int64_t peak_from_ns;
 	bool is_peak_folded, is_all_time = !range.from_ns && range.to_ns == table->duration_ns;
 	bool is_known = heap_folded_peak(&peak, table, filter, range, &peak_from_ns, &is_peak_folded);
 	struct window_making making = {
-		.table = table, .filter = filter,
-		.is_summed = is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers,
-		.search = is_known ? NULL : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns}, 1)};
-	const struct heap_window empty = {
-		.range = range, .by = by, .is_by_heap = is_by_heap, .peak_at_ns = peak.time_ns,
-		.overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE, .peak_from_ns = peak_from_ns, .is_peak_folded = is_peak_folded};
+		.table = table,
+		.filter = filter,
+		.is_summed =
+			is_all_time && filter->is_of_sites && by == HEAP_BY_NONE && !is_by_heap && table->sums.numbers,
+		.search = is_known ? NULL
+				   : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns},
+							  1)};
+	const struct heap_window empty = {.range = range,
+					  .by = by,
+					  .is_by_heap = is_by_heap,
+					  .peak_at_ns = peak.time_ns,
+					  .overhead_site = filter->has_overhead ? table->site_count - 1 : HEAP_NONE,
+					  .peak_from_ns = peak_from_ns,
+					  .is_peak_folded = is_peak_folded};
 	window_sum(window, &empty, &making);
 	heap_by_find_shared(window, table);
 }
 
-void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like, const struct heap_table *table, const struct heap_filter *filter)
+void heap_window_make_by_heap(struct heap_window *window, const struct heap_window *like,
+			      const struct heap_table *table, const struct heap_filter *filter)
 {
 	struct window_making making = {.table = table, .filter = filter};
-	const struct heap_window empty = {
-		.range = like->range, .by = like->by, .is_by_heap = true, .peak_at_ns = like->peak_at_ns, .overhead_site = HEAP_NONE,
-		.peak_from_ns = like->peak_from_ns, .is_peak_folded = like->is_peak_folded};
+	const struct heap_window empty = {.range = like->range,
+					  .by = like->by,
+					  .is_by_heap = true,
+					  .peak_at_ns = like->peak_at_ns,
+					  .overhead_site = HEAP_NONE,
+					  .peak_from_ns = like->peak_from_ns,
+					  .is_peak_folded = like->is_peak_folded};
 	window_sum(window, &empty, &making);
 	heap_by_find_shared(window, table);
 }

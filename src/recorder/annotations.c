@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/annotations.h"
 
-static inline __attribute__((always_inline))
-void annotate_in(struct call call, const struct hook_context *context, const struct annotation *annotation, int is_special)
+static inline __attribute__((always_inline)) void annotate_in(struct call call, const struct hook_context *context,
+							      const struct annotation *annotation, int is_special)
 {
 	struct event event = annotation->event;
 	event.ticks = call.begin;
@@ -35,7 +35,8 @@ static inline uint16_t heap_of_place(const struct heap_place *place)
 }
 
 /* A block was handed out. Whether it is one of the sample, as those of allocators are. */
-static int annotation_takes(const struct call *call, const struct hook_context *context, struct heap_place *place, const struct event *event)
+static int annotation_takes(const struct call *call, const struct hook_context *context, struct heap_place *place,
+			    const struct event *event)
 {
 	if (!event->address || !sample_takes(call->thread, event->size))
 		return 0;
@@ -54,20 +55,28 @@ static int annotation_empties(struct recorder *recorder, struct heap_place *plac
 	return 1;
 }
 
-/* What a session that samples records of a call: beginnings of chosen blocks, and what ends them. A resize is told as allocate_sampled() does. */
-static int annotation_is_sampled(const struct call *call, const struct hook_context *context, struct annotation *annotation)
+/* What a session that samples records of a call: beginnings of chosen blocks, and what ends them. A resize is told as
+   allocate_sampled() does. */
+static int annotation_is_sampled(const struct call *call, const struct hook_context *context,
+				 struct annotation *annotation)
 {
 	struct recorder *recorder = context->recorder;
 	struct event *event = &annotation->event;
-	struct heap_place *place = heap_place_find(call->thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
+	struct heap_place *place =
+		heap_place_find(call->thread, context, annotated_key(annotation->heap) | HEAP_CURRENT);
 	uint16_t heap = heap_of_place(place);
 	switch (context->function) {
-	case FUNCTION_HEAP_ALLOC: return annotation_takes(call, context, place, event);
-	case FUNCTION_HEAP_FREE: return sample_drop(recorder, sample_key(heap, event->address));
+	case FUNCTION_HEAP_ALLOC:
+		return annotation_takes(call, context, place, event);
+	case FUNCTION_HEAP_FREE:
+		return sample_drop(recorder, sample_key(heap, event->address));
 	case FUNCTION_HEAP_DESTROY:
-	case FUNCTION_HEAP_RESET: return annotation_empties(recorder, place);
-	case FUNCTION_HEAP_REALLOC: break;
-	default: return 0;
+	case FUNCTION_HEAP_RESET:
+		return annotation_empties(recorder, place);
+	case FUNCTION_HEAP_REALLOC:
+		break;
+	default:
+		return 0;
 	}
 	if (event->flags & RECORD_FAILED)
 		return 0;
@@ -78,8 +87,8 @@ static int annotation_is_sampled(const struct call *call, const struct hook_cont
 	return was_sampled;
 }
 
-__attribute__((noinline))
-void annotate_special(const struct hook_context *context, struct annotation *annotation, uint64_t frame)
+__attribute__((noinline)) void annotate_special(const struct hook_context *context, struct annotation *annotation,
+						uint64_t frame)
 {
 	struct call call;
 	if (!enter_special(&call, context, frame))
@@ -91,8 +100,8 @@ void annotate_special(const struct hook_context *context, struct annotation *ann
 }
 
 /* A call without a heap says nothing. */
-static inline __attribute__((always_inline))
-uint64_t annotate(const struct hook_context *context, struct annotation annotation, uint64_t frame)
+static inline __attribute__((always_inline)) uint64_t annotate(const struct hook_context *context,
+							       struct annotation annotation, uint64_t frame)
 {
 	struct call call;
 	int how = annotation.heap ? enter(&call, context, frame) : CALL_PASSES;
@@ -166,15 +175,15 @@ static uint16_t name_find(struct recorder *recorder, const char *text)
 }
 
 /* A heap begins: from now on it is its own that is meant by its handle, and not the one that had another name. */
-__attribute__((noinline))
-void heap_begin(const struct hook_context *context, uint64_t heap, uint64_t name)
+__attribute__((noinline)) void heap_begin(const struct hook_context *context, uint64_t heap, uint64_t name)
 {
 	struct recorder *recorder = context->recorder;
 	struct thread *thread = thread_current(recorder);
 	char text[REGION_NAME_BYTES];
 	if (!thread)
 		return;
-	uint64_t key = annotated_key(heap), index = text_take(recorder, text, sizeof(text), name) ? name_find(recorder, text) : 0;
+	uint64_t key = annotated_key(heap),
+		 index = text_take(recorder, text, sizeof(text), name) ? name_find(recorder, text) : 0;
 	struct heap_place *place = heap_place_find(thread, context, key | HEAP_CURRENT);
 	uint32_t row = heap_lookup(thread, context, key | index << RECORDER_HEAP_KEY_NAME);
 	if (place && row != REGION_HEAP_NONE)
@@ -196,14 +205,16 @@ HOOK hook_heap_destroy(PARAMETERS)
 
 HOOK hook_heap_alloc(PARAMETERS)
 {
-	return ANNOTATE(OPTION_STACK_ALLOC, .address = b, .size = c, .lost = LOST_ALLOC, .flags = b ? 0 : RECORD_FAILED, .error = b ? 0 : NO_MEMORY);
+	return ANNOTATE(OPTION_STACK_ALLOC, .address = b, .size = c, .lost = LOST_ALLOC, .flags = b ? 0 : RECORD_FAILED,
+			.error = b ? 0 : NO_MEMORY);
 }
 
 HOOK hook_heap_realloc(PARAMETERS)
 {
 	int has_failed = !c && (d || !b);
 	return ANNOTATE(OPTION_STACK_REALLOC, .address = c, .previous = b, .size = d, .lost = LOST_REALLOC,
-			.flags = RECORD_REALLOC | (has_failed ? RECORD_FAILED : 0), .error = has_failed ? NO_MEMORY : 0);
+			.flags = RECORD_REALLOC | (has_failed ? RECORD_FAILED : 0),
+			.error = has_failed ? NO_MEMORY : 0);
 }
 
 HOOK hook_heap_free(PARAMETERS)
@@ -219,7 +230,9 @@ HOOK hook_heap_lock(PARAMETERS)
 
 HOOK hook_heap_protect(PARAMETERS)
 {
-	return b ? ANNOTATE(OPTION_STACK_PROTECT, .address = b, .size = c, .argument = d, .lost = LOST_FREE, .flags = RECORD_ARGUMENT) : 0;
+	return b ? ANNOTATE(OPTION_STACK_PROTECT, .address = b, .size = c, .argument = d, .lost = LOST_FREE,
+			    .flags = RECORD_ARGUMENT)
+		 : 0;
 }
 
 /* ---- the same in a session that samples, where nearly all calls are of blocks that are not recorded ---- */
@@ -264,7 +277,8 @@ HOOK sampled_heap_realloc(PARAMETERS)
 {
 	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());
 	uint64_t length = sample_length(d);
-	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) || UNLIKELY(annotation_may_hold(context->recorder, a, b)))
+	if (UNLIKELY(!thread) || UNLIKELY(length > thread->sample_left) ||
+	    UNLIKELY(annotation_may_hold(context->recorder, a, b)))
 		return hook_heap_realloc(a, b, c, d, context);
 	thread->sample_left -= length;
 	return 0;

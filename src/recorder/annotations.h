@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Calls of xheap/heap.h, and what programs tell Valgrind, as events: no function is called, a heap of the program's own has changed. */
+/** Calls of xheap/heap.h, and what programs tell Valgrind, as events: no function is called, a heap of the program's
+    own has changed. */
 #ifndef XHEAP_RECORDER_ANNOTATIONS_H
 #define XHEAP_RECORDER_ANNOTATIONS_H
 

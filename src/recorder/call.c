@@ -39,18 +39,19 @@ static inline int is_annotation(const struct hook_context *context)
 	return context->function >= FUNCTION_FIRST_ANNOTATION;
 }
 
-/* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as the
- * making of an exception. */
+/* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as
+ * the making of an exception. */
 static int is_apart(const struct thread *thread)
 {
 	const struct recorder *recorder = thread->recorder;
 	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
-	return entry < recorder->limits.entry_max && region_entry_at(recorder->region, &recorder->limits, entry)->is_apart;
+	return entry < recorder->limits.entry_max &&
+	       region_entry_at(recorder->region, &recorder->limits, entry)->is_apart;
 }
 
 /* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
-__attribute__((noinline))
-static int enter_nested(struct call *call, const struct hook_context *context, struct thread *thread, struct recorder *recorder)
+__attribute__((noinline)) static int enter_nested(struct call *call, const struct hook_context *context,
+						  struct thread *thread, struct recorder *recorder)
 {
 	int is_live, is_signal;
 	struct frame_state at = caller_of(call->frame);
@@ -82,16 +83,18 @@ static int enter_nested(struct call *call, const struct hook_context *context, s
 	return 1;
 }
 
-/* The other ways to begin: under a guard, without the processor's clock, for a sample, in the test mode. False: pass the call through. */
-__attribute__((noinline))
-int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
+/* The other ways to begin: under a guard, without the processor's clock, for a sample, in the test mode. False: pass
+   the call through. */
+__attribute__((noinline)) int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
 	struct thread *thread = thread_current(recorder);
 	if (!thread)
 		return 0;
-	*call = (struct call){.thread = thread, .stream = &thread->stream, .frame = frame,
-			       .options = LOAD(&recorder->region->options) & recorder->options_mask};
+	*call = (struct call){.thread = thread,
+			      .stream = &thread->stream,
+			      .frame = frame,
+			      .options = LOAD(&recorder->region->options) & recorder->options_mask};
 	if (thread->guard && !enter_nested(call, context, thread, recorder))
 		return 0;
 	if (call->is_signal)
@@ -102,15 +105,15 @@ int enter_special(struct call *call, const struct hook_context *context, uint64_
 	call->begin = clock_of(recorder, call->options);
 	/* What this thread recorded by the processor's clock stays before. */
 	if ((call->options & OPTION_COARSE_CLOCK) && call->begin <= call->stream->ticks) {
-		__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1,
+				   __ATOMIC_RELAXED);
 		call->begin = call->stream->ticks + 1;
 	}
 	return 1;
 }
 
 /* A call returns though another one took it for gone: it is no event, and that counts. */
-__attribute__((noinline))
-int call_is_lost(struct recorder *recorder)
+__attribute__((noinline)) int call_is_lost(struct recorder *recorder)
 {
 	COUNT(&recorder->region->untraced_calls, 1);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A call of a hook, from its beginning to its end: whose call it is, the guard that tells nested calls, the time, and the function that is called. What a
- * plain call takes lies here, to become part of each hook; the rest is in call.c.
+ * A call of a hook, from its beginning to its end: whose call it is, the guard that tells nested calls, the time, and
+ * the function that is called. What a plain call takes lies here, to become part of each hook; the rest is in call.c.
  */
 #ifndef XHEAP_RECORDER_CALL_H
 #define XHEAP_RECORDER_CALL_H
@@ -17,13 +17,13 @@ typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
 /* What leave() needs of enter(). */
 struct call {
-	struct thread *thread;        /* NULL: not an event of its own */
+	struct thread *thread; /* NULL: not an event of its own */
 	uint64_t begin;
 	uint32_t options;
 	uint32_t is_signal;
-	int is_plain;                 /* the next two are as of any outermost call; a constant in the compiler's eyes */
+	int is_plain; /* the next two are as of any outermost call; a constant in the compiler's eyes */
 	struct event_stream *stream;
-	uint64_t frame;               /* of the hook; the caller's pc, sp and bp lie around it */
+	uint64_t frame; /* of the hook; the caller's pc, sp and bp lie around it */
 	struct side *side;
 };
 
@@ -39,12 +39,13 @@ enum { CALL_PASSES, CALL_IS_PLAIN, CALL_IS_SPECIAL };
 int enter_special(struct call *call, const struct hook_context *context, uint64_t frame);
 
 /* CALL_IS_PLAIN: an outermost call, with the guard set and the time taken. CALL_IS_SPECIAL: enter_special() decides. */
-static inline __attribute__((always_inline))
-int enter(struct call *call, const struct hook_context *context, uint64_t frame)
+static inline __attribute__((always_inline)) int enter(struct call *call, const struct hook_context *context,
+						       uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
 	uint32_t options = LOAD(&recorder->region->options);
-	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK | OPTION_SAMPLE | OPTION_COUNT_ONLY)) != OPTION_ENABLED))
+	if (UNLIKELY((options & (OPTION_ENABLED | OPTION_COARSE_CLOCK | OPTION_CHECK | OPTION_SAMPLE |
+				 OPTION_COUNT_ONLY)) != OPTION_ENABLED))
 		return options & OPTION_ENABLED ? CALL_IS_SPECIAL : CALL_PASSES;
 	struct thread *thread = thread_current(recorder);
 	if (UNLIKELY(!thread))
@@ -63,21 +64,18 @@ int enter(struct call *call, const struct hook_context *context, uint64_t frame)
 }
 
 /* Of a plain call it is the hook's own: known without being kept. */
-static inline __attribute__((always_inline))
-uint64_t frame_of(const struct call *call)
+static inline __attribute__((always_inline)) uint64_t frame_of(const struct call *call)
 {
 	return call->is_plain ? (uint64_t)__builtin_frame_address(0) : call->frame;
 }
 
-static inline __attribute__((always_inline))
-struct event_stream *stream_of(const struct call *call)
+static inline __attribute__((always_inline)) struct event_stream *stream_of(const struct call *call)
 {
 	return call->is_plain ? &call->thread->stream : call->stream;
 }
 
 /* The same for a function that is not part of the hook. */
-static inline __attribute__((always_inline))
-struct call whole_call(const struct call *call)
+static inline __attribute__((always_inline)) struct call whole_call(const struct call *call)
 {
 	struct call whole = *call;
 	whole.stream = stream_of(call);
@@ -87,8 +85,8 @@ struct call whole_call(const struct call *call)
 }
 
 /* Where no stacks are wanted, every instruction counts. */
-static inline __attribute__((always_inline))
-uint64_t call_original(const struct call *call, uint64_t function, uint64_t a, uint64_t b, uint64_t c)
+static inline __attribute__((always_inline)) uint64_t call_original(const struct call *call, uint64_t function,
+								    uint64_t a, uint64_t b, uint64_t c)
 {
 	if (LIKELY(call->options & OPTION_STACKS))
 		return cpu_call_shown(frame_of(call), function, a, b, c);
@@ -108,10 +106,9 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 /** Count a call that returns after another one took it for gone. Return 0. */
 int call_is_lost(struct recorder *recorder);
 
-/* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our guard was
- * discarded. */
-static inline __attribute__((always_inline))
-int call_is_ours(const struct call *call)
+/* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our
+ * guard was discarded. */
+static inline __attribute__((always_inline)) int call_is_ours(const struct call *call)
 {
 	if (UNLIKELY(!LOAD(call->thread->is_alive)))
 		return 0;

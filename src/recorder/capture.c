@@ -20,9 +20,9 @@
  * ones, have their bp, or the mark of a dead one, and are verified with it; of those from it on every bp is dead.
  *
  * What makes it safe to read remembered addresses: they are only read when the stack pointer is on the thread's
- * own stack ("home"), in the part of it that a complete walk has once proved to be one piece up to its base. The home stack is
- * mapped as long as its thread runs. On any other stack (coroutines, alternate stacks) nothing is remembered, and
- * each page is probed before it is read.
+ * own stack ("home"), in the part of it that a complete walk has once proved to be one piece up to its base. The home
+ * stack is mapped as long as its thread runs. On any other stack (coroutines, alternate stacks) nothing is remembered,
+ * and each page is probed before it is read.
  */
 #include "recorder/capture.h"
 
@@ -30,7 +30,14 @@
 #include "recorder/sys.h"
 #include "recorder/thread.h"
 
-enum { PAGE = 4096, HOME_SLACK = 64 * 1024, START_BYTES = 64, START_FRAMES_BYTES = 512, FOREIGN_SPAN = 64 << 20, NEAR_CODE = 256 << 20 };
+enum {
+	PAGE = 4096,
+	HOME_SLACK = 64 * 1024,
+	START_BYTES = 64,
+	START_FRAMES_BYTES = 512,
+	FOREIGN_SPAN = 64 << 20,
+	NEAR_CODE = 256 << 20
+};
 
 /* What may be read: [low, high), and beyond it what a probe allows. */
 struct stack_bounds {
@@ -43,8 +50,7 @@ static inline uint64_t load(uint64_t address)
 	return *(const uint64_t *)address;
 }
 
-__attribute__((noinline))
-static int bounds_extend(struct stack_bounds *bounds, uint64_t address)
+__attribute__((noinline)) static int bounds_extend(struct stack_bounds *bounds, uint64_t address)
 {
 	if (!bounds->can_probe || address < bounds->low || address - bounds->low > FOREIGN_SPAN || (address & 7))
 		return 0;
@@ -92,7 +98,8 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 		for (uint32_t i = 0; i < recorder->image_count && i < RECORDER_IMAGE_MAX; i++) {
 			const struct recorder_image *image = &recorder->image[i];
 			if (pc >= image->base && pc < image->end) {
-				*tables = (struct unwind_tables){image->base, image->end, image->header, image->header_bytes};
+				*tables = (struct unwind_tables){image->base, image->end, image->header,
+								 image->header_bytes};
 				found = image->index;
 				break;
 			}
@@ -113,7 +120,8 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 	uint32_t id = LOAD(&region->pc_count);
 	do {
 		uint32_t ready = LOAD_ACQUIRE(&region->pc_ready);
-		if (id < PC_FIRST || id >= recorder->limits.pc_max || (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready)))
+		if (id < PC_FIRST || id >= recorder->limits.pc_max ||
+		    (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready)))
 			return PC_TRUNCATED;
 	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
 	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
@@ -141,8 +149,8 @@ static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct 
 	for (uint32_t i = 0; i < RECORDER_ROW_PROBES; i++) {
 		struct row_slot *slot = &recorder->row[(row_hash(pc) + i) & (RECORDER_ROW_COUNT - 1)];
 		uint64_t key = LOAD(&slot->pc);
-		if (key <= ROW_SLOT_FORGOTTEN &&
-		    __atomic_compare_exchange_n(&slot->pc, &key, ROW_SLOT_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (key <= ROW_SLOT_FORGOTTEN && __atomic_compare_exchange_n(&slot->pc, &key, ROW_SLOT_BUSY, 0,
+									     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			*claimed = slot;
 			return 0;
 		}
@@ -171,8 +179,7 @@ static enum row_step step_of(row_bits row)
 }
 
 /* The packed row and id of pc; made, and kept where there is room. */
-__attribute__((noinline))
-static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
+__attribute__((noinline)) static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 {
 	struct row_slot *claimed, *found = row_find(recorder, pc, &claimed);
 	if (found)
@@ -180,7 +187,8 @@ static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 	struct unwind_tables tables = {0, 0, 0, 0};
 	uint32_t image = image_of(recorder, pc - 1, &tables);
 	uint64_t row = image == UINT32_MAX ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
-	/* No call returns to the first byte of a function: a coroutine's stack was made so (makecontext), and begins here. */
+	/* No call returns to the first byte of a function: a coroutine's stack was made so (makecontext), and begins
+	   here. */
 	if (image != UINT32_MAX && row_kind(row) == ROW_POINTERS && row_kind(unwind_row(&tables, pc)) != ROW_POINTERS)
 		row = row_make(ROW_END, ROW_BP_SAME, 0, 0);
 	uint32_t id = pc_add(recorder, pc, image);
@@ -188,7 +196,8 @@ static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 	if (claimed && id == PC_TRUNCATED) {
 		STORE_RELEASE(&claimed->pc, ROW_SLOT_FORGOTTEN);
 	} else if (claimed) {
-		claimed->what = id | (uint64_t)step_of(row) << ROW_STEP_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT;
+		claimed->what =
+			id | (uint64_t)step_of(row) << ROW_STEP_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT;
 		claimed->cfa_offset = (int32_t)row_cfa_offset(row);
 		claimed->bp_offset = (int32_t)row_bp_offset(row);
 		claimed->row = packed;
@@ -215,13 +224,13 @@ void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 /* A walk under way. */
 struct walk {
 	struct frame_state at;
-	uint64_t bp_slot;             /* where at.bp was loaded from by the last step; 0: not loaded by it */
+	uint64_t bp_slot; /* where at.bp was loaded from by the last step; 0: not loaded by it */
 	struct stack_bounds bounds;
 	uint32_t crossed_signal, has_moved;
 	uint32_t extra_count;
-	uint64_t chained_sp;          /* of a frame that a frame pointer led to */
+	uint64_t chained_sp; /* of a frame that a frame pointer led to */
 	uint32_t is_complete, is_over;
-	uint32_t is_unwindless;       /* it is over since code has no unwind data */
+	uint32_t is_unwindless; /* it is over since code has no unwind data */
 };
 
 static uint32_t mark_of(const struct walk *walk)
@@ -235,8 +244,8 @@ static int is_ours(const struct recorder *recorder, uint64_t pc)
 	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
 }
 
-/* From a frame of ours, which a signal interrupted before or after the hooked function, to its caller's. Our code has a table of its own, which is in no
- * list of images; a stub has changed nothing of the stack yet. */
+/* From a frame of ours, which a signal interrupted before or after the hooked function, to its caller's. Our code has a
+ * table of its own, which is in no list of images; a stub has changed nothing of the stack yet. */
 static int step_ours(struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
@@ -244,8 +253,10 @@ static int step_ours(struct walk *walk)
 	uint64_t row = unwind_row(&tables, at->pc - 1);
 	if (row_kind(row) == ROW_POINTERS)
 		row = row_make(ROW_SP, ROW_BP_SAME, 8, 0);
-	uint64_t cfa = (row_kind(row) == ROW_BP ? at->bp : at->sp) + (uint64_t)row_cfa_offset(row), slot = cfa + (uint64_t)row_bp_offset(row);
-	if ((row_kind(row) != ROW_SP && row_kind(row) != ROW_BP) || cfa <= at->sp || !bounds_allow(&walk->bounds, cfa - 8) ||
+	uint64_t cfa = (row_kind(row) == ROW_BP ? at->bp : at->sp) + (uint64_t)row_cfa_offset(row),
+		 slot = cfa + (uint64_t)row_bp_offset(row);
+	if ((row_kind(row) != ROW_SP && row_kind(row) != ROW_BP) || cfa <= at->sp ||
+	    !bounds_allow(&walk->bounds, cfa - 8) ||
 	    (row_bp_rule(row) != ROW_BP_SAME && !bounds_allow(&walk->bounds, slot)))
 		return 0;
 	*at = (struct frame_state){load(cfa - 8), cfa, row_bp_rule(row) == ROW_BP_SAME ? at->bp : load(slot)};
@@ -253,11 +264,13 @@ static int step_ours(struct walk *walk)
 	return 1;
 }
 
-/* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that is its address, as of main. */
+/* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that
+   is its address, as of main. */
 static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
 	struct unwind_tables tables;
-	/* A word that nobody uses may still name an image whose memory is gone, of which the recorder has not heard yet. */
+	/* A word that nobody uses may still name an image whose memory is gone, of which the recorder has not heard
+	   yet. */
 	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || !tables.header || !page_is_readable(tables.header) ||
 	    row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
 		return 0;
@@ -271,13 +284,15 @@ static int is_thread_start(struct recorder *recorder, uint64_t pc)
 	/* mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: exit(function(argument)) */
 	static const uint8_t code[8] = {0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05};
 	struct unwind_tables tables;
-	return image_of(recorder, pc, &tables) != UINT32_MAX && pc + sizeof(code) <= tables.end && page_is_readable(pc) &&
-	       page_is_readable(pc + sizeof(code) - 1) && __builtin_memcmp((const void *)pc, code, sizeof(code)) == 0;
+	return image_of(recorder, pc, &tables) != UINT32_MAX && pc + sizeof(code) <= tables.end &&
+	       page_is_readable(pc) && page_is_readable(pc + sizeof(code) - 1) &&
+	       __builtin_memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
 
 /*
- * Whether a frame of code without tables is of what starts a program or a thread, as in musl: nothing of the program lies above it. The first
- * thread's stack begins at a known place, close above, another thread's in musl's __clone; no frame between has code with a table.
+ * Whether a frame of code without tables is of what starts a program or a thread, as in musl: nothing of the program
+ * lies above it. The first thread's stack begins at a known place, close above, another thread's in musl's __clone; no
+ * frame between has code with a table.
  */
 static int is_start(struct thread *thread, struct walk *walk)
 {
@@ -303,19 +318,21 @@ static int is_chained(struct recorder *recorder, struct walk *walk)
 {
 	const struct frame_state *at = &walk->at;
 	struct unwind_tables tables;
-	if (at->bp == 0 || (at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) || !bounds_allow(&walk->bounds, at->bp + 8))
+	if (at->bp == 0 || (at->bp & 7) || at->bp < at->sp || !bounds_allow(&walk->bounds, at->bp) ||
+	    !bounds_allow(&walk->bounds, at->bp + 8))
 		return 0;
 	uint64_t pc = load(at->bp + 8);
 	return image_of(recorder, pc - 1, &tables) != UINT32_MAX ||
-	       (image_of(recorder, at->pc - 1, &tables) == UINT32_MAX && pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
+	       (image_of(recorder, at->pc - 1, &tables) == UINT32_MAX &&
+		pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
 }
 
 /* From a frame of code without tables to its caller's, by its frame pointer. False: the walk is over. */
 static int step_chain(struct thread *thread, struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
-	/* The loader's first function: nothing lies above it but the program's arguments. A bp of 0 ends a chain, if this frame was found by it; else code
-	 * without tables uses the register as it likes. */
+	/* The loader's first function: nothing lies above it but the program's arguments. A bp of 0 ends a chain, if
+	 * this frame was found by it; else code without tables uses the register as it likes. */
 	if (thread->recorder->stack_start - at->sp < START_BYTES || (at->bp == 0 && walk->chained_sp == at->sp)) {
 		walk->is_complete = 1;
 		return 0;
@@ -333,8 +350,8 @@ static int step_chain(struct thread *thread, struct walk *walk)
 }
 
 /* The rarer kinds of row. False: the walk is over. */
-__attribute__((noinline))
-static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, struct extra *extra, uint64_t *cfa)
+__attribute__((noinline)) static int step_rare(struct thread *thread, struct walk *walk, uint64_t row,
+					       struct extra *extra, uint64_t *cfa)
 {
 	struct frame_state *at = &walk->at;
 	switch (row_kind(row)) {
@@ -350,7 +367,8 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 	}
 	case ROW_SIGNAL: {
 		uint64_t context = at->sp;
-		if (!bounds_allow(&walk->bounds, context + CPU_CONTEXT_BP) || !bounds_allow(&walk->bounds, context + CPU_CONTEXT_PC))
+		if (!bounds_allow(&walk->bounds, context + CPU_CONTEXT_BP) ||
+		    !bounds_allow(&walk->bounds, context + CPU_CONTEXT_PC))
 			return 0;
 		uint64_t sp = load(context + CPU_CONTEXT_SP);
 		/* An interrupted instruction, not a return address: one more, so that looking up pc - 1 finds it. */
@@ -374,8 +392,8 @@ static int step_rare(struct thread *thread, struct walk *walk, uint64_t row, str
 }
 
 /* From a frame to its caller. False: the walk is over (is_complete tells how). */
-static inline __attribute__((always_inline))
-int step(struct thread *thread, struct walk *walk, uint64_t row, struct extra *extra)
+static inline __attribute__((always_inline)) int step(struct thread *thread, struct walk *walk, uint64_t row,
+						      struct extra *extra)
 {
 	struct frame_state *at = &walk->at;
 	uint64_t cfa;
@@ -445,8 +463,7 @@ static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
 }
 
 /* A complete walk from sp up to the place where threads begin proves that all between is this thread's own stack. */
-__attribute__((noinline))
-static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
+__attribute__((noinline)) static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 {
 	const struct recorder *recorder = thread->recorder;
 	uint64_t high = 0;
@@ -468,11 +485,12 @@ static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 struct walk_progress {
 	struct frame_state at;
 	uint64_t bp_slot;
-	uint32_t joint;               /* the remembered frame to meet next + 1; 0: none */
-	uint32_t count;               /* frames in thread->fresh */
+	uint32_t joint; /* the remembered frame to meet next + 1; 0: none */
+	uint32_t count; /* frames in thread->fresh */
 };
 
-/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. False: too many. */
+/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. False: too
+   many. */
 static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t kept, uint32_t count)
 {
 	uint32_t keep = 0, more = walk->extra_count;
@@ -483,7 +501,8 @@ static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t
 	/* Found innermost first, kept outermost first, as the remembered frames are. */
 	for (uint32_t i = 0; i < more; i++) {
 		const struct extra *from = &thread->fresh_extra[more - 1 - i];
-		thread->extra[keep + i] = (struct extra){from->address, from->value, kept + (count - 1 - from->index), 0};
+		thread->extra[keep + i] =
+			(struct extra){from->address, from->value, kept + (count - 1 - from->index), 0};
 	}
 	thread->extra_count = keep + more;
 	return 1;
@@ -505,8 +524,7 @@ static void memo_mark_dead(struct thread *thread, uint32_t end)
 }
 
 /* Put the new frames, found innermost first, behind the kept ones. */
-__attribute__((noinline))
-static void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
+__attribute__((noinline)) static void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
 {
 	struct memo *to = thread->memo + kept;
 	uint32_t *id = thread->id + kept, bp_end = thread->bp_end < kept ? thread->bp_end : kept;
@@ -542,7 +560,8 @@ static inline void memo_store_without_bp(struct thread *thread, uint32_t kept, u
 }
 
 /* Whether a walk that has come to (pc, sp, bp) would go on as the remembered frame did. */
-static inline int memo_is_met(const struct thread *thread, const struct memo *joint, uint64_t pc, uint64_t sp, uint64_t bp)
+static inline int memo_is_met(const struct thread *thread, const struct memo *joint, uint64_t pc, uint64_t sp,
+			      uint64_t bp)
 {
 	return joint->sp == sp && joint->pc == pc &&
 	       (joint >= thread->memo + thread->bp_end || joint->bp == bp || joint->bp_slot == dead_slot(thread));
@@ -566,8 +585,9 @@ static int is_base(struct walk *walk)
 }
 
 /* Every kind of walk, from its beginning or from where the fast loop had to leave it. */
-__attribute__((noinline))
-static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct walk_progress progress, uint32_t depth, int is_remembered)
+__attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp,
+							 struct walk_progress progress, uint32_t depth,
+							 int is_remembered)
 {
 	struct recorder *recorder = thread->recorder;
 	uint32_t generation = LOAD_ACQUIRE(&recorder->generation), count = progress.count, kept = 0;
@@ -600,8 +620,9 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 			continue;
 		}
 		uint64_t row = row_of(recorder, walk.at.pc);
-		thread->fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
-							row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
+		thread->fresh[count++] =
+			(struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
+				       row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
 		uint32_t extras = walk.extra_count;
 		walk.is_over = !step(thread, &walk, row, thread->fresh_extra);
 		if (walk.extra_count != extras && extras < RECORDER_EXTRA_MAX)
@@ -634,19 +655,19 @@ static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp, struct 
 }
 
 /* Not inlined into each hook: one copy stays in the instruction cache. */
-__attribute__((noinline))
-uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
+__attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;
 	uint64_t pc = start.pc, sp = start.sp, bp = start.bp, bp_slot = 0;
 	int reads_bp = 0;
 	const uint64_t low = thread->home_low, high = thread->home_high;
-	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) || UNLIKELY(depth < RECORDER_DEPTH_MAX) ||
-	    UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
+	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) ||
+	    UNLIKELY(depth < RECORDER_DEPTH_MAX) || UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
 		return capture_slowly(thread, sp, (struct walk_progress){start, 0, 0, 0}, depth, 0);
 
 	uint32_t good = memo_verify(thread, sp);
-	struct memo *joint = thread->memo + good - (good == thread->memo_count); /* memo[-1] is a sentinel with the highest sp */
+	/* memo[-1] is a sentinel with the highest sp */
+	struct memo *joint = thread->memo + good - (good == thread->memo_count);
 	struct fresh *fresh = thread->fresh, *const end = fresh + thread->capacity - 2;
 	const struct row_slot *rows = recorder->row;
 	for (;;) {
@@ -686,7 +707,10 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	}
 	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
 	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
-		return capture_slowly(thread, start.sp, (struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count}, depth, 1);
+		return capture_slowly(
+			thread, start.sp,
+			(struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count},
+			depth, 1);
 	if (LIKELY(kept > thread->bp_end) && LIKELY(!reads_bp))
 		memo_store_without_bp(thread, kept, count);
 	else
@@ -694,13 +718,15 @@ uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t
 	return kept;
 
 slow:
-	return capture_slowly(thread, start.sp, (struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1,
-								  (uint32_t)(fresh - thread->fresh)}, depth, 1);
+	return capture_slowly(
+		thread, start.sp,
+		(struct walk_progress){
+			{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, (uint32_t)(fresh - thread->fresh)},
+		depth, 1);
 }
 
 /* Walk again, from nothing, and compare: the test mode's proof that remembering changes nothing. */
-__attribute__((noinline))
-void capture_check(struct thread *thread, struct frame_state start)
+__attribute__((noinline)) void capture_check(struct thread *thread, struct frame_state start)
 {
 	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
 	const struct memo *memo = thread->memo;
@@ -728,7 +754,8 @@ void capture_check(struct thread *thread, struct frame_state start)
 		__atomic_fetch_add(&thread->recorder->region->check_failures, 1, __ATOMIC_RELAXED);
 }
 
-/* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies below its frame. */
+/* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies
+   below its frame. */
 static int is_hook_calling(const struct recorder *recorder, struct stack_bounds *bounds, uint64_t guard, uint64_t sp)
 {
 	enum { HOOK_FRAME_BYTES = 768 };
@@ -738,8 +765,8 @@ static int is_hook_calling(const struct recorder *recorder, struct stack_bounds 
 	return 0;
 }
 
-uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max, uint64_t guard,
-		       int *is_live, int *is_nested_signal)
+uint32_t capture_whole(struct thread *thread, struct frame_state start, struct fresh *fresh, uint32_t max,
+		       uint64_t guard, int *is_live, int *is_nested_signal)
 {
 	struct recorder *recorder = thread->recorder;
 	struct walk walk = {.at = start, .bounds = bounds_at(thread, start.sp)};
@@ -748,13 +775,15 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 	*is_live = *is_nested_signal = 0;
 	/* The walk goes deeper than there is room for: its end shows whether the outer call is live. */
 	for (uint32_t frames = 0; frames < 2 * RECORDER_DEPTH_MAX; frames++) {
-		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead past the hook itself. */
+		/* Below the outer hook's frame and with its frame pointer: called by it. Code without tables may lead
+		   past the hook itself. */
 		if (walk.at.sp < guard && (*is_live || walk.at.bp == guard)) {
 			*is_live = 1;
 			*is_nested_signal = (int)walk.crossed_signal;
 		}
 		if (is_ours(recorder, walk.at.pc)) {
-			/* A hook's own frame, or moved instructions that it runs: no tables, but it keeps a frame pointer. */
+			/* A hook's own frame, or moved instructions that it runs: no tables, but it keeps a frame
+			   pointer. */
 			has_passed = 1;
 			if (!bounds_allow(&walk.bounds, walk.at.bp) || !bounds_allow(&walk.bounds, walk.at.bp + 8))
 				break;

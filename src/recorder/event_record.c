@@ -2,21 +2,21 @@
 #include "recorder/event_record.h"
 
 /* A signal handler's whole stack, into the side's own memory (ids written over the walk, outermost first). */
-__attribute__((noinline))
-static void change_of_side(const struct call *call, struct change *change)
+__attribute__((noinline)) static void change_of_side(const struct call *call, struct change *change)
 {
 	struct side *side = call->side;
 	int live, nested;
 	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
-	uint32_t count = capture_whole(call->thread, caller_of(call->frame), side->fresh, max, call->thread->guard, &live, &nested);
+	uint32_t count = capture_whole(call->thread, caller_of(call->frame), side->fresh, max, call->thread->guard,
+				       &live, &nested);
 	uint32_t *id = side->id;
 	for (uint32_t i = 0; i < count; i++)
 		id[i] = (uint32_t)side->fresh[count - 1 - i].id;
 	*change = (struct change){0, count, id, 1};
 }
 
-__attribute__((noinline))
-uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change)
+__attribute__((noinline)) uint32_t event_write_slowly(struct call *call, const struct hook_context *context,
+						      struct event *event, struct change change)
 {
 	struct thread *thread = call->thread;
 	struct event_stream *stream = call->stream;
@@ -38,7 +38,8 @@ uint32_t event_write_slowly(struct call *call, const struct hook_context *contex
 				break;
 			continue;
 		}
-		/* A stream that has begun anew remembers nothing: everything is pushed. A side stream remembers only its last event. */
+		/* A stream that has begun anew remembers nothing: everything is pushed. A side stream remembers only
+		   its last event. */
 		uint32_t kept = change.kept < stream->depth ? change.kept : stream->depth;
 		uint32_t pop = change.has_stack ? stream->depth - kept : 0, push = change.has_stack ? total - kept : 0;
 		uint64_t bytes = record_event_bytes(event->flags, pop, push);
@@ -47,12 +48,16 @@ uint32_t event_write_slowly(struct call *call, const struct hook_context *contex
 				break;
 			continue;
 		}
-		uint64_t flags = event->flags | (change.has_stack ? 0u : RECORD_NO_STACK) | (call->is_signal ? RECORD_IN_SIGNAL : 0u);
+		uint64_t flags = event->flags | (change.has_stack ? 0u : RECORD_NO_STACK) |
+				 (call->is_signal ? RECORD_IN_SIGNAL : 0u);
 		int is_long = record_is_long(pop, push);
-		const struct record_extras extras = {event->previous, event->ticks - call->begin, event->argument, event->argument2, event->size, event->usable,
+		const struct record_extras extras = {event->previous, event->ticks - call->begin,
+						     event->argument, event->argument2,
+						     event->size,     event->usable,
 						     event->error};
-		uint64_t *word = record_put_head((uint64_t *)stream->write, head_of(context, event, flags, is_long ? RECORD_LONG_STACK : pop,
-										    is_long ? RECORD_LONG_STACK : push, delta));
+		uint64_t *word = record_put_head((uint64_t *)stream->write,
+						 head_of(context, event, flags, is_long ? RECORD_LONG_STACK : pop,
+							 is_long ? RECORD_LONG_STACK : push, delta));
 		word = record_put_extras(word, flags, &extras);
 		if (is_long)
 			word = record_put_long(word, pop, push);
@@ -74,8 +79,8 @@ uint32_t event_write_slowly(struct call *call, const struct hook_context *contex
 	return 0;
 }
 
-__attribute__((noinline))
-uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option)
+__attribute__((noinline)) uint32_t event_write_special(struct call *call, const struct hook_context *context,
+						       struct event *event, uint32_t stack_option)
 {
 	struct change change = {0, 0, 0, 0};
 	if (call->options & OPTION_COUNT_ONLY) {

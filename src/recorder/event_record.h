@@ -13,15 +13,15 @@ enum { EVENT_PUSH_MAX = 128 };
 struct event {
 	uint64_t address, previous, size, usable, slack, argument, argument2, duration, ticks;
 	uint32_t error;
-	uint8_t flags;                /* enum record_flag */
-	uint8_t lost;                 /* enum region_lost */
+	uint8_t flags; /* enum record_flag */
+	uint8_t lost;  /* enum region_lost */
 	uint16_t heap;
 };
 
 /* What the record's stack part is. */
 struct change {
 	uint32_t kept, pushed;
-	const uint32_t *id;           /* outermost first; for side streams filled from the walk */
+	const uint32_t *id; /* outermost first; for side streams filled from the walk */
 	int has_stack;
 };
 
@@ -39,8 +39,8 @@ static inline void event_set_usable(struct event *event, uint64_t usable)
 }
 
 /* Whose the new block is and what it has, by one look at glibc's word before it. */
-static inline __attribute__((always_inline))
-void event_set_block(struct event *event, struct thread *thread, const struct hook_context *context)
+static inline __attribute__((always_inline)) void event_set_block(struct event *event, struct thread *thread,
+								  const struct hook_context *context)
 {
 	if (UNLIKELY(context->chunk == CHUNK_NONE)) {
 		event->heap = heap_of_key(thread, context, context->heap_key);
@@ -56,22 +56,32 @@ void event_set_block(struct event *event, struct thread *thread, const struct ho
 	event_set_usable(event, usable);
 }
 
-static inline struct record_head head_of(const struct hook_context *context, const struct event *event, uint64_t flags, uint64_t pop, uint64_t push,
-					 uint64_t delta)
+static inline struct record_head head_of(const struct hook_context *context, const struct event *event, uint64_t flags,
+					 uint64_t pop, uint64_t push, uint64_t delta)
 {
-	return (struct record_head){.entry = context->entry, .flags = flags, .pop = pop, .push = push, .delta = delta, .address = event->address,
-				    .duration = event->duration, .size = event->size, .slack = event->slack, .heap = event->heap};
+	return (struct record_head){.entry = context->entry,
+				    .flags = flags,
+				    .pop = pop,
+				    .push = push,
+				    .delta = delta,
+				    .address = event->address,
+				    .duration = event->duration,
+				    .size = event->size,
+				    .slack = event->slack,
+				    .heap = event->heap};
 }
 
-/** Write a record of any kind, in a new buffer if it must be. Return its bytes, for the caller to commit; 0 when it was lost, or handed over already. */
-uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event, struct change change);
+/** Write a record of any kind, in a new buffer if it must be. Return its bytes, for the caller to commit; 0 when it was
+    lost, or handed over already. */
+uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event,
+			    struct change change);
 
 /** The same as event_write(), for calls that began special. */
-uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event, uint32_t stack_option);
+uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event,
+			     uint32_t stack_option);
 
 /* The frames that an event adds and keeps. */
-static inline __attribute__((always_inline))
-struct change take_stack(const struct call *call)
+static inline __attribute__((always_inline)) struct change take_stack(const struct call *call)
 {
 	struct thread *thread = call->thread;
 	uint32_t kept = capture_stack(thread, caller_of(frame_of(call)), call->options >> OPTION_DEPTH_SHIFT);
@@ -83,10 +93,10 @@ static inline int wants_stack(const struct call *call, uint32_t stack_option)
 	return LIKELY(call->options & stack_option) && LIKELY(!call->thread->stacks_given_up);
 }
 
-/* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only what is
- * written slowly needs an address. */
-static inline __attribute__((always_inline))
-uint32_t event_write(struct call call, const struct hook_context *context, struct event event, struct change change)
+/* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only
+ * what is written slowly needs an address. */
+static inline __attribute__((always_inline)) uint32_t event_write(struct call call, const struct hook_context *context,
+								  struct event event, struct change change)
 {
 	struct event_stream *stream = stream_of(&call);
 	uint64_t delta = event.ticks - stream->ticks, flags = event.flags;
@@ -98,30 +108,33 @@ uint32_t event_write(struct call call, const struct hook_context *context, struc
 		push = change.kept + change.pushed - kept;
 	}
 	uint32_t bytes = (RECORD_EVENT_WORDS + (push + 1) / 2) * RECORD_WORD_BYTES;
-	if (UNLIKELY(flags & RECORD_EXTRA_FLAGS) ||
-	    UNLIKELY((delta | event.size | event.usable) >> 32) || UNLIKELY((pop | push) >= EVENT_PUSH_MAX) ||
-	    UNLIKELY(stream->write >= stream->plain_limit)) {
+	if (UNLIKELY(flags & RECORD_EXTRA_FLAGS) || UNLIKELY((delta | event.size | event.usable) >> 32) ||
+	    UNLIKELY((pop | push) >= EVENT_PUSH_MAX) || UNLIKELY(stream->write >= stream->plain_limit)) {
 		struct call slow_call = whole_call(&call);
 		struct event slow_event = event;
 		return event_write_slowly(&slow_call, context, &slow_event, change);
 	}
 	uint64_t *word = (uint64_t *)stream->write;
-	_Static_assert((RECORD_EVENT_WORDS + EVENT_PUSH_MAX / 2) * RECORD_WORD_BYTES <= RECORDER_PLAIN_BYTES, "plain_limit");
+	_Static_assert((RECORD_EVENT_WORDS + EVENT_PUSH_MAX / 2) * RECORD_WORD_BYTES <= RECORDER_PLAIN_BYTES,
+		       "plain_limit");
 	if (UNLIKELY(!change.has_stack)) {
 		record_put_head(word, head_of(context, &event, flags | RECORD_NO_STACK, 0, 0, delta));
 	} else {
-		record_put_ids(record_put_head(word, head_of(context, &event, flags, pop, push, delta)), change.id + kept, push);
+		record_put_ids(record_put_head(word, head_of(context, &event, flags, pop, push, delta)),
+			       change.id + kept, push);
 		stream->depth = kept + push;
 	}
 	stream->ticks = event.ticks;
 	return bytes;
 }
 
-static inline __attribute__((always_inline))
-void leave_with_change(struct call call, const struct hook_context *context, struct event event, struct change change, uint32_t stack_option,
-		       int is_special)
+static inline __attribute__((always_inline)) void leave_with_change(struct call call,
+								    const struct hook_context *context,
+								    struct event event, struct change change,
+								    uint32_t stack_option, int is_special)
 {
-	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin) : RECORD_NO_DURATION;
+	event.duration = LIKELY(call.options & OPTION_DURATION) ? region_duration_encode(event.ticks - call.begin)
+								: RECORD_NO_DURATION;
 	if (!is_special || event.address)
 		event_set_block(&event, call.thread, context);
 	else
@@ -143,8 +156,9 @@ void leave_with_change(struct call call, const struct hook_context *context, str
 }
 
 /* What Alloc and ReAlloc do after the call; where there is no block, the special way serves. */
-static inline __attribute__((always_inline))
-void leave_with_block(struct call call, const struct hook_context *context, struct event event, uint32_t stack_option, int is_special)
+static inline __attribute__((always_inline)) void leave_with_block(struct call call, const struct hook_context *context,
+								   struct event event, uint32_t stack_option,
+								   int is_special)
 {
 	struct change none = {0, 0, 0, 0};
 	event.ticks = is_special ? clock_of(context->recorder, call.options) : cpu_ticks();

@@ -11,7 +11,8 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 	uint32_t i = LOAD(&region->heap_count);
 	do {
 		uint32_t ready = LOAD_ACQUIRE(&region->heap_ready);
-		if (i >= recorder->limits.heap_max || (i >= ready && !room_wait(recorder, ROOM_HEAPS, &region->heap_ready, ready))) {
+		if (i >= recorder->limits.heap_max ||
+		    (i >= ready && !room_wait(recorder, ROOM_HEAPS, &region->heap_ready, ready))) {
 			COUNT(&region->heaps_refused, 1);
 			return REGION_HEAP_NONE;
 		}
@@ -25,8 +26,8 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 	return i;
 }
 
-__attribute__((noinline))
-struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context, uint64_t key)
+__attribute__((noinline)) struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context,
+							     uint64_t key)
 {
 	struct recorder *recorder = thread->recorder;
 	uint32_t hash = heap_hash(key);
@@ -35,10 +36,12 @@ struct heap_place *heap_place_find(struct thread *thread, const struct hook_cont
 		uint64_t found = LOAD_ACQUIRE(&place->key);
 		if (LIKELY(found == key))
 			return place;
-		if (found || !__atomic_compare_exchange_n(&place->key, &found, HEAP_PLACE_BUSY, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (found || !__atomic_compare_exchange_n(&place->key, &found, HEAP_PLACE_BUSY, 0, __ATOMIC_ACQ_REL,
+							  __ATOMIC_RELAXED))
 			continue;
 		/* A heap that was never created has no name. */
-		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT) : heap_row_add(thread, context, key);
+		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT)
+						    : heap_row_add(thread, context, key);
 		STORE(&place->index, index);
 		/* What found no row is tried again. */
 		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);
@@ -54,8 +57,8 @@ uint32_t heap_lookup(struct thread *thread, const struct hook_context *context, 
 	return place ? LOAD(&place->index) : REGION_HEAP_NONE;
 }
 
-__attribute__((noinline))
-uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context, uint64_t key)
+__attribute__((noinline)) uint16_t heap_of_slowly(struct thread *thread, const struct hook_context *context,
+						  uint64_t key)
 {
 	uint32_t id = thread->heap_handle[1] == key ? thread->heap_id[1] : heap_lookup(thread, context, key);
 	/* Two heaps in turn: the last one first. */

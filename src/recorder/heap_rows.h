@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Which heap a block lies in, and how large it is. A heap's key is its handle, with its kind and name above any address (struct heap_place); a thread knows
- * the last two by heart, and all others are in one table of the process.
+ * Which heap a block lies in, and how large it is. A heap's key is its handle, with its kind and name above any address
+ * (struct heap_place); a thread knows the last two by heart, and all others are in one table of the process.
  */
 #ifndef XHEAP_RECORDER_HEAP_ROWS_H
 #define XHEAP_RECORDER_HEAP_ROWS_H
@@ -13,9 +13,17 @@
 _Static_assert(REGION_NAME_MAX <= 1 << (RECORDER_HEAP_KEY_CURRENT - RECORDER_HEAP_KEY_NAME), "a name fits into a key");
 
 /** Words of glibc's malloc: flags of a chunk, sizes in bytes. */
-enum { CHUNK_MMAPPED = 2, CHUNK_NON_MAIN = 4, CHUNK_HEAD = 16, PAGE = 4096, ARENA_ALIGNMENT = 64 << 20, HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND };
+enum {
+	CHUNK_MMAPPED = 2,
+	CHUNK_NON_MAIN = 4,
+	CHUNK_HEAD = 16,
+	PAGE = 4096,
+	ARENA_ALIGNMENT = 64 << 20,
+	HEAP_KEY_KIND = RECORDER_HEAP_KEY_KIND
+};
 
-/** The place of the key in the table, with a row; NULL when no row is free. Two threads that meet a heap first at the same moment may add it twice. */
+/** The place of the key in the table, with a row; NULL when no row is free. Two threads that meet a heap first at the
+    same moment may add it twice. */
 struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context, uint64_t key);
 
 /** The row of the key, or REGION_HEAP_NONE. */
@@ -31,7 +39,8 @@ static inline uint32_t heap_hash(uint64_t key)
 
 static inline uint16_t heap_of_key(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
-	return LIKELY(thread->heap_handle[0] == key) ? (uint16_t)thread->heap_id[0] : heap_of_slowly(thread, context, key);
+	return LIKELY(thread->heap_handle[0] == key) ? (uint16_t)thread->heap_id[0]
+						     : heap_of_slowly(thread, context, key);
 }
 
 /* Of a block that glibc mapped alone or that is of an arena other than the main one. */
@@ -39,19 +48,22 @@ static inline uint64_t odd_heap_key(const struct hook_context *context, uint64_t
 {
 	if (word & CHUNK_MMAPPED)
 		return context->allocator_base | (uint64_t)HEAP_GLIBC_MMAP << HEAP_KEY_KIND;
-	uint64_t arena = context->chunk == CHUNK_GLIBC ? *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1)) : context->allocator_base;
+	uint64_t arena = context->chunk == CHUNK_GLIBC ? *(const uint64_t *)(address & ~(uint64_t)(ARENA_ALIGNMENT - 1))
+						       : context->allocator_base;
 	return arena | (uint64_t)HEAP_GLIBC_ARENA << HEAP_KEY_KIND;
 }
 
 static inline uint16_t heap_of(struct thread *thread, const struct hook_context *context, uint64_t address)
 {
-	uint64_t key = context->heap_key, word = LIKELY(context->chunk != CHUNK_NONE) ? *(const uint64_t *)(address - 8) : 0;
+	uint64_t key = context->heap_key,
+		 word = LIKELY(context->chunk != CHUNK_NONE) ? *(const uint64_t *)(address - 8) : 0;
 	if (UNLIKELY(word & (CHUNK_MMAPPED | CHUNK_NON_MAIN)))
 		key = odd_heap_key(context, address, word);
 	return heap_of_key(thread, context, key);
 }
 
-/* What glibc's word before a block says that it has. What is mapped alone ends where its mapping does, but since 2.43 a chunk's head before that. */
+/* What glibc's word before a block says that it has. What is mapped alone ends where its mapping does, but since 2.43 a
+   chunk's head before that. */
 static inline uint64_t usable_of(uint64_t address, uint64_t word)
 {
 	uint64_t bytes = word & ~7ull;
@@ -64,7 +76,8 @@ static inline uint64_t measure(const struct hook_context *context, uint64_t addr
 	return context->chunk != CHUNK_NONE ? usable_of(address, *(const uint64_t *)(address - 8)) : 0;
 }
 
-/* Ask the allocator for the usable size of its block; 0: not known, as before main, when an allocator may still set itself up. */
+/* Ask the allocator for the usable size of its block; 0: not known, as before main, when an allocator may still set
+   itself up. */
 static inline uint64_t ask_usable(const struct hook_context *context, uint64_t address)
 {
 	if (!context->usable_size || !LOAD(&context->recorder->mappings.start.has_begun))

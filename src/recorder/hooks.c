@@ -9,7 +9,8 @@
  * A Free's record is written before the call (its block may belong to another thread the moment it is free) and
  * committed after, when its duration is known. What finds the guard set is one of three: a call that the allocator
  * makes of itself (no event), a signal handler's call (an event in the thread's side stream), or the guard of a call
- * that will never return (longjmp, cancellation): it is discarded. A call of xheap/heap.h is an event under a guard, too.
+ * that will never return (longjmp, cancellation): it is discarded. A call of xheap/heap.h is an event under a guard,
+ * too.
  */
 #include "recorder/hooks.h"
 
@@ -24,15 +25,15 @@ static inline int is_silent(const struct hook_context *context, uint64_t frame)
 
 /* An allocating function's arguments, and what of them the event names. */
 struct request {
-	uint64_t a, b, c;             /* as given */
+	uint64_t a, b, c; /* as given */
 	uint64_t size, argument, argument2, previous;
 	uint8_t flags, lost;
 	uint32_t stack_option;
 };
 
 /* The event of a call that gave `address`, or NULL. */
-static inline __attribute__((always_inline))
-struct event event_of(const struct request *request, uint64_t address, int has_failed)
+static inline __attribute__((always_inline)) struct event event_of(const struct request *request, uint64_t address,
+								   int has_failed)
 {
 	struct event event;
 	event.address = address;
@@ -52,14 +53,15 @@ struct event event_of(const struct request *request, uint64_t address, int has_f
 	return event;
 }
 
-/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block alone. */
+/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block
+   alone. */
 static inline int is_failure(const struct request *request)
 {
 	return request->size != 0 || !request->previous;
 }
 
-__attribute__((noinline))
-static uint64_t allocate_nothing(const struct call *call, const struct hook_context *context, const struct request *request, uint16_t heap)
+__attribute__((noinline)) static uint64_t allocate_nothing(const struct call *call, const struct hook_context *context,
+							   const struct request *request, uint16_t heap)
 {
 	struct event event = event_of(request, 0, is_failure(request));
 	event.heap = heap;
@@ -68,8 +70,9 @@ static uint64_t allocate_nothing(const struct call *call, const struct hook_cont
 }
 
 /* From entered to left, for functions that return the block. */
-static inline __attribute__((always_inline))
-uint64_t allocate(struct call call, struct request request, const struct hook_context *context, uint64_t function, int is_special)
+static inline __attribute__((always_inline)) uint64_t allocate(struct call call, struct request request,
+							       const struct hook_context *context, uint64_t function,
+							       int is_special)
 {
 	call_announce(&call, context, request.size);
 	/* Of a block that a realloc frees, only now. */
@@ -99,10 +102,11 @@ void sample_keep(const struct hook_context *context, uint64_t address)
 }
 
 /*
- * A call that has begun, of a session that samples. A resize is recorded as what is to be known of it: where the new block is of the
- * sample, as it was; else, where the old one is, as a resize to nothing, which gives that one back.
+ * A call that has begun, of a session that samples. A resize is recorded as what is to be known of it: where the new
+ * block is of the sample, as it was; else, where the old one is, as a resize to nothing, which gives that one back.
  */
-static uint64_t allocate_sampled(const struct call *call, const struct request *request, const struct hook_context *context, uint64_t function)
+static uint64_t allocate_sampled(const struct call *call, const struct request *request,
+				 const struct hook_context *context, uint64_t function)
 {
 	int is_sampled = sample_takes(call->thread, request->size);
 	int was_sampled = request->previous && sample_drop(context->recorder, request->previous);
@@ -129,8 +133,8 @@ static uint64_t allocate_sampled(const struct call *call, const struct request *
 	return result;
 }
 
-__attribute__((noinline))
-static uint64_t allocate_special(struct request *request, const struct hook_context *context, uint64_t frame, uint64_t function)
+__attribute__((noinline)) static uint64_t allocate_special(struct request *request, const struct hook_context *context,
+							   uint64_t frame, uint64_t function)
 {
 	struct call call;
 	if (!enter_special(&call, context, frame))
@@ -141,8 +145,9 @@ static uint64_t allocate_special(struct request *request, const struct hook_cont
 }
 
 /* The whole of an allocating function. */
-static inline __attribute__((always_inline))
-uint64_t hook_alloc(struct request request, const struct hook_context *context, uint64_t frame, uint64_t function)
+static inline __attribute__((always_inline)) uint64_t hook_alloc(struct request request,
+								 const struct hook_context *context, uint64_t frame,
+								 uint64_t function)
 {
 	struct call call;
 	int how = enter(&call, context, frame);
@@ -160,11 +165,20 @@ static inline uint8_t whole_size_flag(uint64_t bytes)
 	return UNLIKELY(bytes - 1 >= UINT64_MAX - 1) ? RECORD_ARGUMENT2 : 0;
 }
 
-#define ALLOC(...) hook_alloc((struct request){.a = a, .b = b, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
-			      context, FRAME, context->original)
+#define ALLOC(...) \
+	hook_alloc( \
+		(struct request){.a = a, .b = b, .lost = LOST_ALLOC, .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
+		context, FRAME, context->original)
 #define RESIZE(more, ...) \
-	hook_alloc((struct request){.a = a, .b = b, .c = c, .previous = a, .lost = LOST_REALLOC, .stack_option = OPTION_STACK_REALLOC, \
-				    .flags = RECORD_REALLOC | (more), __VA_ARGS__}, context, FRAME, context->original)
+	hook_alloc((struct request){.a = a, \
+				    .b = b, \
+				    .c = c, \
+				    .previous = a, \
+				    .lost = LOST_REALLOC, \
+				    .stack_option = OPTION_STACK_REALLOC, \
+				    .flags = RECORD_REALLOC | (more), \
+				    __VA_ARGS__}, \
+		   context, FRAME, context->original)
 
 HOOK hook_malloc(PARAMETERS)
 {
@@ -174,7 +188,8 @@ HOOK hook_malloc(PARAMETERS)
 HOOK hook_calloc(PARAMETERS)
 {
 	uint64_t size = product(a, b);
-	return ALLOC(.c = c, .size = size, .argument = a, .argument2 = b, .flags = RECORD_ARGUMENT | whole_size_flag(size));
+	return ALLOC(.c = c, .size = size, .argument = a, .argument2 = b,
+		     .flags = RECORD_ARGUMENT | whole_size_flag(size));
 }
 
 HOOK hook_aligned(PARAMETERS)
@@ -223,7 +238,11 @@ HOOK hook_posix_memalign(PARAMETERS)
 		call_end(&call);
 		return result;
 	}
-	struct request request = {.size = c, .argument = b, .argument2 = a, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC};
+	struct request request = {.size = c,
+				  .argument = b,
+				  .argument2 = a,
+				  .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2,
+				  .lost = LOST_ALLOC};
 	int has_failed = (uint32_t)result != 0;
 	struct event event = event_of(&request, has_failed ? 0 : *(const uint64_t *)a, has_failed);
 	if (has_failed)
@@ -235,14 +254,20 @@ HOOK hook_posix_memalign(PARAMETERS)
 }
 
 /*
- * A throwing operator new that fails does not come back here, and its event would never be written. So where it has a twin
- * that returns NULL, that is called instead, and only when that fails the original is left to fail in its own way, as a tail
- * call.
+ * A throwing operator new that fails does not come back here, and its event would never be written. So where it has a
+ * twin that returns NULL, that is called instead, and only when that fails the original is left to fail in its own way,
+ * as a tail call.
  */
 #define THROWING(...) \
-	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, .b = b, .c = c, .size = a, .lost = LOST_ALLOC, \
-									  .stack_option = OPTION_STACK_ALLOC, __VA_ARGS__}, \
-							 context, FRAME, context->fallback) : 0; \
+	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, \
+									  .b = b, \
+									  .c = c, \
+									  .size = a, \
+									  .lost = LOST_ALLOC, \
+									  .stack_option = OPTION_STACK_ALLOC, \
+									  __VA_ARGS__}, \
+							 context, FRAME, context->fallback) \
+					    : 0; \
 	return LIKELY(result) ? result : ((heap_call *)context->original)(a, b, c, 0)
 
 HOOK hook_new_throwing(PARAMETERS)
@@ -256,8 +281,8 @@ HOOK hook_new_aligned_throwing(PARAMETERS)
 }
 
 /* From entered to left, for functions that take a block back. */
-static inline __attribute__((always_inline))
-uint64_t give_back(struct call call, struct request request, const struct hook_context *context, int is_special)
+static inline __attribute__((always_inline)) uint64_t give_back(struct call call, struct request request,
+								const struct hook_context *context, int is_special)
 {
 	struct event event = event_of(&request, request.a, 0);
 	event.ticks = call.begin;
@@ -303,8 +328,8 @@ uint64_t give_back(struct call call, struct request request, const struct hook_c
 	return result;
 }
 
-__attribute__((noinline))
-static uint64_t give_back_special(struct request *request, const struct hook_context *context, uint64_t frame)
+__attribute__((noinline)) static uint64_t give_back_special(struct request *request, const struct hook_context *context,
+							    uint64_t frame)
 {
 	struct call call;
 	if (!enter_special(&call, context, frame))
@@ -318,8 +343,8 @@ static uint64_t give_back_special(struct request *request, const struct hook_con
 	return give_back(call, *request, context, 1);
 }
 
-static inline __attribute__((always_inline))
-uint64_t hook_give_back(struct request request, const struct hook_context *context, uint64_t frame)
+static inline __attribute__((always_inline)) uint64_t hook_give_back(struct request request,
+								     const struct hook_context *context, uint64_t frame)
 {
 	struct call call;
 	int how = !request.a || UNLIKELY(is_silent(context, frame)) ? CALL_PASSES : enter(&call, context, frame);
@@ -332,7 +357,9 @@ uint64_t hook_give_back(struct request request, const struct hook_context *conte
 }
 
 #define GIVE_BACK(more, ...) \
-	hook_give_back((struct request){.a = a, .b = b, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, context, FRAME)
+	hook_give_back( \
+		(struct request){.a = a, .b = b, .flags = RECORD_FREE | (more), .lost = LOST_FREE, __VA_ARGS__}, \
+		context, FRAME)
 
 HOOK hook_free(PARAMETERS)
 {

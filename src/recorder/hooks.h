@@ -8,7 +8,9 @@
 
 #define FRAME ((uint64_t)__builtin_frame_address(0))
 #define UNUSED __attribute__((unused))
-#define PARAMETERS uint64_t a UNUSED, uint64_t b UNUSED, uint64_t c UNUSED, uint64_t d UNUSED, const struct hook_context *context UNUSED
+#define PARAMETERS \
+	uint64_t a UNUSED, uint64_t b UNUSED, uint64_t c UNUSED, uint64_t d UNUSED, \
+		const struct hook_context *context UNUSED
 
 /* ENOMEM: what these functions report when there is none. */
 enum { NO_MEMORY = 12 };

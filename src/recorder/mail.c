@@ -10,8 +10,19 @@
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
-enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, MAIL_WAIT_MOST_MS = 60000, SLICE_NS = 20000000, ROUNDS_MAX = 15000, AT_FDCWD = -100,
-       X_OK = 1, MADVISE_DONTDUMP = 16, MS_ASYNC = 1, SIGNALS_SET = 2 };
+enum {
+	FUTEX_WAIT = 0,
+	FUTEX_WAKE = 1,
+	MAIL_WAIT_MS = 3000,
+	MAIL_WAIT_MOST_MS = 60000,
+	SLICE_NS = 20000000,
+	ROUNDS_MAX = 15000,
+	AT_FDCWD = -100,
+	X_OK = 1,
+	MADVISE_DONTDUMP = 16,
+	MS_ASYNC = 1,
+	SIGNALS_SET = 2
+};
 
 #define PAGE_BYTES UINT64_C(4096)
 #define USER_END (UINT64_C(1) << 47)
@@ -19,7 +30,10 @@ enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, MAIL_WAIT_MS = 3000, MAIL_WAIT_MOST_MS = 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 /* A wait for the logger's answer: a logger that is alive may have much to do. */
-struct patience { uint64_t since, heard; uint32_t heartbeat, rounds; };
+struct patience {
+	uint64_t since, heard;
+	uint32_t heartbeat, rounds;
+};
 
 static struct patience patience_begin(const struct recorder *recorder)
 {
@@ -36,7 +50,8 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 	if (heartbeat != patience->heartbeat)
 		patience->heard = now;
 	patience->heartbeat = heartbeat;
-	return region_has_logger(region) && patience->rounds++ < ROUNDS_MAX && now - patience->heard < MAIL_WAIT_MS * recorder->ticks_per_ms &&
+	return region_has_logger(region) && patience->rounds++ < ROUNDS_MAX &&
+	       now - patience->heard < MAIL_WAIT_MS * recorder->ticks_per_ms &&
 	       now - patience->since < MAIL_WAIT_MOST_MS * recorder->ticks_per_ms;
 }
 
@@ -81,7 +96,8 @@ static void mail_release(struct region_mail *mail)
 	STORE_RELEASE(&mail->state, MAIL_FREE);
 }
 
-/* Readers take no part of a list that is being changed. In a child that is forked during a change, the mark is gone: it reads the list as it is. */
+/* Readers take no part of a list that is being changed. In a child that is forked during a change, the mark is gone: it
+   reads the list as it is. */
 static void list_begin(struct recorder *recorder)
 {
 	STORE(&recorder->wiped->is_listing, 1);
@@ -95,8 +111,8 @@ static void list_end(struct recorder *recorder)
 	STORE_RELEASE(&recorder->wiped->is_listing, 0);
 }
 
-/* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so, since reading it
- * would cost more than the start of a short program. */
+/* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so,
+ * since reading it would cost more than the start of a short program. */
 static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 {
 	if (LOAD(&recorder->region->pc_count) > PC_FIRST)
@@ -106,17 +122,20 @@ static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 /* A row may be any process's of this region: the unwinder's table has to be there, and within the image. */
 static int is_image(const struct recorder *recorder, const struct region_image *image)
 {
-	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes, page = header & ~(PAGE_BYTES - 1);
+	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes,
+		       page = header & ~(PAGE_BYTES - 1);
 	if (image->base < PAGE_BYTES || image->base % PAGE_BYTES || image->end <= image->base || image->end > USER_END)
 		return 0;
 	if (!header)
 		return 1;
 	if (header < image->base || header >= image->end || bytes > image->end - header)
 		return 0;
-	return recorder->no_syscalls || sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
+	return recorder->no_syscalls ||
+	       sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
 }
 
-/* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is here. */
+/* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is
+   here. */
 static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
@@ -125,7 +144,8 @@ static void images_refresh(struct recorder *recorder)
 	list_begin(recorder);
 	for (uint32_t i = 0; i < recorder->image_count;) {
 		struct recorder_image *image = &recorder->image[i];
-		if (image->index < recorder->limits.image_max && region_image_at(region, &recorder->limits, image->index)->unload_ticks) {
+		if (image->index < recorder->limits.image_max &&
+		    region_image_at(region, &recorder->limits, image->index)->unload_ticks) {
 			rows_forget(recorder, image->base, image->end);
 			*image = recorder->image[--recorder->image_count];
 			has_changed = 1;
@@ -133,18 +153,23 @@ static void images_refresh(struct recorder *recorder)
 			i++;
 		}
 	}
-	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max; recorder->image_seen++) {
+	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max;
+	     recorder->image_seen++) {
 		const struct region_image image = *region_image_at(region, &recorder->limits, recorder->image_seen);
-		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX || !is_image(recorder, &image))
+		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX ||
+		    !is_image(recorder, &image))
 			continue;
 		/* Code without an image was there before, perhaps, and has rows. */
 		rows_forget(recorder, image.base, image.end);
-		recorder->image[recorder->image_count++] =
-			(struct recorder_image){image.base, image.end, image.eh_frame_header, image.eh_frame_header_bytes, recorder->image_seen, 0};
+		recorder->image[recorder->image_count++] = (struct recorder_image){
+			image.base,           image.end, image.eh_frame_header, image.eh_frame_header_bytes,
+			recorder->image_seen, 0};
 		has_changed = 1;
 		/* Patched code is in its file, as it is without us: nothing for a core file. */
-		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end && !recorder->no_syscalls)
-			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low), MADVISE_DONTDUMP, 0);
+		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end &&
+		    !recorder->no_syscalls)
+			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low),
+				  MADVISE_DONTDUMP, 0);
 	}
 	list_end(recorder);
 	if (has_changed)
@@ -205,8 +230,9 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 		return 0;
 	}
 	logger_allow(recorder);
-	/* A stop that comes meanwhile waits: a vfork parent could not stop before the exec, and its job would seem to hang. What is
-	 * pending when the mask comes back finds the process held, and the logger sends it again after the exec. */
+	/* A stop that comes meanwhile waits: a vfork parent could not stop before the exec, and its job would seem to
+	 * hang. What is pending when the mask comes back finds the process held, and the logger sends it again after
+	 * the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
 	int has_answer = mail_ask(recorder, mail);
@@ -234,8 +260,10 @@ HOOK hook_execve(uint64_t path, uint64_t argv, uint64_t envp, uint64_t d, const 
 	return result;
 }
 
-/* execveat(dirfd, path, argv, envp, flags): its stub moves the fifth argument to the sixth place before it loads the context. */
-HOOK hook_execveat(uint64_t dirfd, uint64_t path, uint64_t argv, uint64_t envp, const struct hook_context *context, uint64_t flags)
+/* execveat(dirfd, path, argv, envp, flags): its stub moves the fifth argument to the sixth place before it loads the
+   context. */
+HOOK hook_execveat(uint64_t dirfd, uint64_t path, uint64_t argv, uint64_t envp, const struct hook_context *context,
+		   uint64_t flags)
 {
 	struct region_mail *mail = exec_announce(context->recorder, (int32_t)dirfd, (const char *)path);
 	uint64_t result = ((any_call *)context->original)(dirfd, path, argv, envp, flags);
@@ -259,7 +287,8 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 	struct region_header *region = recorder->region;
 	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
 	/* A vfork child has its parent's memory, but ends alone. */
-	if (process < recorder->limits.process_max && !recorder->no_syscalls && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
+	if (process < recorder->limits.process_max && !recorder->no_syscalls &&
+	    (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
 		struct region_process *row = region_process_at(region, &recorder->limits, process);
 		STORE_RELEASE(&row->exit_told, region_exit_encode(pid, (uint32_t)status));
 	}

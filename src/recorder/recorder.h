@@ -32,19 +32,20 @@ enum {
 	RECORDER_THREAD_TABLE = 1 << RECORDER_THREAD_TABLE_BITS,
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
-	RECORDER_DEPTH_MAX = 8192,      /**< a stack of so many frames still fits into the smallest buffer */
-	RECORDER_DEPTH_FIRST = 64,      /**< what a thread has room for at first */
+	RECORDER_DEPTH_MAX = 8192, /**< a stack of so many frames still fits into the smallest buffer */
+	RECORDER_DEPTH_FIRST = 64, /**< what a thread has room for at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
-	RECORDER_PLAIN_BYTES = 544,     /**< the largest record that is written the fast way */
+	RECORDER_PLAIN_BYTES = 544, /**< the largest record that is written the fast way */
 	RECORDER_HEAP_KEY_KIND = 60,
 	RECORDER_SAMPLE_BITS = 15,
-	RECORDER_SAMPLE_PLACES = 8,     /**< a cache line's */
-	RECORDER_HEAP_KEY_CURRENT = 56, RECORDER_HEAP_KEY_NAME = 48,
+	RECORDER_SAMPLE_PLACES = 8, /**< a cache line's */
+	RECORDER_HEAP_KEY_CURRENT = 56,
+	RECORDER_HEAP_KEY_NAME = 48,
 	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
-	REQUEST_SAVED_BYTES = 0xe0      /**< below the frame of a request, its place's own two words */
+	REQUEST_SAVED_BYTES = 0xe0 /**< below the frame of a request, its place's own two words */
 };
 
 /** How a block tells its usable size and its heap. */
@@ -55,71 +56,85 @@ struct recorder;
 /** One patched entry; lies in the island beside its stub, constant. */
 struct hook_context {
 	struct recorder *recorder;
-	uint64_t original;            /**< moved instructions that go on in the function */
-	uint64_t fallback;            /**< throwing operator new: a function of the same heap that returns NULL instead; else 0 */
-	uint64_t usable_size;         /**< malloc_usable_size of the same allocator, or 0 */
-	uint64_t allocator_base;      /**< run-time base of its image: the heap's handle */
-	uint8_t entry;                /**< index of struct region_entry */
-	uint8_t function;             /**< enum heap_function */
-	uint8_t chunk;                /**< enum hook_kind_of_heap */
+	uint64_t original; /**< moved instructions that go on in the function */
+	/** throwing operator new: a function of the same heap that returns NULL instead; else 0 */
+	uint64_t fallback;
+	uint64_t usable_size;    /**< malloc_usable_size of the same allocator, or 0 */
+	uint64_t allocator_base; /**< run-time base of its image: the heap's handle */
+	uint8_t entry;           /**< index of struct region_entry */
+	uint8_t function;        /**< enum heap_function */
+	uint8_t chunk;           /**< enum hook_kind_of_heap */
 	uint8_t reserved;
-	uint32_t call_entry;          /**< entry + 1 */
-	uint64_t heap_key;            /**< of its usual blocks: allocator_base, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
-	uint64_t silent_first, silent_span; /**< all of the next two */
+	uint32_t call_entry; /**< entry + 1 */
+	/** of its usual blocks: allocator_base, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
+	uint64_t heap_key;
+	uint64_t silent_first, silent_span;                            /**< all of the next two */
 	uint64_t silent_low, silent_bytes, silent_low2, silent_bytes2; /**< callers whose calls are no events */
 };
 
-struct address_range { uint64_t low, high; };
+struct address_range {
+	uint64_t low, high;
+};
 
 /** A loaded image, as the unwinder needs it. */
 struct recorder_image {
 	uint64_t base, end;
 	uint64_t header, header_bytes;
-	uint32_t index;               /**< in the region */
+	uint32_t index; /**< in the region */
 	uint32_t reserved;
 };
 
 /** A place of the cache of rows. Its fields are complete when its pc is there, and never change while it is. */
 struct row_slot {
-	uint64_t pc;                  /**< ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
-	uint64_t what;                /**< id of the pc, in the region; enum row_step << ROW_STEP_SHIFT; enum row_bp_use << FRESH_USE_SHIFT */
+	/** ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
+	uint64_t pc;
+	/** id of the pc, in the region; enum row_step << ROW_STEP_SHIFT; enum row_bp_use << FRESH_USE_SHIFT */
+	uint64_t what;
 	int32_t cfa_offset, bp_offset;
-	uint64_t row;                 /**< the same, packed */
+	uint64_t row; /**< the same, packed */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
 enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
 enum { ROW_STEP_SHIFT = 40, FRESH_USE_SHIFT = 48 };
 
-/** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved inside the frame. */
+/** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved
+    inside the frame. */
 enum row_step { STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP, STEP_SLOWLY };
 
 /** What becomes of a frame's bp on the way to its caller's: restored over, handed on unread, or read. */
 enum row_bp_use { BP_IS_DEAD, BP_IS_PASSED, BP_IS_READ };
 
-/** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when the
- *  frame inside did not save it. Neither bp nor bp_slot is set from thread->bp_end on. */
+/** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when
+ *  the frame inside did not save it. Neither bp nor bp_slot is set from thread->bp_end on. */
 struct memo {
 	uint64_t pc, sp, bp;
 	uint64_t bp_slot;
 };
 
 /** What a walk makes of a frame before it is known where it joins the remembered ones. */
-struct fresh { uint64_t pc, sp, bp, bp_slot; uint64_t id; /**< the low half; enum row_bp_use << FRESH_USE_SHIFT */ };
+struct fresh {
+	uint64_t pc, sp, bp, bp_slot;
+	uint64_t id; /**< the low half; enum row_bp_use << FRESH_USE_SHIFT */
+};
 
 /** A value that a walk loaded beside pc and bp (realigned frames). */
-struct extra { uint64_t address, value; uint32_t index, reserved; };
+struct extra {
+	uint64_t address, value;
+	uint32_t index, reserved;
+};
 
 /** A stream of records into buffers of the region. */
 struct event_stream {
-	uint8_t *write;               /**< where the next record goes */
-	uint8_t *limit;               /**< end of the buffer */
-	uint8_t *plain_limit;         /**< RECORDER_PLAIN_BYTES before it; without a buffer both limits are 0 */
+	uint8_t *write;       /**< where the next record goes */
+	uint8_t *limit;       /**< end of the buffer */
+	uint8_t *plain_limit; /**< RECORDER_PLAIN_BYTES before it; without a buffer both limits are 0 */
 	uint8_t *start;
-	struct region_buffer *head;   /**< NULL: no buffer */
-	uint64_t ticks;               /**< of the last point written */
-	uint32_t depth;               /**< frames that the reader of the stream remembers; 0 after BEGIN */
+	struct region_buffer *head; /**< NULL: no buffer */
+	uint64_t ticks;             /**< of the last point written */
+	uint32_t depth;             /**< frames that the reader of the stream remembers; 0 after BEGIN */
 	uint16_t is_side;
-	uint16_t is_lent;             /**< its buffers are handed over at the end of each call: plain_limit is always 0 */
+	/** its buffers are handed over at the end of each call: plain_limit is always 0 */
+	uint16_t is_lent;
 };
 
 /** What calls of a signal handler use while it interrupts a hook. */
@@ -132,43 +147,46 @@ struct side {
 
 /** A thread's state, found by its fs base. */
 struct thread {
-	uint64_t guard;               /**< frame address of the outermost hook under way; 0: none */
+	uint64_t guard; /**< frame address of the outermost hook under way; 0: none */
 	struct event_stream stream;
 	struct recorder *recorder;
 	struct region_slot *slot;
 	uint64_t fs_base;
 	uint32_t tid, serial, slot_index, generation;
-	const uint32_t *is_alive;     /**< struct wiped */
-	uint32_t tid_word;            /**< what lay at the thread id's place when the thread was first seen */
+	const uint32_t *is_alive; /**< struct wiped */
+	uint32_t tid_word;        /**< what lay at the thread id's place when the thread was first seen */
 	uint32_t reserved;
 	uint64_t home_low, home_high; /**< addresses proved to be on the thread's own stack */
 	uint64_t heap_handle[2];      /**< keys of the last two heaps that are not annotated */
 	uint32_t heap_id[2];
 	uint32_t memo_count;
-	uint32_t memo_is_home;        /**< the remembered frames lie on the home stack and can be verified */
+	uint32_t memo_is_home; /**< the remembered frames lie on the home stack and can be verified */
 	uint32_t extra_count;
-	uint32_t stacks_given_up;     /**< under pressure: record without stacks */
+	uint32_t stacks_given_up; /**< under pressure: record without stacks */
 	struct side *side;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
-	uint32_t capacity;            /**< frames that the three arrays have room for; grows up to RECORDER_DEPTH_MAX */
-	uint32_t bp_end;              /**< remembered frames from here on have a bp that no walk reads */
-	uint64_t dead_bp;             /**< always 0: what bp_slot of a remembered frame points to whose bp no walk reads */
-	struct memo *memo;            /**< outermost first; memo[-1] is a sentinel */
-	uint32_t *id;                 /**< of the same frames */
+	uint32_t capacity; /**< frames that the three arrays have room for; grows up to RECORDER_DEPTH_MAX */
+	uint32_t bp_end;   /**< remembered frames from here on have a bp that no walk reads */
+	/** always 0: what bp_slot of a remembered frame points to whose bp no walk reads */
+	uint64_t dead_bp;
+	struct memo *memo; /**< outermost first; memo[-1] is a sentinel */
+	uint32_t *id;      /**< of the same frames */
 	struct fresh *fresh;
-	uint64_t sample_left;         /**< bytes to the next chosen one */
+	uint64_t sample_left; /**< bytes to the next chosen one */
 	uint64_t random;
 };
 
 /**
- * A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND. An annotated handle has
- * another place, with 1 << RECORDER_HEAP_KEY_CURRENT and no name: of the heap that was created there last.
+ * A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
+ * RECORDER_HEAP_KEY_KIND. An annotated handle has another place, with 1 << RECORDER_HEAP_KEY_CURRENT and no name: of
+ * the heap that was created there last.
  */
 struct heap_place {
-	uint64_t key;                 /**< 0: free; HEAP_PLACE_BUSY while it is taken */
-	uint32_t index;               /**< of its row in the region */
-	uint32_t sampled;             /**< recorded blocks since it was last destroyed, some of which may be given back, in a session that samples */
+	uint64_t key;   /**< 0: free; HEAP_PLACE_BUSY while it is taken */
+	uint32_t index; /**< of its row in the region */
+	/** recorded blocks since it was last destroyed, some of which may be given back, in a session that samples */
+	uint32_t sampled;
 };
 enum { HEAP_PLACE_BUSY = 1 };
 
@@ -182,16 +200,16 @@ enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_K
 
 /** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */
 struct recorder_pool {
-	struct recorder_pool *next;   /**< the one that was used before; NULL: none */
-	uint64_t bytes;               /**< of the mapping */
-	uint64_t used;                /**< with this header; may pass `bytes`, when a piece was too large */
+	struct recorder_pool *next; /**< the one that was used before; NULL: none */
+	uint64_t bytes;             /**< of the mapping */
+	uint64_t used;              /**< with this header; may pass `bytes`, when a piece was too large */
 };
 
 /** Memory that a fork empties. */
 struct wiped {
-	uint32_t is_alive;            /**< 1 in the process that wrote it */
-	uint32_t process;             /**< index in the region + 1; 0: not registered yet */
-	uint32_t is_listing;          /**< recorder's list of images is being changed */
+	uint32_t is_alive;   /**< 1 in the process that wrote it */
+	uint32_t process;    /**< index in the region + 1; 0: not registered yet */
+	uint32_t is_listing; /**< recorder's list of images is being changed */
 	uint32_t pid;
 	uint64_t reserved[6];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
@@ -201,83 +219,95 @@ struct wiped {
 
 enum { RECORDER_MAPPING_CODE_COUNT = 8, RECORDER_MAPPING_TABLES = RECORDER_MAPPING_CODE_COUNT, RECORDER_MAPPING_COUNT };
 
-struct recorder_mapping { uint64_t low, high; }; /**< both 0: none */
+struct recorder_mapping {
+	uint64_t low, high;
+}; /**< both 0: none */
 
 /** The program's main, which is called by way of code of ours, so that it is known when all initialisers have run. */
 struct recorder_start {
-	uint64_t main;                /**< 0: not known yet */
-	uint32_t is_coming;           /**< the C library holds the address of our code, and will call it */
-	uint32_t has_begun;           /**< or the process ran when it was attached to */
+	uint64_t main;      /**< 0: not known yet */
+	uint32_t is_coming; /**< the C library holds the address of our code, and will call it */
+	uint32_t has_begun; /**< or the process ran when it was attached to */
 };
 
 /**
- * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one to attach, which may be
- * of another version. A forked child has its own copy. Each row is cleared just before its memory is unmapped.
+ * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one
+ * to attach, which may be of another version. A forked child has its own copy. Each row is cleared just before its
+ * memory is unmapped.
  */
 struct recorder_mappings {
 	uint64_t magic;
-	uint64_t region;              /**< the region's address */
-	struct recorder_mapping data; /**< struct recorder and struct wiped */
+	uint64_t region;                                         /**< the region's address */
+	struct recorder_mapping data;                            /**< struct recorder and struct wiped */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
-	uint64_t pools;               /**< address of the pointer to the newest struct recorder_pool */
-	struct recorder_start start;  /**< while it is_coming nothing may be unmapped */
+	uint64_t pools;                /**< address of the pointer to the newest struct recorder_pool */
+	struct recorder_start start;   /**< while it is_coming nothing may be unmapped */
 };
 
 struct recorder {
 	struct region_header *region;
-	struct region_limits limits;  /**< of the region; what stands in the region itself is not believed */
+	struct region_limits limits; /**< of the region; what stands in the region itself is not believed */
 	struct wiped *wiped;
-	uint64_t text_low, text_high; /**< the recorder's code and island */
+	uint64_t text_low, text_high;     /**< the recorder's code and island */
 	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */
-	uint64_t stack_high;          /**< end of the main thread's stack at its start */
-	uint64_t stack_start;         /**< its stack pointer at the program's first instruction */
-	uint64_t main_fs_base;        /**< 0 until the first thread is seen */
-	uint64_t loader_state;        /**< address of r_debug.r_state; 0: none */
-	uint32_t tid_offset;          /**< of the thread id from the fs base; 0: unknown */
+	uint64_t stack_high;              /**< end of the main thread's stack at its start */
+	uint64_t stack_start;             /**< its stack pointer at the program's first instruction */
+	uint64_t main_fs_base;            /**< 0 until the first thread is seen */
+	uint64_t loader_state;            /**< address of r_debug.r_state; 0: none */
+	uint32_t tid_offset;              /**< of the thread id from the fs base; 0: unknown */
 	uint32_t process_zero_pid;
 	uint32_t process_zero_tid;
-	uint32_t parent_process;      /**< index that what this process forks will name as its parent */
-	uint32_t options_mask;        /**< which of the region's options hold here: others need memory that only some processes have */
-	uint32_t generation;          /**< of images: remembered stacks of older ones are void */
+	uint32_t parent_process; /**< index that what this process forks will name as its parent */
+	/** which of the region's options hold here: others need memory that only some processes have */
+	uint32_t options_mask;
+	uint32_t generation; /**< of images: remembered stacks of older ones are void */
 
 	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */
-	uint32_t image_sequence;      /**< changes when the list does, at the beginning and at the end */
+	uint32_t image_sequence; /**< changes when the list does, at the beginning and at the end */
 	uint32_t image_count;
-	uint32_t image_seen;          /**< region images looked at */
+	uint32_t image_seen; /**< region images looked at */
 	uint32_t reserved2;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
-	uint32_t internal_count;      /**< return addresses of the allocators' calls of themselves, sorted */
+	uint32_t internal_count; /**< return addresses of the allocators' calls of themselves, sorted */
 	uint32_t range_count;
 	uint64_t internal[RECORDER_INTERNAL_MAX];
-	struct address_range allocator[RECORDER_RANGE_MAX]; /**< whole images whose calls under a guard are nested ones */
+	/** whole images whose calls under a guard are nested ones */
+	struct address_range allocator[RECORDER_RANGE_MAX];
 
-	uint32_t room_refused[ROOM_KINDS]; /**< + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
+	/** + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
+	uint32_t room_refused[ROOM_KINDS];
 	uint32_t reserved3;
 	/* Set when the process is injected into, or by itself: no other process of the region decides these. */
-	uint32_t session_pid;         /**< logger, in its own pid namespace */
-	uint32_t wait_limit_ms;       /**< how long a thread waits while the logger makes no progress; the logger changes it live */
-	uint32_t no_syscalls;         /**< it is under seccomp: hooks must make no system call */
-	uint32_t is_weary;            /**< somebody has waited for far longer than that, and in vain: progress counts no longer */
-	uint64_t stalled;             /**< +1: a wait ended where the logger's progress stayed at this, do not wait again */
+	uint32_t session_pid; /**< logger, in its own pid namespace */
+	/** how long a thread waits while the logger makes no progress; the logger changes it live */
+	uint32_t wait_limit_ms;
+	uint32_t no_syscalls; /**< it is under seccomp: hooks must make no system call */
+	/** somebody has waited for far longer than that, and in vain: progress counts no longer */
+	uint32_t is_weary;
+	/** +1: a wait ended where the logger's progress stayed at this, do not wait again */
+	uint64_t stalled;
 	uint64_t ticks_per_ms;
-	uint64_t vdso_clock;          /**< the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
+	/** the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
+	uint64_t vdso_clock;
 	struct thread *free_threads;
-	struct recorder_pool *pool;   /**< the newest */
+	struct recorder_pool *pool; /**< the newest */
 	struct recorder_mappings mappings;
 
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
 
-	/* Recorded blocks that live, where the session samples, by address (annotated ones: sample_key()); a forked child has its own copy. */
+	/* Recorded blocks that live, where the session samples, by address (annotated ones: sample_key()); a forked
+	   child has its own copy. */
 	uint8_t sample_count[1 << RECORDER_SAMPLE_BITS]; /**< addresses in each bucket */
 	uint64_t sample[1 << RECORDER_SAMPLE_BITS][RECORDER_SAMPLE_PLACES];
 };
 
 enum {
 	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
-	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul, /**< of a session that does not sample */
+	/** of a session that does not sample */
+	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul,
 	RECORDER_WIPED_BYTES = (sizeof(struct wiped) + 4095) & ~4095ul
 };
 

@@ -4,12 +4,14 @@
 #include "recorder/annotations.h"
 
 static const struct heap_request requests[REQUEST_SPAN] = {
-#define X(number, name, function, heap, block, previous, size) [(number) - REQUEST_FIRST] = {FUNCTION_##function, heap, block, previous, size},
+#define X(number, name, function, heap, block, previous, size) \
+	[(number)-REQUEST_FIRST] = {FUNCTION_##function, heap, block, previous, size},
 	HEAP_REQUESTS(X)
 #undef X
 };
 
-/* An argument of the request. It may lie where the frame is now, in the two words that a function may keep below the stack pointer. */
+/* An argument of the request. It may lie where the frame is now, in the two words that a function may keep below the
+   stack pointer. */
 static uint64_t request_argument(const uint64_t *request, uint64_t frame, unsigned which)
 {
 	enum { FRAME_BYTES = 16 };
@@ -79,7 +81,8 @@ static int request_passes(const struct hook_context *context, const struct annot
 }
 
 /* contexts: one for each number. The stub has looked that it is one of them. */
-__attribute__((used, visibility("hidden"))) void hook_request(const uint64_t *request, const struct hook_context *contexts, uint64_t frame)
+__attribute__((used, visibility("hidden"))) void hook_request(const uint64_t *request,
+							      const struct hook_context *contexts, uint64_t frame)
 {
 	enum { NO_HANDLE = 1 };
 	uint64_t number = request[0] - REQUEST_FIRST;

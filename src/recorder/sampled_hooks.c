@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hooks of a session that samples. They do what is needed for a call that is not recorded, as nearly all are not; the rest is for the usual hook. The guard
- * stands for what the allocator calls of itself, which is not to be counted again.
+ * Hooks of a session that samples. They do what is needed for a call that is not recorded, as nearly all are not; the
+ * rest is for the usual hook. The guard stands for what the allocator calls of itself, which is not to be counted
+ * again.
  */
 #include "recorder/hooks.h"
 
@@ -12,14 +13,15 @@
 		struct recorder *recorder = context->recorder; \
 		struct thread *thread = thread_at_hand(recorder, cpu_thread_pointer()); \
 		uint64_t length = sample_length(size); \
-		if (UNLIKELY(!thread) || UNLIKELY(thread->guard) || UNLIKELY(length > thread->sample_left) || ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
+		if (UNLIKELY(!thread) || UNLIKELY(thread->guard) || UNLIKELY(length > thread->sample_left) || \
+		    ((previous) && UNLIKELY(sample_may_hold(recorder, previous)))) \
 			return hook_##name(a, b, c, d, context); \
 		thread->sample_left -= length; \
 		thread->guard = FRAME; \
 		__asm__ volatile("" ::: "memory"); \
 		uint64_t result = ((heap_call *)context->original)(a, b, c, 0); \
 		__asm__ volatile("" ::: "memory"); \
-		/* It is ours or discarded, for whoever set another since has cleared it; in a child forked meanwhile it is nobody's. */ \
+		/* It is ours or discarded: each other setter has cleared it. A child that was forked since has none. */ \
 		thread->guard = 0; \
 		return result; \
 	}

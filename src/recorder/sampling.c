@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/sampling.h"
 
-/* The next of a thread's random numbers: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"). */
+/* The next of a thread's random numbers: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+   generators"). */
 static uint64_t random_next(struct thread *thread)
 {
 	uint64_t value = thread->random;
@@ -15,15 +16,16 @@ static uint64_t random_next(struct thread *thread)
 /* ln 2 and the sums of ln(2)^i / i! for i up to k + 1, as fractions of 2^64. */
 static const uint64_t ln2 = 0xb17217f7d1cf79ab;
 static const uint64_t sums[] = {
-	0xb17217f7d1cf79ab, 0xeef193f6d75a96fc, 0xfd27186259aaf6c2, 0xff9d6dd050f4c5a7, 0xfff4cfcfef1e626b, 0xfffee81886e1c62f,
-	0xffffe7fe850e0bb5, 0xfffffe2a8731b17d, 0xffffffdfac6eeadc, 0xfffffffdf9640067, 0xffffffffe22ec79c, 0xfffffffffe6a9ded,
-	0xffffffffffebff81, 0xffffffffffff1417, 0xfffffffffffff5ce, 0xffffffffffffff95, 0xfffffffffffffffb, 0xffffffffffffffff,
+	0xb17217f7d1cf79ab, 0xeef193f6d75a96fc, 0xfd27186259aaf6c2, 0xff9d6dd050f4c5a7, 0xfff4cfcfef1e626b,
+	0xfffee81886e1c62f, 0xffffe7fe850e0bb5, 0xfffffe2a8731b17d, 0xffffffdfac6eeadc, 0xfffffffdf9640067,
+	0xffffffffe22ec79c, 0xfffffffffe6a9ded, 0xffffffffffebff81, 0xffffffffffff1417, 0xfffffffffffff5ce,
+	0xffffffffffffff95, 0xfffffffffffffffb, 0xffffffffffffffff,
 };
 enum { SUM_COUNT = sizeof(sums) / sizeof(sums[0]) };
 
 /*
- * Bytes to the next chosen one: exponentially distributed with the mean sample_bytes. Knuth, The Art of Computer Programming 2, 3.4.1,
- * algorithm S: exact, and without a logarithm.
+ * Bytes to the next chosen one: exponentially distributed with the mean sample_bytes. Knuth, The Art of Computer
+ * Programming 2, 3.4.1, algorithm S: exact, and without a logarithm.
  */
 static uint64_t gap_next(struct thread *thread)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Sampling by bytes: of all bytes asked for, each is chosen with the same small probability, and a block is recorded if one of its bytes
- * is. The bytes between two chosen ones are a Poisson process's, so a thread only counts down to the next. A block of `size` bytes is
- * recorded with probability 1 - exp(-size / sample_bytes): by that, readers weigh it. Of what gives blocks back, only that is recorded
- * which gives back a recorded one: those that live are in a set, by address.
+ * Sampling by bytes: of all bytes asked for, each is chosen with the same small probability, and a block is recorded if
+ * one of its bytes is. The bytes between two chosen ones are a Poisson process's, so a thread only counts down to the
+ * next. A block of `size` bytes is recorded with probability 1 - exp(-size / sample_bytes): by that, readers weigh it.
+ * Of what gives blocks back, only that is recorded which gives back a recorded one: those that live are in a set, by
+ * address.
  */
 #ifndef XHEAP_RECORDER_SAMPLING_H
 #define XHEAP_RECORDER_SAMPLING_H

@@ -4,10 +4,21 @@
 #include "recorder/sys.h"
 #include "region/record.h"
 
-enum { ROOM_WAIT_MS = 2000, ROOM_WAIT_MOST_MS = 20000, SHORT_WAIT_MS = 200, FUTEX_WAKE = 1, SPIN_COUNT = 200, PAUSE_NS = 10, SLEEP_NS = 100000, SLEEPS_ALIKE = 16, DOUBLINGS_MAX = 8, WAIT_LIMITS_MOST = 60 };
+enum {
+	ROOM_WAIT_MS = 2000,
+	ROOM_WAIT_MOST_MS = 20000,
+	SHORT_WAIT_MS = 200,
+	FUTEX_WAKE = 1,
+	SPIN_COUNT = 200,
+	PAUSE_NS = 10,
+	SLEEP_NS = 100000,
+	SLEEPS_ALIKE = 16,
+	DOUBLINGS_MAX = 8,
+	WAIT_LIMITS_MOST = 60
+};
 
-/* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode the last
- * ones are kept: a sixteenth for frees. */
+/* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode
+ * the last ones are kept: a sixteenth for frees. */
 static struct region_buffer *buffer_claim(struct thread *thread, enum region_lost kind, uint32_t *index)
 {
 	const struct region_limits *limits = &thread->recorder->limits;
@@ -30,7 +41,8 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 	return 0;
 }
 
-/* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait for. */
+/* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait
+   for. */
 uint64_t pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->no_syscalls) {
@@ -55,7 +67,8 @@ static void doorbell_ring(const struct recorder *recorder)
 int logger_wait(struct recorder *recorder, struct waiting *waiting)
 {
 	struct region_header *region = recorder->region;
-	const uint64_t limit_ms = LOAD(&recorder->wait_limit_ms), limit = limit_ms * recorder->ticks_per_ms, limit_ns = limit_ms * 1000000;
+	const uint64_t limit_ms = LOAD(&recorder->wait_limit_ms), limit = limit_ms * recorder->ticks_per_ms,
+		       limit_ns = limit_ms * 1000000;
 	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
 	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !(LOAD(&region->options) & OPTION_WAIT))
 		return 0;
@@ -70,8 +83,8 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 		recorder->stalled = progress + 1;
 		return 0;
 	}
-	/* Progress, and that time passes where there is no clock, are what any process of the region can change: who has waited long for nothing
-	 * believes them no longer. */
+	/* Progress, and that time passes where there is no clock, are what any process of the region can change: who
+	 * has waited long for nothing believes them no longer. */
 	uint64_t limits = LOAD(&recorder->is_weary) ? 1 : WAIT_LIMITS_MOST;
 	if (now - waiting->begin > limits * limit || waiting->all_paused_ns > limits * limit_ns) {
 		STORE(&recorder->is_weary, 1);
@@ -95,9 +108,11 @@ int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, 
 		if (LOAD(&region->heartbeat) != heartbeat)
 			heard = now;
 		heartbeat = LOAD(&region->heartbeat);
-		/* Others may be served all the time: their progress is none for us. A logger that is alive may have much to do before. */
+		/* Others may be served all the time: their progress is none for us. A logger that is alive may have
+		   much to do before. */
 		uint64_t most = LOAD(&region->is_short) ? SHORT_WAIT_MS : ROOM_WAIT_MOST_MS;
-		if (now - heard >= ROOM_WAIT_MS * ticks_per_ms || now - since >= most * ticks_per_ms || !logger_wait(recorder, &waiting)) {
+		if (now - heard >= ROOM_WAIT_MS * ticks_per_ms || now - since >= most * ticks_per_ms ||
+		    !logger_wait(recorder, &waiting)) {
 			STORE(&recorder->room_refused[kind], seen + 1);
 			return 0;
 		}
@@ -128,14 +143,16 @@ static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64
 	return (uint8_t *)record_put_begin((uint64_t *)write, &begin);
 }
 
-/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is set. */
+/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is
+   set. */
 void stream_hand_over(struct thread *thread, struct event_stream *stream)
 {
 	struct region_buffer *full = stream->head;
 	if (!full)
 		return;
 	stream_commit(stream);
-	/* A child that a signal handler forked in the midst of a record, and that goes on with it, may still commit what was whole by then. */
+	/* A child that a signal handler forked in the midst of a record, and that goes on with it, may still commit
+	   what was whole by then. */
 	STORE(&full->handed_over, (uint64_t)full->sequence << 32 | (uint32_t)(stream->write - stream->start));
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);

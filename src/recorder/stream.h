@@ -9,7 +9,8 @@
 /** Finish the buffer in use, if any, and begin another at `ticks`. False: there is none, and waiting is over. */
 int stream_next(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind);
 
-/** Begin again within the buffer: another thread, or a pause too long for a delta. False when it does not fit (a new buffer was tried). */
+/** Begin again within the buffer: another thread, or a pause too long for a delta. False when it does not fit (a new
+    buffer was tried). */
 int stream_begin(struct thread *thread, struct event_stream *stream, uint64_t ticks, enum region_lost kind);
 
 /** Count an event that could not be recorded. */
@@ -20,13 +21,15 @@ uint64_t pause_for(const struct recorder *recorder, uint32_t round);
 
 /** A wait for the logger to make room; zeroed. */
 struct waiting {
-	uint64_t begin, since;        /**< ticks: the first pause, and the last progress */
+	uint64_t begin, since; /**< ticks: the first pause, and the last progress */
 	uint64_t progress;
-	uint64_t paused_ns, all_paused_ns; /**< pauses since the last progress, and all: no clock is needed to know these */
+	/** pauses since the last progress, and all: no clock is needed to know these */
+	uint64_t paused_ns, all_paused_ns;
 	uint32_t round;
 };
 
-/** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too long. */
+/** Pause a moment. False: waiting is over, because the session does not wait or the logger has made no progress for too
+    long. */
 int logger_wait(struct recorder *recorder, struct waiting *waiting);
 
 /** Wait, within a limit, until *count is no longer `seen`. False: nobody makes more of it, or not in time. */

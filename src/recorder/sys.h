@@ -28,8 +28,8 @@ enum { CLOCK_RAW = 4 };
 
 typedef int vdso_clock_call(int, int64_t *);
 
-/* Without the processor's clock: the kernel's, where the session goes by it and we may ask, by its code in the process if there is
- * any (it may make a system call, too); else one step of a count that the logger keeps near the time. */
+/* Without the processor's clock: the kernel's, where the session goes by it and we may ask, by its code in the process
+ * if there is any (it may make a system call, too); else one step of a count that the logger keeps near the time. */
 static inline uint64_t clock_slow(const struct recorder *recorder, uint32_t options)
 {
 	struct region_header *region = recorder->region;
@@ -56,7 +56,8 @@ static inline uint64_t clock_now(const struct recorder *recorder)
 	return clock_of(recorder, LOAD(&recorder->region->options));
 }
 
-/* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot be read. */
+/* A system call that reads 8 bytes at its second argument and then fails for its first: EFAULT tells that they cannot
+   be read. */
 static inline int page_is_readable(uint64_t address)
 {
 	return sys_call4(SYS_NUMBER_RT_SIGPROCMASK, -1, (long)address, 0, 8) != -14;

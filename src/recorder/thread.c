@@ -4,12 +4,22 @@
 #include "recorder/sampling.h"
 #include "recorder/stream.h"
 
-enum { PROT_READ_WRITE = 3, MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022, PLACE_PROBES = 16, PROCESS_WAIT_MS = 50, PLACE_IS_TAKEN = 1 /* no fs base is odd */,
-       MADVISE_DONTDUMP = 16, POOL_ALIGNMENT = 64, POOL_HEAD_BYTES = 64, POOL_ATTEMPTS = 64 };
+enum {
+	PROT_READ_WRITE = 3,
+	MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022,
+	PLACE_PROBES = 16,
+	PROCESS_WAIT_MS = 50,
+	PLACE_IS_TAKEN = 1 /* no fs base is odd */,
+	MADVISE_DONTDUMP = 16,
+	POOL_ALIGNMENT = 64,
+	POOL_HEAD_BYTES = 64,
+	POOL_ATTEMPTS = 64
+};
 
 /*
- * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was killed or cancelled in the
- * middle. What two threads do at once is decided by one compare-and-swap, and the second one undoes what it had begun.
+ * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was
+ * killed or cancelled in the middle. What two threads do at once is decided by one compare-and-swap, and the second one
+ * undoes what it had begun.
  */
 
 /* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
@@ -18,7 +28,8 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
 	if (recorder->no_syscalls)
 		return 0;
-	long result = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	long result = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE,
+				      -1, 0);
 	if (result <= 0)
 		return 0;
 	/* Core files stay as without us. */
@@ -55,8 +66,8 @@ int thread_grow(struct thread *thread)
 		return 0;
 	if (capacity > RECORDER_DEPTH_MAX)
 		capacity = RECORDER_DEPTH_MAX;
-	/* The mark of a stack that is cut lies beyond the deepest. The old arrays are left behind: remembered frames may point at their own bp in them,
-	 * which stays true. */
+	/* The mark of a stack that is cut lies beyond the deepest. The old arrays are left behind: remembered frames
+	 * may point at their own bp in them, which stays true. */
 	uint32_t room = capacity + 1;
 	uint64_t memo_bytes = (room + 1) * sizeof(struct memo), fresh_bytes = room * sizeof(struct fresh);
 	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + room * sizeof(uint32_t));
@@ -76,11 +87,13 @@ int thread_grow(struct thread *thread)
 	return 1;
 }
 
-/* A vfork child is its parent's thread: it has its memory and its fs base, where the library keeps the parent's thread id. */
+/* A vfork child is its parent's thread: it has its memory and its fs base, where the library keeps the parent's thread
+   id. */
 static int is_vfork_child(const struct recorder *recorder)
 {
 	const struct wiped *wiped = recorder->wiped;
-	return wiped->process && recorder->tid_offset && (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != wiped->pid;
+	return wiped->process && recorder->tid_offset &&
+	       (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != wiped->pid;
 }
 
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
@@ -106,7 +119,8 @@ static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 	return 0;
 }
 
-/* Make one row the process's. Several of its threads may be here: the first one decides, and each of them does the rest. False: no row. */
+/* Make one row the process's. Several of its threads may be here: the first one decides, and each of them does the
+   rest. False: no row. */
 static int process_begin(struct recorder *recorder, uint32_t pid)
 {
 	struct wiped *wiped = recorder->wiped;
@@ -115,23 +129,26 @@ static int process_begin(struct recorder *recorder, uint32_t pid)
 		uint32_t taken = process_take_row(recorder, pid);
 		STORE(&wiped->pid, pid);
 		if (taken && !swap_if_expected(&wiped->process, &place, taken))
-			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state, PROCESS_FREE);
+			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state,
+				      PROCESS_FREE);
 		place = place ? place : taken;
 	}
 	if (!place)
 		return 0;
-	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED, PROCESS_LIVE);
+	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED,
+		PROCESS_LIVE);
 	/* What this process forks will call it its parent. */
 	STORE(&recorder->parent_process, place - 1);
 	STORE_RELEASE(&wiped->is_alive, 1);
-	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken out of them. */
+	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken
+	   out of them. */
 	logger_allow(recorder);
 	return 1;
 }
 
 /*
- * Register this process in the region: a forked child's first call. Many that come and go at once wait a little until the logger has seen some of them end.
- * False: no room.
+ * Register this process in the region: a forked child's first call. Many that come and go at once wait a little until
+ * the logger has seen some of them end. False: no room.
  */
 static int process_register(struct recorder *recorder, uint32_t tid)
 {
@@ -140,8 +157,9 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 	uint32_t pid = recorder->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
 	while (!process_begin(recorder, pid)) {
 		uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
-		if (ready < recorder->limits.process_max ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)
-							 : clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
+		if (ready < recorder->limits.process_max
+			    ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)
+			    : clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
 			return 0;
 	}
 	return 1;
@@ -177,18 +195,20 @@ static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index
 	return slot;
 }
 
-/* Mark a place as one whose thread is being made. False: it is so already, by this very thread, whom a signal handler's call has interrupted there;
- * or by one that was killed. What that one works on is not to be touched. */
+/* Mark a place as one whose thread is being made. False: it is so already, by this very thread, whom a signal handler's
+ * call has interrupted there; or by one that was killed. What that one works on is not to be touched. */
 static int place_take(struct thread_place *place, uint64_t fs_base)
 {
-	return __atomic_compare_exchange_n(&place->fs_base, &fs_base, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&place->fs_base, &fs_base, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 
-/* The place for fs_base in the table, marked as taken: its own, a free one, or one whose thread is gone. NULL when there is none near. *is_interrupted:
- * its thread is being made already. */
+/* The place for fs_base in the table, marked as taken: its own, a free one, or one whose thread is gone. NULL when
+ * there is none near. *is_interrupted: its thread is being made already. */
 static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base, int *is_interrupted)
 {
-	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still lives. */
+	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still
+	   lives. */
 	struct thread_place *places = recorder->wiped->threads;
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
@@ -201,7 +221,8 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
 		uint64_t nobody = 0;
-		if (__atomic_compare_exchange_n(&place->fs_base, &nobody, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&place->fs_base, &nobody, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
 			return place;
 	}
 	/* Full of threads: take over a place whose slot the logger has found dead. */
@@ -211,7 +232,8 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 		struct thread *thread = place->thread;
 		if (thread && thread->fs_base == old &&
 		    (LOAD(&thread->slot->state) != SLOT_LIVE || thread->slot->serial != thread->serial) &&
-		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED)) {
 			thread->fs_base = fs_base;
 			return place;
 		}
@@ -238,7 +260,8 @@ static void heap_cache_clear(struct thread *thread)
 	thread->heap_handle[0] = thread->heap_handle[1] = 0;
 }
 
-/* Take over the slot of the dead thread whose fs base this one has, with its half-full buffer; false when the logger was quicker. */
+/* Take over the slot of the dead thread whose fs base this one has, with its half-full buffer; false when the logger
+   was quicker. */
 static int slot_inherit(struct thread *thread)
 {
 	struct region_slot *slot = thread->slot;
@@ -252,7 +275,8 @@ static int slot_inherit(struct thread *thread)
 
 static struct event_stream side_stream(const struct thread *thread)
 {
-	return (struct event_stream){.is_side = 1, .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+	return (struct event_stream){.is_side = 1,
+				     .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
 }
 
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
@@ -284,8 +308,7 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 	return 1;
 }
 
-__attribute__((noinline))
-struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
+__attribute__((noinline)) struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 {
 	struct wiped *wiped = recorder->wiped;
 	struct thread *thread = thread_find(recorder, fs_base);
@@ -316,7 +339,8 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 	}
 	thread->fs_base = fs_base;
 	thread->is_alive = &wiped->is_alive;
-	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base alone. */
+	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base
+	   alone. */
 	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
 		recorder->tid_offset = 0;
 	thread->tid_word = *(const uint32_t *)(fs_base + recorder->tid_offset);

@@ -10,7 +10,8 @@
 /** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
-/** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory or the limit is reached. */
+/** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory
+    or the limit is reached. */
 int thread_grow(struct thread *thread);
 
 /** State for calls of signal handlers; NULL when there is no memory. */
@@ -22,12 +23,14 @@ static inline uint32_t thread_hash(uint64_t fs_base)
 }
 
 /** The calling thread's state where it is at hand, else NULL. */
-static inline __attribute__((always_inline))
-struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
+static inline __attribute__((always_inline)) struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 {
 	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
 	struct thread *thread = place->thread;
-	return LIKELY(place->fs_base == fs_base && thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset)) ? thread : 0;
+	return LIKELY(place->fs_base == fs_base &&
+		      thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))
+		       ? thread
+		       : 0;
 }
 
 /** The calling thread's state; made at its first call. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hooks' frames as the program's own unwinder sees them. A hook that waits for its function to return lies on the stack
- * of whatever that function calls: an exception that it throws, a handler's backtrace must come past. Unwinders look for
- * their tables with _dl_find_object or dl_iterate_phdr, which know nothing of our code; so those are hooked, and answer for
- * it too: only for addresses within it, and only to an unwinder that has one of those in hand. Nobody else sees us.
+ * The hooks' frames as the program's own unwinder sees them. A hook that waits for its function to return lies on the
+ * stack of whatever that function calls: an exception that it throws, a handler's backtrace must come past. Unwinders
+ * look for their tables with _dl_find_object or dl_iterate_phdr, which know nothing of our code; so those are hooked,
+ * and answer for it too: only for addresses within it, and only to an unwinder that has one of those in hand. Nobody
+ * else sees us.
  */
 #include "recorder/capture.h"
 #include "recorder/sys.h"
@@ -13,8 +14,9 @@
 enum { PT_LOAD = 1, PT_GNU_EH_FRAME = 0x6474e550, SEARCH_WORDS = 6, NEAR_BYTES = 4096, SEGMENT_COUNT = 2 };
 
 /* Of recorder.ld: where the code begins and ends, and the table of its frames between. */
-extern const uint8_t recorder_begin[] __attribute__((visibility("hidden"))), recorder_end[] __attribute__((visibility("hidden"))),
-	recorder_frames[] __attribute__((visibility("hidden"))), recorder_frames_end[] __attribute__((visibility("hidden")));
+extern const uint8_t recorder_begin[] __attribute__((visibility("hidden"))),
+	recorder_end[] __attribute__((visibility("hidden"))), recorder_frames[] __attribute__((visibility("hidden"))),
+	recorder_frames_end[] __attribute__((visibility("hidden")));
 
 /* <dlfcn.h> of glibc 2.35 and later. */
 struct find_object {
@@ -24,8 +26,16 @@ struct find_object {
 };
 
 /* <elf.h>, <link.h>; dlpi_adds and what follows is left out: with those an unwinder caches what it has found. */
-struct segment { uint32_t type, flags; uint64_t offset, address, physical, file_bytes, memory_bytes, align; };
-struct object { uint64_t base; const char *name; const struct segment *segments; uint16_t segment_count; };
+struct segment {
+	uint32_t type, flags;
+	uint64_t offset, address, physical, file_bytes, memory_bytes, align;
+};
+struct object {
+	uint64_t base;
+	const char *name;
+	const struct segment *segments;
+	uint16_t segment_count;
+};
 
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 typedef int object_callback(struct object *object, uint64_t size, void *data);
@@ -56,7 +66,8 @@ HOOK hook_find_object(uint64_t pc, uint64_t result, uint64_t c, uint64_t d, cons
 	return 0;
 }
 
-/* An unwinder passes a structure on its stack, near the call, that has the address it looks for among its first words. */
+/* An unwinder passes a structure on its stack, near the call, that has the address it looks for among its first
+   words. */
 static int is_search_for_us(uint64_t data, uint64_t stack)
 {
 	const uint64_t *word = (const uint64_t *)data;
@@ -75,9 +86,11 @@ HOOK hook_iterate_phdr(uint64_t callback, uint64_t data, uint64_t c, uint64_t d,
 	if ((uint32_t)result || !is_search_for_us(data, (uint64_t)__builtin_frame_address(0)))
 		return result;
 	const struct segment segments[SEGMENT_COUNT] = {
-		{PT_LOAD, 5, 0, 0, 0, (uint64_t)(recorder_end - recorder_begin), (uint64_t)(recorder_end - recorder_begin), 1},
-		{PT_GNU_EH_FRAME, 4, 0, (uint64_t)(recorder_frames - recorder_begin), 0, (uint64_t)(recorder_frames_end - recorder_frames),
-		 (uint64_t)(recorder_frames_end - recorder_frames), 4},
+		{PT_LOAD, 5, 0, 0, 0, (uint64_t)(recorder_end - recorder_begin),
+		 (uint64_t)(recorder_end - recorder_begin), 1},
+		{PT_GNU_EH_FRAME, 4, 0, (uint64_t)(recorder_frames - recorder_begin), 0,
+		 (uint64_t)(recorder_frames_end - recorder_frames), (uint64_t)(recorder_frames_end - recorder_frames),
+		 4},
 	};
 	struct object object = {(uint64_t)recorder_begin, "", segments, SEGMENT_COUNT};
 	return (uint64_t)((object_callback *)callback)(&object, sizeof(object), (void *)data);

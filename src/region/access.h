@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/** Where the arrays of a region lie. Freestanding; `limits` is the caller's own copy, and the index is the caller's to check against it. */
+/** Where the arrays of a region lie. Freestanding; `limits` is the caller's own copy, and the index is the caller's to
+    check against it. */
 #ifndef XHEAP_REGION_ACCESS_H
 #define XHEAP_REGION_ACCESS_H
 
 #include "region/layout.h"
 
-#define REGION_ARRAY(function, type, offset)                                                                                           \
-	static inline struct type *function(struct region_header *header, const struct region_limits *limits, uint32_t index)          \
-	{                                                                                                                              \
-		return (struct type *)((uint8_t *)header + limits->offset) + index;                                                    \
+#define REGION_ARRAY(function, type, offset) \
+	static inline struct type *function(struct region_header *header, const struct region_limits *limits, \
+					    uint32_t index) \
+	{ \
+		return (struct type *)((uint8_t *)header + limits->offset) + index; \
 	}
 REGION_ARRAY(region_process_at, region_process, process_offset)
 REGION_ARRAY(region_entry_at, region_entry, entry_offset)
@@ -20,7 +22,8 @@ REGION_ARRAY(region_pc_at, region_pc, pc_offset)
 REGION_ARRAY(region_buffer_at, region_buffer, head_offset)
 #undef REGION_ARRAY
 
-static inline uint8_t *region_buffer_bytes_at(struct region_header *header, const struct region_limits *limits, uint32_t index)
+static inline uint8_t *region_buffer_bytes_at(struct region_header *header, const struct region_limits *limits,
+					      uint32_t index)
 {
 	return (uint8_t *)header + limits->buffer_offset + (uint64_t)index * limits->buffer_size;
 }

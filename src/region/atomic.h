@@ -9,7 +9,8 @@
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
-/** The same where other words depend on this one: a STORE_RELEASE publishes what was written before it to whoever reads by LOAD_ACQUIRE. */
+/** The same where other words depend on this one: a STORE_RELEASE publishes what was written before it to whoever reads
+    by LOAD_ACQUIRE. */
 #define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 

@@ -10,7 +10,10 @@
 enum { GUARD_COUNT = 8192, PAGE_BYTES = 4096 };
 
 /* The handler reads this while other threads change it: `end` is set last and cleared first. */
-static struct guarded { uint64_t low, end; uint32_t is_taken, is_damaged; } guards[GUARD_COUNT];
+static struct guarded {
+	uint64_t low, end;
+	uint32_t is_taken, is_damaged;
+} guards[GUARD_COUNT];
 
 /* Whose the address is; NULL: nobody's. */
 static struct guarded *guarded_find(uint64_t address)
@@ -21,14 +24,16 @@ static struct guarded *guarded_find(uint64_t address)
 	return NULL;
 }
 
-/* A page of zeros in place of what is gone: the instruction is made again then. An address of nobody's faults again, and ends the process. */
+/* A page of zeros in place of what is gone: the instruction is made again then. An address of nobody's faults again,
+   and ends the process. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
 	(void)context;
 	int error = errno;
 	uint64_t page = (uint64_t)(uintptr_t)info->si_addr & ~(uint64_t)(PAGE_BYTES - 1);
 	struct guarded *guarded = guarded_find(page);
-	if (!guarded || mmap((void *)(uintptr_t)page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+	if (!guarded || mmap((void *)(uintptr_t)page, PAGE_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		signal(number, SIG_DFL);
 	else
 		STORE(&guarded->is_damaged, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Mappings of files that other processes may cut or punch while we read them: an access to what is not there any more, or that the file system has no
- * room for, would end us. With a guard such a page reads as zeros, is ours alone from then on, and the mapping counts as damaged.
+ * Mappings of files that other processes may cut or punch while we read them: an access to what is not there any more,
+ * or that the file system has no room for, would end us. With a guard such a page reads as zeros, is ours alone from
+ * then on, and the mapping counts as damaged.
  */
 #ifndef XHEAP_REGION_GUARD_H
 #define XHEAP_REGION_GUARD_H
@@ -13,7 +14,8 @@
 /** Set the handler that makes guards work (SIGBUS), once in a process. */
 void guard_begin(void);
 
-/** Guard a mapping from now on: its number, 0 when there are too many. May be called by any thread, as guard_remove(). */
+/** Guard a mapping from now on: its number, 0 when there are too many. May be called by any thread, as
+    guard_remove(). */
 uint32_t guard_add(const void *mapping, size_t bytes);
 
 /** Before the mapping goes. guard, here and below: 0 has none, and is never damaged. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** How both sides change the state of a mail: only as long as it is the thread's that they take it for. Freestanding. */
+/** How both sides change the state of a mail: only as long as it is the thread's that they take it for.
+    Freestanding. */
 #ifndef XHEAP_REGION_MAIL_H
 #define XHEAP_REGION_MAIL_H
 
@@ -23,7 +24,8 @@ static inline uint32_t mail_word(enum region_mail_state state, uint32_t tid)
 }
 
 /** True when it was in the state `from`, and tid's: then it is in the state `to` now. */
-static inline int mail_turn(struct region_mail *mail, uint32_t tid, enum region_mail_state from, enum region_mail_state to)
+static inline int mail_turn(struct region_mail *mail, uint32_t tid, enum region_mail_state from,
+			    enum region_mail_state to)
 {
 	return swap_if(&mail->state, mail_word(from, tid), mail_word(to, tid));
 }

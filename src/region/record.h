@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Writing and reading the records of a buffer, whose bytes layout.h describes. The recorder puts, the logger gets; every field, length
- * and sentinel of a record is named here and nowhere else. Freestanding, and inline: each event comes through it on both sides.
+ * Writing and reading the records of a buffer, whose bytes layout.h describes. The recorder puts, the logger gets;
+ * every field, length and sentinel of a record is named here and nowhere else. Freestanding, and inline: each event
+ * comes through it on both sides.
  *
  * A getter never reads beyond the bytes that its caller has: sizes come from record_get_shape(), which checks them.
  */
@@ -15,15 +16,15 @@
 
 enum {
 	RECORD_WORD_BYTES = 8,
-	RECORD_EVENT_WORDS = 3,       /**< that each event has */
+	RECORD_EVENT_WORDS = 3, /**< that each event has */
 	RECORD_BEGIN_WORDS = 3,
 	RECORD_BEGIN_BYTES = RECORD_BEGIN_WORDS * RECORD_WORD_BYTES,
 	RECORD_EVENT_BYTES_MIN = RECORD_EVENT_WORDS * RECORD_WORD_BYTES,
-	RECORD_LONG_STACK = 255,      /**< pop and push of an event that has them in a word of their own */
+	RECORD_LONG_STACK = 255, /**< pop and push of an event that has them in a word of their own */
 	RECORD_NO_DURATION = 0xffff,
-	RECORD_NO_SLACK = 0xffff,     /**< the usable size is not known, or is in the words of RECORD_BIG */
+	RECORD_NO_SLACK = 0xffff, /**< the usable size is not known, or is in the words of RECORD_BIG */
 	RECORD_ADDRESS_BITS = 48,
-	RECORD_SEQUENCE_BITS = 16     /**< of the buffer's sequence number, in a BEGIN record */
+	RECORD_SEQUENCE_BITS = 16 /**< of the buffer's sequence number, in a BEGIN record */
 };
 
 /** The flags that add words to an event. */
@@ -35,39 +36,42 @@ typedef uint16_t __attribute__((may_alias, aligned(1))) record_quarter;
 
 /** The first three words of an event. */
 struct record_head {
-	uint64_t entry, flags;        /**< flags: enum record_flag */
-	uint64_t pop, push;           /**< frames; RECORD_LONG_STACK: see record_is_long() */
-	uint64_t delta;               /**< ticks since the point before, below 2^32 */
-	uint64_t address, duration;   /**< duration: region_duration_encode(), or RECORD_NO_DURATION */
-	uint64_t size, slack, heap;   /**< size: its low 32 bits */
+	uint64_t entry, flags;      /**< flags: enum record_flag */
+	uint64_t pop, push;         /**< frames; RECORD_LONG_STACK: see record_is_long() */
+	uint64_t delta;             /**< ticks since the point before, below 2^32 */
+	uint64_t address, duration; /**< duration: region_duration_encode(), or RECORD_NO_DURATION */
+	uint64_t size, slack, heap; /**< size: its low 32 bits */
 };
 
 /** The words that an event has by its flags. */
 struct record_extras {
-	uint64_t previous, exact;     /**< RECORD_REALLOC: the old block's address, the exact duration in ticks */
-	uint64_t argument;            /**< RECORD_ARGUMENT */
-	uint64_t argument2;           /**< RECORD_ARGUMENT2 */
-	uint64_t size, usable;        /**< RECORD_BIG; usable 0: not known */
-	uint64_t error;               /**< RECORD_FAILED */
+	uint64_t previous, exact; /**< RECORD_REALLOC: the old block's address, the exact duration in ticks */
+	uint64_t argument;        /**< RECORD_ARGUMENT */
+	uint64_t argument2;       /**< RECORD_ARGUMENT2 */
+	uint64_t size, usable;    /**< RECORD_BIG; usable 0: not known */
+	uint64_t error;           /**< RECORD_FAILED */
 };
 
 /** What a record says of its own length. */
 struct record_shape {
 	uint32_t entry, flags, pop, push;
-	uint64_t bytes;               /**< all of it */
-	const uint8_t *ids;           /**< pushed pc ids, 32 bits each */
+	uint64_t bytes;     /**< all of it */
+	const uint8_t *ids; /**< pushed pc ids, 32 bits each */
 };
 
 /** A BEGIN record. */
-struct record_begin { uint64_t ticks; uint32_t tid, serial, process, sequence; };
+struct record_begin {
+	uint64_t ticks;
+	uint32_t tid, serial, process, sequence;
+};
 
 /* ---- sizes ---- */
 
 /** Words that flags add. */
 static inline uint32_t record_extra_words(uint64_t flags)
 {
-	return (flags & RECORD_REALLOC ? 2 : 0) + (flags & RECORD_ARGUMENT ? 1 : 0) + (flags & RECORD_ARGUMENT2 ? 1 : 0) +
-	       (flags & RECORD_BIG ? 2 : 0) + (flags & RECORD_FAILED ? 1 : 0);
+	return (flags & RECORD_REALLOC ? 2 : 0) + (flags & RECORD_ARGUMENT ? 1 : 0) +
+	       (flags & RECORD_ARGUMENT2 ? 1 : 0) + (flags & RECORD_BIG ? 2 : 0) + (flags & RECORD_FAILED ? 1 : 0);
 }
 
 /** Whether so many frames need a word of their own. */
@@ -79,7 +83,9 @@ static inline int record_is_long(uint32_t pop, uint32_t push)
 /** Bytes of an event. */
 static inline uint64_t record_event_bytes(uint64_t flags, uint32_t pop, uint32_t push)
 {
-	return (RECORD_EVENT_WORDS + record_extra_words(flags) + (uint32_t)record_is_long(pop, push) + ((uint64_t)push + 1) / 2) * RECORD_WORD_BYTES;
+	return (RECORD_EVENT_WORDS + record_extra_words(flags) + (uint32_t)record_is_long(pop, push) +
+		((uint64_t)push + 1) / 2) *
+	       RECORD_WORD_BYTES;
 }
 
 /* ---- putting: each function returns the place behind what it wrote ---- */
@@ -178,8 +184,8 @@ static inline uint32_t record_control_value(uint64_t head)
 static inline struct record_begin record_get_begin(const uint8_t *at)
 {
 	uint64_t head = record_get_word(at), who = record_get_word(at + 16);
-	return (struct record_begin){record_get_word(at + 8), record_control_value(head), (uint32_t)who, (uint32_t)(who >> 32),
-				     head >> 16 & ((1u << RECORD_SEQUENCE_BITS) - 1)};
+	return (struct record_begin){record_get_word(at + 8), record_control_value(head), (uint32_t)who,
+				     (uint32_t)(who >> 32), head >> 16 & ((1u << RECORD_SEQUENCE_BITS) - 1)};
 }
 
 /** The entry that an event's first word names, and the ticks since the point before. */
@@ -193,7 +199,8 @@ static inline uint32_t record_delta(uint64_t head)
 	return (uint32_t)(head >> 32);
 }
 
-/** The shape of the event at `at`, whose first word is `head` and of which `room` bytes are there. 0: it is longer than that. */
+/** The shape of the event at `at`, whose first word is `head` and of which `room` bytes are there. 0: it is longer than
+    that. */
 static inline int record_get_shape(const uint8_t *at, uint64_t head, uint64_t room, struct record_shape *shape)
 {
 	shape->entry = record_entry(head);
@@ -217,9 +224,16 @@ static inline int record_get_shape(const uint8_t *at, uint64_t head, uint64_t ro
 static inline struct record_head record_get_head(const uint8_t *at)
 {
 	uint64_t head = record_get_word(at), place = record_get_word(at + 8), measure = record_get_word(at + 16);
-	return (struct record_head){.entry = head & 0xff, .flags = head >> 8 & 0xff, .pop = head >> 16 & 0xff, .push = head >> 24 & 0xff,
-				    .delta = head >> 32, .address = place & ((1ull << RECORD_ADDRESS_BITS) - 1), .duration = place >> RECORD_ADDRESS_BITS,
-				    .size = measure & 0xffffffff, .slack = measure >> 32 & 0xffff, .heap = measure >> 48};
+	return (struct record_head){.entry = head & 0xff,
+				    .flags = head >> 8 & 0xff,
+				    .pop = head >> 16 & 0xff,
+				    .push = head >> 24 & 0xff,
+				    .delta = head >> 32,
+				    .address = place & ((1ull << RECORD_ADDRESS_BITS) - 1),
+				    .duration = place >> RECORD_ADDRESS_BITS,
+				    .size = measure & 0xffffffff,
+				    .slack = measure >> 32 & 0xffff,
+				    .heap = measure >> 48};
 }
 
 /** The words that its flags add; those that they do not are left as they are. */

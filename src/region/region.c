@@ -19,12 +19,24 @@
 
 enum {
 	PAGE = 4096,
-	SLOT_DEFAULT = 8192, PC_DEFAULT = 1 << 20, IMAGE_DEFAULT = 4096,
-	SLOT_LIMIT = 1 << 16, PC_LIMIT = 1 << 24, IMAGE_LIMIT = 1 << 16, BUFFER_LIMIT = 1 << 20,
+	SLOT_DEFAULT = 8192,
+	PC_DEFAULT = 1 << 20,
+	IMAGE_DEFAULT = 4096,
+	SLOT_LIMIT = 1 << 16,
+	PC_LIMIT = 1 << 24,
+	IMAGE_LIMIT = 1 << 16,
+	BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
 	/* What is there at first. An idle process needs little; one that may wait for more gets it when it does. */
-	PROCESS_FIRST = 64, ENTRY_FIRST = 32, IMAGE_FIRST = 8, HEAP_FIRST = 256, NAME_FIRST = 64,
-	SLOT_FIRST = 32, SLOT_FIRST_DROPPING = 64, PC_FIRST_READY = 1024, PC_FIRST_DROPPING = 16 * 1024,
+	PROCESS_FIRST = 64,
+	ENTRY_FIRST = 32,
+	IMAGE_FIRST = 8,
+	HEAP_FIRST = 256,
+	NAME_FIRST = 64,
+	SLOT_FIRST = 32,
+	SLOT_FIRST_DROPPING = 64,
+	PC_FIRST_READY = 1024,
+	PC_FIRST_DROPPING = 16 * 1024,
 	PC_AHEAD = 1024,
 	/* Beyond what is asked for, so that a few are left to go round when each of as many threads keeps one. */
 	BUFFER_SPARE = 8
@@ -33,14 +45,26 @@ enum {
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
 
 /** One array of the region. */
-struct region_part { size_t offset_field, max_field, size; };
+struct region_part {
+	size_t offset_field, max_field, size;
+};
 
-#define PART(name, type) {offsetof(struct region_limits, name##_offset), offsetof(struct region_limits, name##_max), sizeof(struct type)}
+#define PART(name, type) \
+	{ \
+		offsetof(struct region_limits, name##_offset), offsetof(struct region_limits, name##_max), \
+			sizeof(struct type) \
+	}
 /* In the order of the file. */
 static const struct region_part parts[] = {
-	PART(process, region_process), PART(entry, region_entry), PART(image, region_image),
-	PART(heap, region_heap), PART(name, region_heap_name), PART(slot, region_slot), PART(pc, region_pc),
-	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max), sizeof(struct region_buffer)},
+	PART(process, region_process),
+	PART(entry, region_entry),
+	PART(image, region_image),
+	PART(heap, region_heap),
+	PART(name, region_heap_name),
+	PART(slot, region_slot),
+	PART(pc, region_pc),
+	{offsetof(struct region_limits, head_offset), offsetof(struct region_limits, buffer_max),
+	 sizeof(struct region_buffer)},
 };
 #undef PART
 
@@ -60,9 +84,12 @@ static bool layout_compute(struct region_limits *limits)
 	uint64_t at = REGION_HEADER_BYTES;
 	if (limits->process_max == 0 || limits->process_max > REGION_PROCESS_MAX || limits->entry_max == 0 ||
 	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
-	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
-	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
-	    limits->own_keepers >= limits->buffer_max || limits->side_keepers >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
+	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 ||
+	    limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
+	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 ||
+	    limits->buffer_max > BUFFER_LIMIT || limits->own_keepers >= limits->buffer_max ||
+	    limits->side_keepers >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 ||
+	    limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(limits, parts[i].offset_field) = (uint32_t)at;
@@ -106,7 +133,8 @@ void region_note_slots(const struct region *region)
 }
 
 /* Allocate elements up to `want` and tell the target. */
-static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size, uint32_t want)
+static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size,
+		 uint32_t want)
 {
 	int error = want > *ready ? allocate(region, offset, size, *ready, want) : 0;
 	region->is_short |= error != 0;
@@ -120,12 +148,12 @@ static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint6
 }
 
 /* The parts of which both sides only know a number of rows that are ready. */
-#define RAISE(name, type)                                                                                                              \
-	static int raise_##name(struct region *region, uint64_t want)                                                                  \
-	{                                                                                                                              \
-		const struct region_limits *limits = &region->limits;                                                                  \
-		return raise(region, &region->name##_ready, &region->header->name##_ready, limits->name##_offset, sizeof(struct type), \
-			     at_most(want, limits->name##_max));                                                                       \
+#define RAISE(name, type) \
+	static int raise_##name(struct region *region, uint64_t want) \
+	{ \
+		const struct region_limits *limits = &region->limits; \
+		return raise(region, &region->name##_ready, &region->header->name##_ready, limits->name##_offset, \
+			     sizeof(struct type), at_most(want, limits->name##_max)); \
 	}
 RAISE(process, region_process)
 RAISE(heap, region_heap)
@@ -142,11 +170,13 @@ static int raise_buffers(struct region *region, uint64_t want)
 		return 0;
 	int error = allocate(region, limits->head_offset, sizeof(struct region_buffer), region->buffer_ready, count);
 	return error ? error
-		     : raise(region, &region->buffer_ready, &region->header->buffer_ready, limits->buffer_offset, limits->buffer_size, count);
+		     : raise(region, &region->buffer_ready, &region->header->buffer_ready, limits->buffer_offset,
+			     limits->buffer_size, count);
 }
 
 /* Room for `want` rows that the logger fills before it says that they are ready. */
-static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want, uint32_t max)
+static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want,
+		     uint32_t max)
 {
 	uint32_t count = at_most(want, max);
 	int error = count > *room ? allocate(region, offset, size, *room, count) : 0;
@@ -160,8 +190,12 @@ static int allocate_first(struct region *region, const struct region_config *con
 	const struct region_limits *limits = &region->limits;
 	bool is_waiting = config->options & OPTION_WAIT;
 	int error = raise_process(region, PROCESS_FIRST);
-	error = error ? error : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry), ENTRY_FIRST, limits->entry_max);
-	error = error ? error : make_room(region, &region->image_room, limits->image_offset, sizeof(struct region_image), IMAGE_FIRST, limits->image_max);
+	error = error ? error
+		      : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry),
+				  ENTRY_FIRST, limits->entry_max);
+	error = error ? error
+		      : make_room(region, &region->image_room, limits->image_offset, sizeof(struct region_image),
+				  IMAGE_FIRST, limits->image_max);
 	error = error ? error : raise_heap(region, HEAP_FIRST);
 	error = error ? error : raise_name(region, NAME_FIRST);
 	error = error ? error : raise_slot(region, is_waiting ? SLOT_FIRST : SLOT_FIRST_DROPPING);
@@ -189,10 +223,11 @@ static void boot_id_read(uint8_t id[16])
 static int config_check(const struct region_config *config, struct diag *diag)
 {
 	if (config->buffer_size == 0 || config->buffer_size % PAGE != 0 || config->buffer_size > BUFFER_SIZE_LIMIT)
-		return diag_fail(diag, EINVAL, "a buffer of %u bytes: it must be a multiple of 4096, at most 1 MiB", config->buffer_size);
+		return diag_fail(diag, EINVAL, "a buffer of %u bytes: it must be a multiple of 4096, at most 1 MiB",
+				 config->buffer_size);
 	if (config->buffer_min == 0 || config->buffer_min > config->buffer_max || config->buffer_max > BUFFER_LIMIT)
-		return diag_fail(diag, EINVAL, "from %u to %u buffers: there must be one at least, and no more than %d", config->buffer_min,
-				 config->buffer_max, BUFFER_LIMIT);
+		return diag_fail(diag, EINVAL, "from %u to %u buffers: there must be one at least, and no more than %d",
+				 config->buffer_min, config->buffer_max, BUFFER_LIMIT);
 	return 0;
 }
 
@@ -201,20 +236,30 @@ static struct region_limits limits_of(const struct region_config *config)
 	/* Five of eight buffers may be kept by threads, one by their signal handlers' calls; the others go round. */
 	uint32_t buffers = config->buffer_max + BUFFER_SPARE;
 	return (struct region_limits){
-		.clock = config->clock, .own_keepers = buffers / 8 * 5, .side_keepers = buffers / 8,
-		.process_max = REGION_PROCESS_MAX, .entry_max = REGION_ENTRY_MAX, .heap_max = REGION_HEAP_MAX, .name_max = REGION_NAME_MAX,
+		.clock = config->clock,
+		.own_keepers = buffers / 8 * 5,
+		.side_keepers = buffers / 8,
+		.process_max = REGION_PROCESS_MAX,
+		.entry_max = REGION_ENTRY_MAX,
+		.heap_max = REGION_HEAP_MAX,
+		.name_max = REGION_NAME_MAX,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
-		.buffer_max = buffers, .buffer_size = config->buffer_size,
+		.buffer_max = buffers,
+		.buffer_size = config->buffer_size,
 	};
 }
 
 /* All but the magic number, which says that the rest is there. */
 static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
 {
-	struct region_header header = {.version = REGION_VERSION, .header_bytes = REGION_HEADER_BYTES, .options = config->options, .limits = *limits,
-				       .name_count = 1, .pc_count = PC_FIRST};
+	struct region_header header = {.version = REGION_VERSION,
+				       .header_bytes = REGION_HEADER_BYTES,
+				       .options = config->options,
+				       .limits = *limits,
+				       .name_count = 1,
+				       .pc_count = PC_FIRST};
 	boot_id_read(header.boot_id);
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
 		header.region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
@@ -258,7 +303,8 @@ int region_create(struct region *region, const char *path, const struct region_c
 	return region_create_in(region, AT_FDCWD, path, path, config, diag);
 }
 
-int region_create_in(struct region *region, int directory, const char *name, const char *path, const struct region_config *config, struct diag *diag)
+int region_create_in(struct region *region, int directory, const char *name, const char *path,
+		     const struct region_config *config, struct diag *diag)
 {
 	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);
@@ -293,14 +339,16 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	*limits = found.limits;
 	if (found.magic != REGION_MAGIC || found.version != REGION_VERSION || found.header_bytes != REGION_HEADER_BYTES)
 		return diag_fail(diag, EINVAL, "%s is no region of this version", path);
-	if (!layout_compute(limits) || limits->region_bytes != found.limits.region_bytes || limits->buffer_offset != found.limits.buffer_offset)
+	if (!layout_compute(limits) || limits->region_bytes != found.limits.region_bytes ||
+	    limits->buffer_offset != found.limits.buffer_offset)
 		return diag_fail(diag, EINVAL, "%s is damaged: its limits do not fit each other", path);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (*field(limits, parts[i].offset_field) != *field(&found.limits, parts[i].offset_field))
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->bytes = limits->region_bytes;
 	region->is_cut = (uint64_t)status.st_size < limits->region_bytes;
-	/* What is taken of it is marked in memory of our own: until all of it is where it belongs, the file is as the logger left it. */
+	/* What is taken of it is marked in memory of our own: until all of it is where it belongs, the file is as the
+	   logger left it. */
 	int error = map_file(region, MAP_PRIVATE | MAP_NORESERVE, path, diag);
 	if (error)
 		return error;
@@ -330,7 +378,8 @@ int region_open(struct region *region, const char *path, struct diag *diag)
 
 void region_let_go(const struct region *region)
 {
-	struct region_header *header = mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	struct region_header *header =
+		mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	if (header == MAP_FAILED)
 		return;
 	uint32_t guard = guard_add(header, REGION_HEADER_BYTES);
@@ -344,7 +393,8 @@ void region_forget_buffers(struct region *region)
 {
 	uint64_t from = region->limits.buffer_offset;
 	if (region->fd >= 0 && from < region->bytes)
-		fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(region->bytes - from));
+		fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+			  (off_t)(region->bytes - from));
 }
 
 void region_close(struct region *region)
@@ -364,7 +414,8 @@ void region_close(struct region *region)
 bool region_is_damaged(struct region *region)
 {
 	struct stat status;
-	region->is_cut = region->is_cut || (region->fd >= 0 && fstat(region->fd, &status) == 0 && (uint64_t)status.st_size < region->bytes);
+	region->is_cut = region->is_cut || (region->fd >= 0 && fstat(region->fd, &status) == 0 &&
+					    (uint64_t)status.st_size < region->bytes);
 	return region->is_cut || guard_is_damaged(region->guard);
 }
 
@@ -450,7 +501,9 @@ void region_grow(struct region *region)
 /* ---- giving back ---- */
 
 /* What a buffer's head said when it was last looked at, and how often in a row it was free and said the same. */
-struct region_idle { uint32_t slot, sequence, intervals; };
+struct region_idle {
+	uint32_t slot, sequence, intervals;
+};
 
 static bool is_unused(struct region_idle *idle, const struct region_buffer *head)
 {
@@ -467,8 +520,8 @@ static void buffer_send_away(struct region *region, uint32_t index)
 	if (!swap_if(&region_buffer(region, index)->state, BUFFER_FREE, BUFFER_AWAY))
 		return;
 	region->buffers_away++;
-	fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(limits->buffer_offset + (uint64_t)index * limits->buffer_size),
-		  limits->buffer_size);
+	fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  (off_t)(limits->buffer_offset + (uint64_t)index * limits->buffer_size), limits->buffer_size);
 }
 
 void region_trim(struct region *region, uint32_t intervals)
@@ -477,7 +530,8 @@ void region_trim(struct region *region, uint32_t intervals)
 		region->idle = calloc(region->limits.buffer_max, sizeof(*region->idle));
 	/* Recorders take the lowest that is free, so the highest are those that nobody needs. */
 	for (uint32_t i = region->buffer_ready; region->idle && i-- > 0;) {
-		bool is_idle = is_unused(&region->idle[i], region_buffer(region, i)) && region->idle[i].intervals >= intervals;
+		bool is_idle =
+			is_unused(&region->idle[i], region_buffer(region, i)) && region->idle[i].intervals >= intervals;
 		if ((is_idle || !intervals) && region->buffer_ready - region->buffers_away > region->buffer_min)
 			buffer_send_away(region, i);
 	}
@@ -488,8 +542,9 @@ void region_trim(struct region *region, uint32_t intervals)
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {
 	uint32_t index = region->image_ready;
-	if (index >= region->limits.image_max || make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
-							    index < region->image_room ? 0 : 2 * (uint64_t)index, region->limits.image_max) != 0)
+	if (index >= region->limits.image_max ||
+	    make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
+		      index < region->image_room ? 0 : 2 * (uint64_t)index, region->limits.image_max) != 0)
 		return REGION_NONE;
 	*region_image(region, index) = *image;
 	region->image_ready = index + 1;
@@ -501,8 +556,9 @@ uint32_t region_add_image(struct region *region, const struct region_image *imag
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry)
 {
 	uint32_t index = region->entry_ready;
-	if (index >= region->limits.entry_max || make_room(region, &region->entry_room, region->limits.entry_offset, sizeof(*entry),
-							    index < region->entry_room ? 0 : 2 * (uint64_t)index, region->limits.entry_max) != 0)
+	if (index >= region->limits.entry_max ||
+	    make_room(region, &region->entry_room, region->limits.entry_offset, sizeof(*entry),
+		      index < region->entry_room ? 0 : 2 * (uint64_t)index, region->limits.entry_max) != 0)
 		return REGION_NONE;
 	*region_entry(region, index) = *entry;
 	region->entry_ready = index + 1;
@@ -512,10 +568,10 @@ uint32_t region_add_entry(struct region *region, const struct region_entry *entr
 
 /* ---- views ---- */
 
-#define VIEW(type)                                                                         \
-	struct type *type(const struct region *region, uint32_t index)                     \
-	{                                                                                  \
-		return type##_at(region->header, &region->limits, index);                  \
+#define VIEW(type) \
+	struct type *type(const struct region *region, uint32_t index) \
+	{ \
+		return type##_at(region->header, &region->limits, index); \
 	}
 VIEW(region_process)
 VIEW(region_entry)

@@ -37,8 +37,8 @@ static void controllers_accept(struct logger *logger)
 	socklen_t size = sizeof(peer);
 	int socket;
 	while (logger->listener >= 0 && (socket = accept4(logger->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0) ||
-		    !logger_add_controller(logger, socket))
+		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+		    (peer.uid != geteuid() && peer.uid != 0) || !logger_add_controller(logger, socket))
 			close(socket);
 }
 
@@ -99,10 +99,16 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid, .tid = pid, .identity = IDENTITY_NONE, .parent = TRACE_NONE, .control = control, .is_attach = true};
+	struct hold_request request = {.pid = pid,
+				       .tid = pid,
+				       .identity = IDENTITY_NONE,
+				       .parent = TRACE_NONE,
+				       .control = control,
+				       .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
-		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already", (int)pid);
+		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already",
+			 (int)pid);
 		control_send(control, &message);
 		close(control);
 	} else if (!holder_start(logger->holder, &request)) {
@@ -209,13 +215,22 @@ static uint32_t threads_live(const struct region *region)
 	return count;
 }
 
-struct telling { struct logger *logger; int socket; };
+struct telling {
+	struct logger *logger;
+	int socket;
+};
 
 static void tell_thread(void *cookie, const struct drain_thread *thread)
 {
 	const struct telling *telling = cookie;
-	struct control_message message = {.kind = CONTROL_THREAD, .thread = {.events = thread->events, .rate = thread->rate, .ends = thread->ends,
-		.waits = thread->waits, .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks), .tid = thread->tid}};
+	struct control_message message = {
+		.kind = CONTROL_THREAD,
+		.thread = {.events = thread->events,
+			   .rate = thread->rate,
+			   .ends = thread->ends,
+			   .waits = thread->waits,
+			   .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks),
+			   .tid = thread->tid}};
 	snprintf(message.text, sizeof(message.text), "%s", thread->name);
 	control_send(telling->socket, &message);
 }
@@ -226,10 +241,18 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	struct drain_totals totals;
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
-	message.target = (struct control_target){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .processes = target->alive, .threads = threads_live(&target->region),
-		.rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms), .pause_ns = target->pause_ns, .is_limited = drain_is_limited(target->drain)};
+	message.target = (struct control_target){.events = totals.events,
+						 .lost = totals.lost,
+						 .after = totals.after,
+						 .untraced_calls = totals.untraced_calls,
+						 .ends = totals.ends,
+						 .waits = totals.waits,
+						 .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+						 .processes = target->alive,
+						 .threads = threads_live(&target->region),
+						 .rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
+						 .pause_ns = target->pause_ns,
+						 .is_limited = drain_is_limited(target->drain)};
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		if (target->member[i].state != 1 || !target->member[i].pid)
 			continue;
@@ -240,7 +263,8 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	proc_command(message.pid, message.text, sizeof(message.text));
 	control_send(socket, &message);
 	if (with_threads)
-		drain_each_thread(target->drain, logger->clock.ticks_per_ms, tell_thread, &(struct telling){logger, socket});
+		drain_each_thread(target->drain, logger->clock.ticks_per_ms, tell_thread,
+				  &(struct telling){logger, socket});
 }
 
 static void handle_query(struct logger *logger, int socket, bool with_threads)
@@ -253,15 +277,31 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	struct diag diag = {""};
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
-	message.state = (struct control_state){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .untraced_calls = totals.untraced_calls, .ends = totals.ends, .waits = totals.waits,
-		.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks), .size_bytes = store_size_bytes(logger->store),
-		.buffers_written = totals.buffers_written, .logger_cpu_ns = logger_cpu(), .logger_bytes = proc_resident_bytes(getpid()), .max_file_bytes = options->max_file_bytes,
-		.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
-		.options = session_options_word(options), .wait_limit_ms = options->wait_limit_ms,
-		.flush_ms = options->flush_ms, .file_mode = options->file_mode, .clock = logger->clock.kind, .clock_choice = options->clock, .is_real_time = options->is_real_time, .dropped = store_dropped_events(logger->store),
-		.write_count = store_write_count(logger->store),
-		.started_realtime_ns = logger->clock.writer.start_realtime_ns};
+	message.state = (struct control_state){.events = totals.events,
+					       .lost = totals.lost,
+					       .after = totals.after,
+					       .untraced_calls = totals.untraced_calls,
+					       .ends = totals.ends,
+					       .waits = totals.waits,
+					       .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+					       .size_bytes = store_size_bytes(logger->store),
+					       .buffers_written = totals.buffers_written,
+					       .logger_cpu_ns = logger_cpu(),
+					       .logger_bytes = proc_resident_bytes(getpid()),
+					       .max_file_bytes = options->max_file_bytes,
+					       .buffer_size = options->buffer_size,
+					       .buffer_min = session_buffer_min(options),
+					       .buffer_max = options->buffer_max,
+					       .options = session_options_word(options),
+					       .wait_limit_ms = options->wait_limit_ms,
+					       .flush_ms = options->flush_ms,
+					       .file_mode = options->file_mode,
+					       .clock = logger->clock.kind,
+					       .clock_choice = options->clock,
+					       .is_real_time = options->is_real_time,
+					       .dropped = store_dropped_events(logger->store),
+					       .write_count = store_write_count(logger->store),
+					       .started_realtime_ns = logger->clock.writer.start_realtime_ns};
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
 	message.state.folding_bytes = store_folding_bytes(logger->store);
 	message.state.memory_limit_bytes = drain_memory_limit_bytes(logger->drain);
@@ -285,14 +325,20 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid, .tid = message->pid, .identity = IDENTITY_NONE, .directory = AT_FDCWD, .parent = TRACE_NONE,
-				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0), .is_launch = true};
+	struct hold_request request = {.pid = message->pid,
+				       .tid = message->pid,
+				       .identity = IDENTITY_NONE,
+				       .directory = AT_FDCWD,
+				       .parent = TRACE_NONE,
+				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
+				       .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;
 	if (!holder_start(logger->holder, &request)) {
 		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
-		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: no thread to trace it with", request.path);
+		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: no thread to trace it with",
+			 request.path);
 		control_send(socket, &answer);
 		close(request.control);
 	}
@@ -310,20 +356,39 @@ static void handle_status(struct logger *logger, const struct control_message *m
 static void control_handle(struct logger *logger, int socket, const struct control_message *message)
 {
 	switch (message->kind) {
-	case CONTROL_LAUNCH: handle_launch(logger, socket, message); break;
-	case CONTROL_ATTACH: handle_attach(logger, socket, message->pid); break;
-	case CONTROL_DETACH: handle_detach(logger, socket, message->pid, message->value); break;
-	case CONTROL_OPTIONS: handle_options(logger, socket, &message->state); break;
-	case CONTROL_FLUSH: handle_flush(logger, socket, message->value); break;
-	case CONTROL_QUERY: handle_query(logger, socket, message->value == 1); break;
-	case CONTROL_READY: logger->is_command_over = true; break;
-	case CONTROL_STOP: logger->is_stopping = true; break;
+	case CONTROL_LAUNCH:
+		handle_launch(logger, socket, message);
+		break;
+	case CONTROL_ATTACH:
+		handle_attach(logger, socket, message->pid);
+		break;
+	case CONTROL_DETACH:
+		handle_detach(logger, socket, message->pid, message->value);
+		break;
+	case CONTROL_OPTIONS:
+		handle_options(logger, socket, &message->state);
+		break;
+	case CONTROL_FLUSH:
+		handle_flush(logger, socket, message->value);
+		break;
+	case CONTROL_QUERY:
+		handle_query(logger, socket, message->value == 1);
+		break;
+	case CONTROL_READY:
+		logger->is_command_over = true;
+		break;
+	case CONTROL_STOP:
+		logger->is_stopping = true;
+		break;
 	case CONTROL_EXEC_FAILED:
 		holder_cancel(logger->holder, NULL, message->pid);
 		logger->is_command_over = true;
 		break;
-	case CONTROL_STATUS: handle_status(logger, message); break;
-	default: break;
+	case CONTROL_STATUS:
+		handle_status(logger, message);
+		break;
+	default:
+		break;
 	}
 }
 

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 /* The text of a small file; without it, none. */
-struct text_file { char text[8192]; };
+struct text_file {
+	char text[8192];
+};
 
 static struct text_file file_text(const char *path)
 {
@@ -26,16 +28,22 @@ static int check_tsc(struct diag *diag)
 	static const char *const flags[] = {"constant_tsc", "nonstop_tsc"};
 	/* Of a virtual machine the second and third, which are the counter scaled by the host. */
 	static const char *const sources[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
-	struct text_file processors = file_text("/proc/cpuinfo"), current = file_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+	struct text_file processors = file_text("/proc/cpuinfo"),
+			 current = file_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (!strstr(processors.text, flags[i]))
-			return diag_fail(diag, ENOTSUP, "the processor's counter does not always run at one rate (/proc/cpuinfo has no %s)", flags[i]);
+			return diag_fail(
+				diag, ENOTSUP,
+				"the processor's counter does not always run at one rate (/proc/cpuinfo has no %s)",
+				flags[i]);
 	current.text[strcspn(current.text, "\n")] = 0;
 	/* A kernel that does not tell has nothing against it. */
 	bool is_trusted = !current.text[0];
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		is_trusted |= !strcmp(current.text, sources[i]);
-	return is_trusted ? 0 : diag_fail(diag, ENOTSUP, "the kernel does not go by the processor's counter, but by %s", current.text);
+	return is_trusted ? 0
+			  : diag_fail(diag, ENOTSUP, "the kernel does not go by the processor's counter, but by %s",
+				      current.text);
 }
 
 const char *session_clock_name(enum region_clock kind)

@@ -9,8 +9,8 @@
 #include "base/grow.h"
 #include "os/monotonic.h"
 
-/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in buffers is written. One that
- * says that it is busy is waited for longer, but not for ever. */
+/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in
+ * buffers is written. One that says that it is busy is waited for longer, but not for ever. */
 enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000 };
 
 static void tell_ear(const struct controller_ear *ear, enum controller_word word, const char *text)
@@ -49,7 +49,8 @@ static int64_t now_ms(void)
 }
 
 /* The next message that is no note. The program's signals may interrupt the wait. */
-static int receive(int socket, struct control_message *message, int timeout_ms, const struct controller_ear *ear, struct diag *diag)
+static int receive(int socket, struct control_message *message, int timeout_ms, const struct controller_ear *ear,
+		   struct diag *diag)
 {
 	int64_t begin_ms = now_ms(), end_ms = begin_ms + timeout_ms;
 	for (int64_t left_ms = timeout_ms; left_ms >= 0; left_ms = end_ms - now_ms()) {
@@ -68,7 +69,8 @@ static int receive(int socket, struct control_message *message, int timeout_ms, 
 	return diag_fail(diag, ETIMEDOUT, "the session's logger does not answer");
 }
 
-int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear, struct diag *diag)
+int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear,
+		   struct diag *diag)
 {
 	struct control_message answer = {.kind = CONTROL_NOTE};
 	int error = send_message(socket, message, diag);
@@ -79,7 +81,8 @@ int controller_ask(int socket, const struct control_message *message, const stru
 
 /* ---- the state ---- */
 
-/* Room for one more of `count` rows of `size` bytes: the rows, maybe elsewhere, or NULL. A logger that tells more than a million is not believed. */
+/* Room for one more of `count` rows of `size` bytes: the rows, maybe elsewhere, or NULL. A logger that tells more than
+   a million is not believed. */
 static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
 {
 	enum { ROWS_MAX = 1 << 20 };
@@ -93,7 +96,8 @@ static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
 
 static int state_add_target(struct controller_state *state, const struct control_message *target, struct diag *diag)
 {
-	struct control_message *targets = rows_grow(state->targets, state->target_count, &state->target_capacity, sizeof(*targets));
+	struct control_message *targets =
+		rows_grow(state->targets, state->target_count, &state->target_capacity, sizeof(*targets));
 	if (!targets)
 		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->target_count);
 	state->targets = targets;
@@ -105,7 +109,8 @@ static int state_add_thread(struct controller_state *state, const struct control
 {
 	if (!state->target_count)
 		return 0;
-	struct controller_thread *threads = rows_grow(state->threads, state->thread_count, &state->thread_capacity, sizeof(*threads));
+	struct controller_thread *threads =
+		rows_grow(state->threads, state->thread_count, &state->thread_capacity, sizeof(*threads));
 	if (!threads)
 		return diag_fail(diag, ENOMEM, "no memory for %zu threads of the session", state->thread_count);
 	state->threads = threads;
@@ -117,7 +122,8 @@ static int state_add_thread(struct controller_state *state, const struct control
 
 static int state_add_inactive(struct controller_state *state, const struct control_message *message, struct diag *diag)
 {
-	struct control_message *inactive = rows_grow(state->inactive, state->inactive_count, &state->inactive_capacity, sizeof(*inactive));
+	struct control_message *inactive =
+		rows_grow(state->inactive, state->inactive_count, &state->inactive_capacity, sizeof(*inactive));
 	if (!inactive)
 		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->inactive_count);
 	state->inactive = inactive;
@@ -149,7 +155,8 @@ static int state_take(struct controller_state *state, const struct control_messa
 	}
 }
 
-int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear, struct diag *diag)
+int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear,
+		     struct diag *diag)
 {
 	struct control_message message = {.kind = CONTROL_QUERY, .value = with_threads};
 	*state = (struct controller_state){.is_alive = false};
@@ -179,15 +186,18 @@ static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_co
 }
 
 /* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
-static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come, const struct controller_ear *ear, struct diag *diag)
+static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come, const struct controller_ear *ear,
+		      struct diag *diag)
 {
-	/* Few at a time: the sockets hold few messages, and the more threads attach at once, the longer each process stands. */
+	/* Few at a time: the sockets hold few messages, and the more threads attach at once, the longer each process
+	   stands. */
 	enum { AT_ONCE = 8 };
 	struct control_message message;
 	int error = 0, refused = 0;
 	for (unsigned answered = 0, sent = 0; answered < count && !error;) {
 		for (; sent < count && sent - answered < AT_ONCE && !error; sent++)
-			error = send_message(socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[sent]}, diag);
+			error = send_message(
+				socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[sent]}, diag);
 		if (error)
 			break;
 		error = receive(socket, &message, ATTACH_MS, ear, diag);
@@ -203,7 +213,8 @@ static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_c
 	return refused ? refused : error;
 }
 
-int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear, struct diag *diag)
+int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear,
+		      struct diag *diag)
 {
 	bool has_come[CONTROLLER_PIDS_MAX] = {false};
 	if (count > CONTROLLER_PIDS_MAX)
@@ -214,12 +225,16 @@ int controller_attach(int socket, const pid_t *pids, unsigned count, const struc
 enum detach { DETACH, DETACH_TRIAL };
 
 /* *gone: so many were let go of before one was not. */
-static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach how, unsigned *gone, const struct controller_ear *ear,
-		      struct diag *diag)
+static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach how, unsigned *gone,
+		      const struct controller_ear *ear, struct diag *diag)
 {
 	int error = 0;
 	for (*gone = 0; *gone < count && !error; *gone += !error)
-		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_DETACH, .pid = pids[*gone], .value = how == DETACH_TRIAL}, ear, diag);
+		error = controller_ask(socket,
+				       &(struct control_message){.kind = CONTROL_DETACH,
+								 .pid = pids[*gone],
+								 .value = how == DETACH_TRIAL},
+				       ear, diag);
 	return error;
 }
 
@@ -239,14 +254,15 @@ static bool is_target(const struct controller_state *state, pid_t pid)
 	return false;
 }
 
-int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids, unsigned count,
-			  struct diag *diag)
+int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids,
+			  unsigned count, struct diag *diag)
 {
 	for (size_t i = 0; i < state->target_count; i++) {
 		if (is_among(pids, count, state->targets[i].pid))
 			continue;
 		if (update->removed_count == CONTROLLER_PIDS_MAX)
-			return diag_fail(diag, E2BIG, "more than %d processes to let go of at once", CONTROLLER_PIDS_MAX);
+			return diag_fail(diag, E2BIG, "more than %d processes to let go of at once",
+					 CONTROLLER_PIDS_MAX);
 		update->removed[update->removed_count++] = state->targets[i].pid;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -259,8 +275,10 @@ int controller_update_set(struct controller_update *update, const struct control
 	return 0;
 }
 
-/* What an update that failed has done: those that went come back, with a hole in what is known of them; those that came go again. */
-static void take_back(int socket, const struct controller_update *update, const bool *has_come, unsigned gone, const struct controller_ear *ear)
+/* What an update that failed has done: those that went come back, with a hole in what is known of them; those that came
+   go again. */
+static void take_back(int socket, const struct controller_update *update, const bool *has_come, unsigned gone,
+		      const struct controller_ear *ear)
 {
 	struct diag diag = {""};
 	char text[sizeof(diag.text) + 100];
@@ -274,7 +292,8 @@ static void take_back(int socket, const struct controller_update *update, const 
 			detach_all(socket, &update->added[i], 1, DETACH, &again, ear, &diag);
 }
 
-int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear, struct diag *diag)
+int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear,
+		      struct diag *diag)
 {
 	unsigned gone = 0;
 	bool has_come[CONTROLLER_PIDS_MAX] = {false};
@@ -288,8 +307,11 @@ int controller_update(int socket, const struct controller_update *update, const 
 	if (error)
 		take_back(socket, update, has_come, gone, ear);
 	if (!error && update->has_options)
-		error = controller_ask(socket, &(struct control_message){.kind = CONTROL_OPTIONS, .state = {
-			.options = update->options, .wait_limit_ms = update->wait_limit_ms}}, ear, diag);
+		error = controller_ask(socket,
+				       &(struct control_message){.kind = CONTROL_OPTIONS,
+								 .state = {.options = update->options,
+									   .wait_limit_ms = update->wait_limit_ms}},
+				       ear, diag);
 	return error;
 }
 
@@ -302,5 +324,7 @@ int controller_stop(int socket, struct control_summary *summary, const struct co
 	if (error)
 		return error;
 	*summary = message.summary;
-	return message.summary.error ? diag_fail(diag, EIO, "%s", message.text[0] ? message.text : "recording ended early") : 0;
+	return message.summary.error
+		       ? diag_fail(diag, EIO, "%s", message.text[0] ? message.text : "recording ended early")
+		       : 0;
 }

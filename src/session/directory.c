@@ -18,7 +18,13 @@
 #include "os/proc.h"
 #include "session/places.h"
 
-enum { NAME_MAX_BYTES = 64, BACKLOG = 16, CONNECT_SECONDS = 10, TEXT_MAX = 256 * 1024, OTHERS_WRITE = S_IWGRP | S_IWOTH };
+enum {
+	NAME_MAX_BYTES = 64,
+	BACKLOG = 16,
+	CONNECT_SECONDS = 10,
+	TEXT_MAX = 256 * 1024,
+	OTHERS_WRITE = S_IWGRP | S_IWOTH
+};
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 #define NAME_SUFFIX ".session"
 
@@ -57,8 +63,10 @@ int session_directory_open(struct session_directory *directory, const char *path
 	if (status.st_uid == geteuid() && !(status.st_mode & OTHERS_WRITE))
 		return 0;
 	session_directory_close(directory);
-	return diag_fail(diag, EPERM, "%s is not of this user alone: who made it can say which files are written; recover it as user %u", path,
-			 (unsigned)status.st_uid);
+	return diag_fail(
+		diag, EPERM,
+		"%s is not of this user alone: who made it can say which files are written; recover it as user %u",
+		path, (unsigned)status.st_uid);
 }
 
 void session_directory_close(struct session_directory *directory)
@@ -72,7 +80,8 @@ void session_directory_close(struct session_directory *directory)
 
 /* ---- its texts ---- */
 
-int session_file_write(const struct session_directory *directory, const char *name, const struct fields *fields, struct diag *diag)
+int session_file_write(const struct session_directory *directory, const char *name, const struct fields *fields,
+		       struct diag *diag)
 {
 	char temporary[128];
 	snprintf(temporary, sizeof(temporary), "%.100s.new", name);
@@ -145,7 +154,9 @@ static bool user_of(const char *text, uid_t *user, const char **rest)
 static const char *name_of_other(const char *text, uid_t *user)
 {
 	const char *rest;
-	return geteuid() == 0 && user_of(text, user, &rest) && rest[0] == '/' && session_name_is_good(rest + 1) ? rest + 1 : NULL;
+	return geteuid() == 0 && user_of(text, user, &rest) && rest[0] == '/' && session_name_is_good(rest + 1)
+		       ? rest + 1
+		       : NULL;
 }
 
 bool session_name_is_possible(const char *name)
@@ -160,7 +171,8 @@ static void name_link(char link[NAME_MAX_BYTES + 16], const char *name)
 	snprintf(link, NAME_MAX_BYTES + 16, "%.64s" NAME_SUFFIX, name);
 }
 
-/* Through the directory's descriptor: the way there may be longer than an address can be, and is not looked at again. */
+/* Through the directory's descriptor: the way there may be longer than an address can be, and is not looked at
+   again. */
 static struct sockaddr_un socket_address(int directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -223,7 +235,7 @@ static int name_open(const struct place *place, const char *name)
 
 struct wanted {
 	const char *name;
-	int socket;                   /* or a negative errno; -ENOENT: there is no such name */
+	int socket; /* or a negative errno; -ENOENT: there is no such name */
 };
 
 static bool connect_at(void *cookie, const struct place *place)
@@ -233,7 +245,8 @@ static bool connect_at(void *cookie, const struct place *place)
 	if (directory == -ENOENT)
 		return false;
 	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user);
-	if (directory >= 0 && wanted->socket < 0 && session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY))
+	if (directory >= 0 && wanted->socket < 0 &&
+	    session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY))
 		wanted->socket = -ENOMEM;
 	if (directory >= 0)
 		close(directory);
@@ -278,11 +291,14 @@ int session_connect(const char *name, struct diag *diag)
 {
 	uid_t user = geteuid();
 	const char *of_other = name_of_other(name, &user);
-	int fd = of_other ? name_connect(of_other, user) : session_name_is_good(name) ? name_connect(name, user) : -ENOENT;
+	int fd = of_other                     ? name_connect(of_other, user)
+		 : session_name_is_good(name) ? name_connect(name, user)
+					      : -ENOENT;
 	if (fd == -ENOENT)
 		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
-	return fd >= 0 ? fd : diag_fail(diag, -fd, "the logger of session %s %s; xheap recover saves what it recorded", name,
-					fd == -ENOMEM ? "ended for want of memory" : "is gone");
+	return fd >= 0 ? fd
+		       : diag_fail(diag, -fd, "the logger of session %s %s; xheap recover saves what it recorded", name,
+				   fd == -ENOMEM ? "ended for want of memory" : "is gone");
 }
 
 /* ---- all of them ---- */
@@ -368,13 +384,14 @@ void session_each_directory(void (*visit)(void *cookie, const char *path), void 
 	places_each(geteuid(), directories_each, &visiting);
 }
 
-/* What the session in the directory is called, or writes. Only who records it and who is recorded have a say in that: the directory is looked at as
- * anybody's. */
+/* What the session in the directory is called, or writes. Only who records it and who is recorded have a say in that:
+ * the directory is looked at as anybody's. */
 static bool title_of(const char *path, char *title, size_t size)
 {
 	struct session_directory directory = {.place = -1, .fd = open(path, DIRECTORY)};
 	char *text = directory.fd >= 0 ? session_file_read(&directory, "session") : NULL;
-	bool is_found = text && ((fields_value(text, "name", title, size) && title[0]) || (fields_value(text, "trace", title, size) && title[0]));
+	bool is_found = text && ((fields_value(text, "name", title, size) && title[0]) ||
+				 (fields_value(text, "trace", title, size) && title[0]));
 	free(text);
 	session_directory_close(&directory);
 	return is_found;
@@ -388,7 +405,8 @@ bool session_of_process(pid_t pid, char *name, size_t size)
 	bool is_found = false;
 	for (int i = 0; i < count && !is_found; i++) {
 		char *slash = strrchr(maps[i].path, '/');
-		if (!strstr(maps[i].path, "/xheap") || !slash || strncmp(slash, "/region.", 8) != 0 || access(maps[i].path, F_OK) != 0)
+		if (!strstr(maps[i].path, "/xheap") || !slash || strncmp(slash, "/region.", 8) != 0 ||
+		    access(maps[i].path, F_OK) != 0)
 			continue;
 		*slash = 0;
 		is_found = title_of(maps[i].path, name, size);
@@ -415,7 +433,9 @@ static void elsewhere_remove(char *path)
 void session_file_remove(const struct session_directory *directory, const char *name)
 {
 	char path[600];
-	ssize_t length = strncmp(name, "region.", strlen("region.")) == 0 ? readlinkat(directory->fd, name, path, sizeof(path) - 1) : -1;
+	ssize_t length = strncmp(name, "region.", strlen("region.")) == 0
+				 ? readlinkat(directory->fd, name, path, sizeof(path) - 1)
+				 : -1;
 	path[length > 0 ? length : 0] = 0;
 	if (path[0] == '/')
 		elsewhere_remove(path);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers become blocks. Each slot of a region has two streams of buffers, its own and that of its signal handlers' calls; a stream's
- * buffers are taken in the order of their sequence numbers:
+ * Buffers become blocks. Each slot of a region has two streams of buffers, its own and that of its signal handlers'
+ * calls; a stream's buffers are taken in the order of their sequence numbers:
  *
  *     FULL buffer -> private copy -> records -> columns of the stream -> block in the trace -> flushed -> FREE buffer
  *
- * A buffer is given back only when its events can be read from the file, and each block tells which buffers it completes: whatever
- * moment the logger dies at, the file and the region together hold every event, and none twice. A buffer that several threads
- * filled (a slot is passed on with its buffer) is spread over blocks, each telling how far into the buffer it reaches. So is one that is
- * being filled when all is flushed.
+ * A buffer is given back only when its events can be read from the file, and each block tells which buffers it
+ * completes: whatever moment the logger dies at, the file and the region together hold every event, and none twice. A
+ * buffer that several threads filled (a slot is passed on with its buffer) is spread over blocks, each telling how far
+ * into the buffer it reaches. So is one that is being filled when all is flushed.
  */
 #include "session/drain_state.h"
 
@@ -31,9 +31,10 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 		return;
 	const struct translate_entry *known = &translate->entry[entry];
 	const struct owner *owner = slot_owner(region, index);
-	/* The last event's point lies behind the call's beginning: it is that call's. A Free without a record is in a gap. */
-	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest || ending->ticks > ticks_now(region->region) ||
-	    ending->ticks <= owner->last)
+	/* The last event's point lies behind the call's beginning: it is that call's. A Free without a record is in a
+	   gap. */
+	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest ||
+	    ending->ticks > ticks_now(region->region) || ending->ticks <= owner->last)
 		return;
 	columns_ready(region, stream, DECODE_EVENT_BYTES_MIN);
 	struct writer_events *events = stream->events;
@@ -53,13 +54,15 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 }
 
 /* The buffer that a thread that is no more was filling. */
-static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side, const struct ending *ending)
+static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side,
+			     const struct ending *ending)
 {
 	if (buffer >= region->region->buffer_ready || region->is_taken[buffer])
 		return;
 	struct region_buffer *head = region_buffer(region->region, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index || (head->sequence & REGION_SIDE) != side)
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index ||
+	    (head->sequence & REGION_SIDE) != side)
 		return;
 	struct stream *stream = stream_by_key(region, slot_index | side);
 	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIDE) == stream->sequence)
@@ -71,7 +74,10 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
 	struct region_slot *slot = region_slot(region->region, index);
-	struct ending ending = {.pending = slot->pending, .entry = slot->call_entry & 0xff, .ticks = slot->call_ticks, .size = slot->call_size};
+	struct ending ending = {.pending = slot->pending,
+				.entry = slot->call_entry & 0xff,
+				.ticks = slot->call_ticks,
+				.size = slot->call_size};
 	uint64_t in_flight = region->drain->past.in_flight;
 	if (!is_dead)
 		ending = (struct ending){0};
@@ -121,7 +127,8 @@ static void finish_slots(struct drain_region *region, uint32_t process, bool is_
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		struct region_slot *slot = region_slot(region->region, i);
 		uint32_t state = LOAD_ACQUIRE(&slot->state);
-		if (is_all ? state != SLOT_FREE : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
+		if (is_all ? state != SLOT_FREE
+			   : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
 			slot_finish(region, i, is_dead);
 	}
 }
@@ -323,7 +330,8 @@ void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms)
 		event_rate_note(&region->rate, region->event_count, now, ticks_per_ms);
 		for (uint32_t i = 0; i < region->slot_count; i++)
 			if (region->stream[0][i].owner.is_open)
-				event_rate_note(&region->stream[0][i].owner.rate, thread_events(region, i), now, ticks_per_ms);
+				event_rate_note(&region->stream[0][i].owner.rate, thread_events(region, i), now,
+						ticks_per_ms);
 	}
 }
 
@@ -332,7 +340,8 @@ uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per
 	return event_rate_get(&region->rate, region->event_count, ticks_now(region->region), ticks_per_ms);
 }
 
-void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms, void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
+void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
+		       void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
 {
 	uint64_t now = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
@@ -341,8 +350,14 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 		if (!owner->is_open || LOAD(&slot->state) != SLOT_LIVE)
 			continue;
 		uint64_t events = thread_events(region, i);
-		struct drain_thread thread = {owner->process, owner->tid, owner->name, events, event_rate_get(&owner->rate, events, now, ticks_per_ms),
-					      slot->waits - owner->waits_before, slot->wait_ticks - owner->wait_ticks_before, owner->ends};
+		struct drain_thread thread = {owner->process,
+					      owner->tid,
+					      owner->name,
+					      events,
+					      event_rate_get(&owner->rate, events, now, ticks_per_ms),
+					      slot->waits - owner->waits_before,
+					      slot->wait_ticks - owner->wait_ticks_before,
+					      owner->ends};
 		if (side)
 			stack_ends_add(&thread.ends, &side->ends);
 		each(cookie, &thread);

@@ -61,7 +61,8 @@ void drain_settle(struct drain_region *region)
 		buffer_release(region, index);
 	}
 	/* When the file has ended, its end has them, or whoever recovers the session finds them in the slots. */
-	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count; i++)
+	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count;
+	     i++)
 		if (region->gap[i].is_new)
 			gap_settle(&region->gap[i], region_slot(region->region, i));
 	region->has_new_gaps = false;
@@ -100,7 +101,8 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 			region->error = region->error ? region->error : error;
 		drain->past.events += written;
 		region->own.events += written;
-		drain_count_missing(region, error && !writer_has_ended(drain->writer) ? missing : 0, error && writer_has_ended(drain->writer) ? missing : 0);
+		drain_count_missing(region, error && !writer_has_ended(drain->writer) ? missing : 0,
+				    error && writer_has_ended(drain->writer) ? missing : 0);
 		/* Of a part that was written it is not known which stacks it has. */
 		if (!error) {
 			stack_ends_add(&drain->past.ends, &stream->ends);

@@ -10,24 +10,29 @@
 
 /* ---- one buffer ---- */
 
-static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode, uint64_t bytes)
+static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode,
+			uint64_t bytes)
 {
 	struct drain *drain = region->drain;
-	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count : DECODE_EVENT_BYTES_MIN;
+	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count
+						: DECODE_EVENT_BYTES_MIN;
 	uint64_t events = bytes / (size < DECODE_EVENT_BYTES_MIN ? DECODE_EVENT_BYTES_MIN : size) + 1;
 	drain->past.damaged_buffers++;
 	drain->past.damaged_bytes += bytes;
 	drain->past.lost += events;
 	region->own.lost += events;
 	bool is_open = stream->owner.is_open;
-	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE, .thread = is_open ? stream->owner.id : TRACE_NONE,
-				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest), .to_ns = (int64_t)ticks_now(region->region)};
+	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE,
+				.thread = is_open ? stream->owner.id : TRACE_NONE,
+				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest),
+				.to_ns = (int64_t)ticks_now(region->region)};
 	gap.count[EVENT_ALLOC] = events;
 	writer_add_gap(drain->writer, &gap);
 	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
 		char text[200];
-		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost", region->pid, stream->owner.tid,
-			 decode->damage, (unsigned long long)bytes, (unsigned long long)events);
+		snprintf(text, sizeof(text), "process %u, thread %u: %s; %llu bytes, about %llu events lost",
+			 region->pid, stream->owner.tid, decode->damage, (unsigned long long)bytes,
+			 (unsigned long long)events);
 		drain_add_note(drain, "damaged-buffer", text);
 	}
 }
@@ -36,11 +41,13 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	struct owner *owner = &stream->owner;
-	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process && owner->tid == decode->tid)
+	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process &&
+	    owner->tid == decode->tid)
 		return true;
 	stream_write(region, stream, sequence, decode->event_count);
 	owner_end(region, stream);
-	if (owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid, decode->ticks))
+	if (owner_begin(region, stream, decode->process_index, decode->process, decode->serial, decode->tid,
+			decode->ticks))
 		return true;
 	decode->damage = "more threads than can be kept";
 	return false;
@@ -53,7 +60,8 @@ void drain_note_point(struct drain_region *region, struct stream *stream, uint32
 		region->translate.process[process_index].last_ticks = ticks;
 }
 
-static void owner_count(struct drain_region *region, struct stream *stream, int64_t events, const struct stack_ends *ends)
+static void owner_count(struct drain_region *region, struct stream *stream, int64_t events,
+			const struct stack_ends *ends)
 {
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
@@ -62,7 +70,8 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 }
 
 /* As stream_decode(), for stacks of which some may not be kept. */
-static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
+static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode,
+			      uint32_t sequence)
 {
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
@@ -77,7 +86,8 @@ static void stream_decode_all(struct drain_region *region, struct stream *stream
 			columns_ready(region, stream, bytes);
 			events = stream->events;
 		}
-		uint32_t count = events->count, limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
+		uint32_t count = events->count,
+			 limit = is_known ? stream->written_events - decode->event_count : UINT32_MAX;
 		decode->ends = (struct stack_ends){0};
 		enum decode_result result = decode_run(decode, events, limit);
 		if (!is_known)
@@ -98,10 +108,12 @@ static void stream_decode(struct drain_region *region, struct stream *stream, st
 }
 
 /* The Free that was under way when its process died: its record lies whole behind what was committed. */
-static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode, const struct ending *ending)
+static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode,
+			 const struct ending *ending)
 {
 	uint32_t count = stream->events ? stream->events->count : 0;
-	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun || decode->damage)
+	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun ||
+	    decode->damage)
 		return;
 	bool is_followed = stream_follow(region, stream, decode, 0);
 	decode->damage = NULL;
@@ -115,7 +127,8 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 	keep_end_stacks(&region->translate.keep);
 	/* What lies there may be older than the call: its time tells. */
 	const struct writer_events *events = stream->events;
-	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 && events->time[count] == ending->ticks &&
+	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 &&
+	    events->time[count] == ending->ticks &&
 	    events->entry[count] == region->translate.entry[(ending->entry - 1) & 0xff].id) {
 		stream->events->flags[count] |= EVENT_IN_FLIGHT | EVENT_NO_DURATION;
 		drain_note_point(region, stream, decode->process_index, ending->ticks);
@@ -147,30 +160,42 @@ static bool stream_knows(const struct drain_region *region, const struct stream 
 }
 
 /* How many events of the buffer the trace has, also where it has dropped them since. */
-static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index, uint32_t sequence)
+static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index,
+			     uint32_t sequence)
 {
 	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
 	uint64_t taken = region->known ? region_buffer(region->region, index)->taken : 0;
 	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
 }
 
-/* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows which the trace has. */
-static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes, uint32_t sequence)
+/* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows
+   which the trace has. */
+static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes,
+				 uint32_t sequence)
 {
 	struct drain *drain = region->drain;
 	stream->written_events = events_taken(region, stream, index, sequence);
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
 		stream_write(region, stream, 0, 0);
-	return (struct decode){.translate = &region->translate, .memory = drain->memory, .nodes = drain->nodes, .at = drain->copy,
-			       .end = drain->copy + bytes, .sequence = sequence, .earliest = region->earliest, .latest = ticks_now(region->region) + SLACK_TICKS};
+	return (struct decode){.translate = &region->translate,
+			       .memory = drain->memory,
+			       .nodes = drain->nodes,
+			       .at = drain->copy,
+			       .end = drain->copy + bytes,
+			       .sequence = sequence,
+			       .earliest = region->earliest,
+			       .latest = ticks_now(region->region) + SLACK_TICKS};
 }
 
-/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the midst of a record writes, too. */
+/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the
+   midst of a record writes, too. */
 static uint32_t buffer_committed(const struct region_buffer *head)
 {
 	uint32_t committed = LOAD_ACQUIRE(&head->committed);
 	uint64_t handed_over = LOAD(&head->handed_over);
-	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over ? (uint32_t)handed_over : committed;
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over
+		       ? (uint32_t)handed_over
+		       : committed;
 }
 
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
@@ -203,17 +228,22 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 	stream_complete(region, stream, sequence, index);
 }
 
-/* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until it was taken when full. */
-static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index, uint64_t until_ticks, enum open_when when)
+/* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until
+   it was taken when full. */
+static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index,
+		      uint64_t until_ticks, enum open_when when)
 {
 	struct drain *drain = region->drain;
 	if (index >= region->region->buffer_ready || region->is_taken[index])
 		return;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE, committed = LOAD_ACQUIRE(&head->committed) & ~7u;
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot || (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
+	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE,
+		 committed = LOAD_ACQUIRE(&head->committed) & ~7u;
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot ||
+	    (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
 	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) ||
-	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) || committed > region->region->limits.buffer_size ||
+	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) ||
+	    committed > region->region->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
@@ -225,7 +255,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	uint32_t later = 0;
 	for (; events && events->count && events->time[events->count - 1] > until_ticks; later++) {
 		uint32_t last = --events->count;
-		trace_count_end(&ends, events->flags[last], (uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);
+		trace_count_end(&ends, events->flags[last],
+				(uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);
 	}
 	/* Those will be taken again. */
 	owner_count(region, stream, -(int64_t)later, &ends);
@@ -235,7 +266,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	/* Also those of threads that had the slot before, which are written by now. */
 	if (taken > stream->written_events) {
 		stream->open_index = index;
-		stream->open_taken = region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
+		stream->open_taken =
+			region->error && !writer_has_ended(drain->writer) ? 0 : (uint64_t)sequence << 32 | taken;
 		region->has_new_parts = true;
 	}
 	stream->open_sequence = sequence;
@@ -243,8 +275,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 }
 
 /*
- * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not allocated yet, all are
- * taken up to one moment, which lies behind what full buffers had.
+ * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not
+ * allocated yet, all are taken up to one moment, which lies behind what full buffers had.
  */
 void open_take_all(struct drain_region *region, enum open_when when)
 {
@@ -267,8 +299,10 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	*gap = (struct gap){.is_new = false};
 	for (uint32_t side = 0; side < 2; side++) {
 		struct stream *stream = &region->stream[side][index];
-		*stream = (struct stream){.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
-		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody knows. */
+		*stream = (struct stream){
+			.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
+		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody
+		   knows. */
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
 		stream->has_sequence = stream->sequence != UINT32_MAX;
@@ -316,7 +350,8 @@ static uint32_t full_find(struct drain_region *region)
 			continue;
 		uint32_t slot = head->slot, sequence = head->sequence;
 		if (slot < region->slot_count) {
-			region->full[count++] = (struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i, 0};
+			region->full[count++] =
+				(struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i, 0};
 		} else if (slot >= region->region->slot_ready) {
 			/* Nobody's: there is no such slot. */
 			region->drain->past.damaged_buffers++;
@@ -364,8 +399,9 @@ static void full_order(struct drain_region *region, uint32_t count)
 }
 
 /*
- * A file that becomes full is to have of all threads what they did up to one moment, more or less. So, each time that the room has become half of what
- * it was, what waits in columns and in buffers that are being filled is written, of those too who seldom call.
+ * A file that becomes full is to have of all threads what they did up to one moment, more or less. So, each time that
+ * the room has become half of what it was, what waits in columns and in buffers that are being filled is written, of
+ * those too who seldom call.
  */
 static void open_take_in_time(struct drain *drain)
 {

@@ -7,7 +7,8 @@
 #include "base/memory.h"
 
 /* entry: no function of them is known, but an event has to name one. */
-static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count, const uint32_t *heaps, uint16_t entry)
+static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count,
+			 const uint32_t *heaps, uint16_t entry)
 {
 	const struct heapwalk_block *blocks = walk->blocks + first;
 	for (uint32_t i = 0; i < count; i++) {
@@ -26,7 +27,8 @@ static void earlier_fill(struct writer_events *events, const struct heapwalk *wa
 	events->count = count;
 }
 
-static int earlier_write(struct drain_region *region, const struct heapwalk *walk, uint32_t thread, const uint32_t *heaps)
+static int earlier_write(struct drain_region *region, const struct heapwalk *walk, uint32_t thread,
+			 const uint32_t *heaps)
 {
 	struct writer_events *events = columns_take(region->drain);
 	int error = 0;
@@ -57,8 +59,12 @@ void drain_earlier(struct drain_region *region, const struct heapwalk *walk)
 		return;
 	}
 	for (uint32_t i = 0; i < walk->heap_count; i++)
-		heaps[i] = translate_heap_of(&region->translate, walk->image, walk->heaps[i].kind, walk->heaps[i].handle, process);
-	const struct trace_thread thread = {.process = process, .tid = TRACE_TID_NONE, .start_ns = (int64_t)walk->ticks, .end_ns = (int64_t)walk->ticks,
+		heaps[i] = translate_heap_of(&region->translate, walk->image, walk->heaps[i].kind,
+					     walk->heaps[i].handle, process);
+	const struct trace_thread thread = {.process = process,
+					    .tid = TRACE_TID_NONE,
+					    .start_ns = (int64_t)walk->ticks,
+					    .end_ns = (int64_t)walk->ticks,
 					    .name = "[before the trace]"};
 	int error = earlier_write(region, walk, writer_add_thread(region->drain->writer, &thread), heaps);
 	if (error)

@@ -8,8 +8,8 @@
 
 /* ---- what cannot be checked ---- */
 
-/* What recorders count is their word alone. No thread has made more calls, or waited longer, than there were ticks since its image began; that much is
- * believed, and more is left out of all sums. */
+/* What recorders count is their word alone. No thread has made more calls, or waited longer, than there were ticks
+ * since its image began; that much is believed, and more is left out of all sums. */
 static bool is_believable(const struct drain_region *region, uint64_t count)
 {
 	uint64_t now = ticks_now(region->region);
@@ -25,7 +25,8 @@ static bool are_believable(const struct drain_region *region, uint64_t count)
 
 bool slot_is_believable(const struct drain_region *region, const struct region_slot *slot)
 {
-	return is_believable(region, slot->waits) && is_believable(region, slot->wait_ticks) && is_believable(region, slot->suppressed);
+	return is_believable(region, slot->waits) && is_believable(region, slot->wait_ticks) &&
+	       is_believable(region, slot->suppressed);
 }
 
 bool header_is_believable(const struct drain_region *region)
@@ -42,8 +43,11 @@ void lies_tell(struct drain_region *region)
 		region->is_lying = !slot_is_believable(region, region_slot(region->region, i));
 	if (!region->is_lying && header_is_believable(region))
 		return;
-	snprintf(text, sizeof(text), "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: losses, waits or calls "
-		 "without a record", region->pid);
+	snprintf(text, sizeof(text),
+		 "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: "
+		 "losses, waits or calls "
+		 "without a record",
+		 region->pid);
 	drain_add_note(region->drain, TRACE_OPTION_DAMAGED, text);
 }
 
@@ -57,8 +61,10 @@ void gap_settle(struct gap *gap, struct region_slot *slot)
 	slot->taken_stacks = gap->stacks;
 }
 
-/* Likewise: calls after the end are counted for good, and only they. What was lost before and found no room in the file is not. */
-static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row, const uint8_t kinds[REGION_LOST_KINDS])
+/* Likewise: calls after the end are counted for good, and only they. What was lost before and found no room in the file
+   is not. */
+static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row,
+			     const uint8_t kinds[REGION_LOST_KINDS])
 {
 	for (int i = 0; i < REGION_LOST_KINDS; i++) {
 		slot->taken_count[i] += row->count[kinds[i]];
@@ -91,7 +97,8 @@ static bool gap_is_told(const struct drain_region *region, const struct trace_ga
 	for (uint32_t i = 0; known && i < known->dictionary->gap_count; i++) {
 		const struct trace_gap *told = &known->dictionary->gaps[i];
 		if (told->thread == row->thread && told->to_ns == to_ns && told->stacks == row->stacks &&
-		    !memcmp(told->count, row->count, sizeof(row->count)) && !memcmp(told->bytes, row->bytes, sizeof(row->bytes)))
+		    !memcmp(told->count, row->count, sizeof(row->count)) &&
+		    !memcmp(told->bytes, row->bytes, sizeof(row->bytes)))
 			return true;
 	}
 	return false;
@@ -108,7 +115,8 @@ static bool gap_is_believable(const struct drain_region *region, const struct tr
 /* Put into the trace what the slot has lost since. */
 void gap_take(struct drain_region *region, uint32_t index)
 {
-	static const uint8_t kinds[REGION_LOST_KINDS] = {[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
+	static const uint8_t kinds[REGION_LOST_KINDS] = {
+		[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
 	struct region_slot *slot = region_slot(region->region, index);
 	struct gap *seen = &region->gap[index], now = {0};
 	uint64_t first_ticks, lost = 0;
@@ -148,7 +156,8 @@ void gap_take(struct drain_region *region, uint32_t index)
 	*seen = now;
 	seen->is_new = !region->is_after;
 	region->has_new_gaps |= seen->is_new;
-	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too early. */
+	/* The next gap begins anew. The owner may be writing it this moment; then that gap begins a little too
+	   early. */
 	STORE(&slot->gap_first_ticks, 0);
 }
 

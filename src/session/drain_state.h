@@ -16,12 +16,13 @@
 #include "session/translate.h"
 
 enum {
-	BLOCK_EVENTS = 16 * 1024,     /* a block is written when it has so many: its columns stay in the second-level cache */
+	/* a block is written when it has so many: its columns stay in the second-level cache */
+	BLOCK_EVENTS = 16 * 1024,
 	BLOCK_EVENTS_MAX = 65536,
-	COLUMN_EVENTS_MAX = 1 << 21,  /* that all columns together have room for; then what waits in them is written */
-	SLACK_TICKS = 1 << 24,        /* clocks of two processors differ by less */
+	COLUMN_EVENTS_MAX = 1 << 21, /* that all columns together have room for; then what waits in them is written */
+	SLACK_TICKS = 1 << 24,       /* clocks of two processors differ by less */
 	DAMAGE_NOTES_MAX = 16,
-	NOTES_MAX = 1000,             /* each segment of the trace repeats them */
+	NOTES_MAX = 1000, /* each segment of the trace repeats them */
 	NOTE_KINDS = 16,
 	GAP_TRIES = 100,
 	NAME_BYTES = 32
@@ -31,27 +32,28 @@ enum {
 struct owner {
 	bool is_open;
 	uint32_t id, serial, tid, process;
-	uint64_t first, last;         /* ticks of its first record and of its last event, 0: none yet */
-	uint64_t events;              /* of its own, whether written or not */
-	struct stack_ends ends;       /* of the stacks of these */
+	uint64_t first, last;                     /* ticks of its first record and of its last event, 0: none yet */
+	uint64_t events;                          /* of its own, whether written or not */
+	struct stack_ends ends;                   /* of the stacks of these */
 	uint64_t waits_before, wait_ticks_before; /* of the slot when it came */
 	struct event_rate rate;
 	char name[NAME_BYTES];
 };
 
 struct stream {
-	uint32_t key;                 /* slot, and REGION_SIDE */
+	uint32_t key; /* slot, and REGION_SIDE */
 	bool has_sequence;
-	uint32_t sequence;            /* of the last buffer taken */
+	uint32_t sequence;                      /* of the last buffer taken */
 	uint32_t open_sequence, open_committed; /* of the buffer that is being filled: so much of it was taken */
-	uint32_t open_index;          /* likewise */
-	uint64_t open_taken;          /* likewise: what is to be noted in it when it can be read from the file; 0: nothing */
-	uint32_t written_events;      /* while a buffer is taken: so many of its events are in the trace already */
+	uint32_t open_index;                    /* likewise */
+	/* likewise: what is to be noted in it when it can be read from the file; 0: nothing */
+	uint64_t open_taken;
+	uint32_t written_events; /* while a buffer is taken: so many of its events are in the trace already */
 	struct owner owner;
-	struct writer_events *events; /* not written yet; NULL: none */
-	struct stack_ends ends;       /* of the stacks of these */
+	struct writer_events *events;             /* not written yet; NULL: none */
+	struct stack_ends ends;                   /* of the stacks of these */
 	uint32_t completed_first, completed_last; /* buffers that these events complete; first > last: none */
-	uint32_t held;                /* list of buffers whose events these are */
+	uint32_t held;                            /* list of buffers whose events these are */
 };
 
 /* What a slot's gap was when we looked last. */
@@ -60,7 +62,10 @@ struct gap {
 	bool is_new;
 };
 
-struct full { uint32_t key, sequence, index; uint64_t ticks; };
+struct full {
+	uint32_t key, sequence, index;
+	uint64_t ticks;
+};
 
 struct drain_region {
 	struct drain *drain;
@@ -70,39 +75,42 @@ struct drain_region {
 	const struct drain_known *known;
 	struct drain_known known_copy;
 	uint32_t pid;
-	bool is_lying;                /* it has counted what cannot be true */
-	bool is_after;                /* recording has ended: what is lost was called after that */
-	bool names_are_ours;          /* thread ids mean the same to us as to the target */
+	bool is_lying;       /* it has counted what cannot be true */
+	bool is_after;       /* recording has ended: what is lost was called after that */
+	bool names_are_ours; /* thread ids mean the same to us as to the target */
 	uint64_t earliest;
-	uint64_t event_count;         /* taken, whether written or not */
+	uint64_t event_count; /* taken, whether written or not */
 	struct event_rate rate;
-	uint32_t slot_count;          /* of the two arrays */
-	struct stream *stream[2];     /* by slot; [1] are the sides; they move when there are more slots */
+	uint32_t slot_count;      /* of the two arrays */
+	struct stream *stream[2]; /* by slot; [1] are the sides; they move when there are more slots */
 	struct gap *gap;
-	bool has_new_gaps;            /* of any slot: put into the trace, not yet marked so in the slot */
-	bool has_new_parts;           /* of any stream: likewise of the buffer that is being filled */
-	uint8_t *is_taken;            /* by buffer */
-	uint32_t *next_held;          /* by buffer: the next of its list */
-	uint32_t written;             /* list of buffers whose events wait for a flush of the file */
+	bool has_new_gaps;   /* of any slot: put into the trace, not yet marked so in the slot */
+	bool has_new_parts;  /* of any stream: likewise of the buffer that is being filled */
+	uint8_t *is_taken;   /* by buffer */
+	uint32_t *next_held; /* by buffer: the next of its list */
+	uint32_t written;    /* list of buffers whose events wait for a flush of the file */
 	struct full *full;
 	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
-	struct drain_totals own;      /* of these, what is in the drain's past already: events, lost, ends */
-	bool is_cut_told, is_refusal_told; /* that a limit of what is kept was reached, for stacks and for rows */
-	int error;                    /* not told yet */
+	struct drain_totals own;            /* of these, what is in the drain's past already: events, lost, ends */
+	bool is_cut_told, is_refusal_told;  /* that a limit of what is kept was reached, for stacks and for rows */
+	int error;                          /* not told yet */
 	struct diag diag;
 };
 
 /* How many notes of a name the trace has. */
-struct note_kind { const char *name; uint32_t count; };
+struct note_kind {
+	const char *name;
+	uint32_t count;
+};
 
 struct drain {
 	struct writer *writer;
 	struct keep_limits limits;
 	struct note_kind notes[NOTE_KINDS];
-	void (*ready)(void *cookie);  /* called before events are written; NULL: nobody */
+	void (*ready)(void *cookie); /* called before events are written; NULL: nobody */
 	void *ready_cookie;
 	struct drain_region *regions;
-	struct drain_totals past;     /* of regions that are gone, and of what is counted here */
+	struct drain_totals past; /* of regions that are gone, and of what is counted here */
 	struct decode_memory *memory;
 	uint32_t *nodes;
 	uint8_t *copy;
@@ -112,17 +120,19 @@ struct drain {
 	uint64_t column_events;       /* that these and those of all streams have room for */
 	struct writer_events ignored; /* what recovery finds to be in the trace already */
 	uint32_t damage_notes;
-	uint64_t room_seen;           /* bytes that the file could still get when open buffers were taken for want of room */
+	/* bytes that the file could still get when open buffers were taken for want of room */
+	uint64_t room_seen;
 };
 
 /* The last buffer of a stream, with the call that was under way in it. */
 struct ending {
-	uint32_t pending;             /* bytes behind the committed ones */
-	uint32_t entry;               /* + 1; 0: none */
+	uint32_t pending; /* bytes behind the committed ones */
+	uint32_t entry;   /* + 1; 0: none */
 	uint64_t ticks, size;
 };
 
-/* Whether there may be full buffers that were not taken yet: of a slot's first buffer, 1, it is known that none is before it. */
+/* Whether there may be full buffers that were not taken yet: of a slot's first buffer, 1, it is known that none is
+   before it. */
 enum open_when { OPEN_AFTER_FULL, OPEN_BESIDE_FULL };
 
 static inline uint64_t ticks_now(const struct region *region)
@@ -153,8 +163,10 @@ void columns_bound(struct drain *drain);
 
 /* ---- drain_threads.c ---- */
 
-/** A thread fills the stream from now on, since these ticks: find or make its row in the trace. Return false if there are as many as may be. */
-bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial, uint32_t tid, uint64_t ticks);
+/** A thread fills the stream from now on, since these ticks: find or make its row in the trace. Return false if there
+    are as many as may be. */
+bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
+		 uint32_t serial, uint32_t tid, uint64_t ticks);
 
 /** The thread that fills the stream ends, or another one comes: write its row. */
 void owner_end(struct drain_region *region, struct stream *stream);
@@ -187,7 +199,8 @@ void streams_write(struct drain_region *region);
 /** Note a time of the process. */
 void drain_note_point(struct drain_region *region, struct stream *stream, uint32_t process_index, uint64_t ticks);
 
-/** Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of its last call). */
+/** Take buffer `index`, which is the stream's and FULL, or OWNED by a thread that is no more (then `ending` tells of
+    its last call). */
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending);
 
 /** Take what is in the buffers that are being filled. */

@@ -25,7 +25,8 @@ static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 }
 
-static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_side, char name[NAME_BYTES])
+static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_side,
+		      char name[NAME_BYTES])
 {
 	name[0] = 0;
 	if (region->names_are_ours)
@@ -36,8 +37,12 @@ static void name_read(const struct drain_region *region, uint32_t process_pid, u
 
 static void owner_row(const struct owner *owner, bool has_ended, struct trace_thread *row)
 {
-	*row = (struct trace_thread){.process = owner->process, .tid = owner->tid, .start_ns = (int64_t)owner->first,
-				     .end_ns = !has_ended ? INT64_MAX : (int64_t)(owner->last ? owner->last : owner->first), .name = owner->name};
+	*row = (struct trace_thread){.process = owner->process,
+				     .tid = owner->tid,
+				     .start_ns = (int64_t)owner->first,
+				     .end_ns = !has_ended ? INT64_MAX
+							  : (int64_t)(owner->last ? owner->last : owner->first),
+				     .name = owner->name};
 }
 
 /* The thread's row, when the logger before us has added it: the one that it took events of last. */
@@ -58,14 +63,19 @@ static uint32_t process_pid(const struct drain_region *region, uint32_t index)
 }
 
 /* False: there are as many threads as may be. */
-bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process, uint32_t serial,
-			uint32_t tid, uint64_t ticks)
+bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
+		 uint32_t serial, uint32_t tid, uint64_t ticks)
 {
 	struct owner *owner = &stream->owner;
 	bool is_side = stream->key & REGION_SIDE;
 	struct trace_thread row;
 	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIDE);
-	*owner = (struct owner){.is_open = true, .serial = serial, .tid = tid, .process = process, .first = ticks, .waits_before = slot->waits,
+	*owner = (struct owner){.is_open = true,
+				.serial = serial,
+				.tid = tid,
+				.process = process,
+				.first = ticks,
+				.waits_before = slot->waits,
 				.wait_ticks_before = slot->wait_ticks};
 	event_rate_begin(&owner->rate, ticks);
 	owner->id = known_thread(region, owner, stream->key);
@@ -78,7 +88,8 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
-	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] = (uint64_t)serial << 32 | (owner->id + 1);
+	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] =
+		(uint64_t)serial << 32 | (owner->id + 1);
 	return true;
 }
 
@@ -101,13 +112,15 @@ struct owner *slot_owner(struct drain_region *region, uint32_t index)
 	struct stream *stream = &region->stream[0][index];
 	uint32_t serial = slot->serial, tid = slot->tid, process_index = slot->process;
 	uint32_t process = translate_process_id(&region->translate, process_index);
-	if (stream->owner.is_open && (process == TRACE_NONE || (stream->owner.serial == serial && stream->owner.process == process)))
+	if (stream->owner.is_open &&
+	    (process == TRACE_NONE || (stream->owner.serial == serial && stream->owner.process == process)))
 		return &stream->owner;
 	if (process == TRACE_NONE)
 		return NULL;
 	stream_write(region, stream, 0, 0);
 	owner_end(region, stream);
 	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->region);
-	bool is_kept = owner_begin(region, stream, process_index, process, serial, tid, ticks < region->earliest || ticks > now ? now : ticks);
+	bool is_kept = owner_begin(region, stream, process_index, process, serial, tid,
+				   ticks < region->earliest || ticks > now ? now : ticks);
 	return is_kept ? &stream->owner : NULL;
 }

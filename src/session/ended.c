@@ -37,9 +37,16 @@ static uint64_t place_of(uint32_t process)
 
 static void process_note(int fd, const struct writer *writer, uint32_t id, const struct trace_process *row)
 {
-	struct ended_process process = {
-		.calls = writer_calls_after(writer, id), .start_ticks = row->start_ns, .end_ticks = row->end_ns, .is_noted = 1, .pid = row->pid,
-		.parent = row->parent, .forked_from = row->forked_from, .exec_generation = row->exec_generation, .end = row->end, .end_status = row->end_status};
+	struct ended_process process = {.calls = writer_calls_after(writer, id),
+					.start_ticks = row->start_ns,
+					.end_ticks = row->end_ns,
+					.is_noted = 1,
+					.pid = row->pid,
+					.parent = row->parent,
+					.forked_from = row->forked_from,
+					.exec_generation = row->exec_generation,
+					.end = row->end,
+					.end_status = row->end_status};
 	snprintf(process.image, sizeof(process.image), "%.*s", TEXT_BYTES - 1, row->image);
 	snprintf(process.command, sizeof(process.command), "%.*s", TEXT_BYTES - 1, row->command);
 	file_write(fd, &process, sizeof(process), place_of(id));
@@ -48,9 +55,12 @@ static void process_note(int fd, const struct writer *writer, uint32_t id, const
 void ended_note(int *fd, const struct session_directory *directory, const struct writer *writer, uint32_t process)
 {
 	const struct trace_process *row = process == TRACE_NONE ? NULL : writer_process(writer, process);
-	struct ended ended = {.magic = ENDED_MAGIC, .max_file_bytes = writer_limit_bytes(writer), .other_calls = writer_calls_after(writer, TRACE_NONE)};
+	struct ended ended = {.magic = ENDED_MAGIC,
+			      .max_file_bytes = writer_limit_bytes(writer),
+			      .other_calls = writer_calls_after(writer, TRACE_NONE)};
 	if (*fd < 0)
-		*fd = openat(directory->fd, ENDED_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_PERMISSIONS);
+		*fd = openat(directory->fd, ENDED_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			     FILE_PERMISSIONS);
 	if (*fd < 0)
 		return;
 	/* The first ticks may come late: those of a thread that is looked at later. */
@@ -65,10 +75,12 @@ static int ended_open(const char *path, struct ended *ended)
 {
 	struct session_directory directory;
 	struct diag ignored = {""};
-	int fd = session_directory_open(&directory, path, &ignored) == 0 ? openat(directory.fd, ENDED_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+	int fd = session_directory_open(&directory, path, &ignored) == 0
+			 ? openat(directory.fd, ENDED_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+			 : -1;
 	session_directory_close(&directory);
-	if (fd >= 0 && (file_read(fd, ended, sizeof(*ended), 0) != sizeof(*ended) || ended->magic != ENDED_MAGIC || ended->error >= 0 ||
-			ended->error < -ERROR_MAX)) {
+	if (fd >= 0 && (file_read(fd, ended, sizeof(*ended), 0) != sizeof(*ended) || ended->magic != ENDED_MAGIC ||
+			ended->error >= 0 || ended->error < -ERROR_MAX)) {
 		close(fd);
 		return -1;
 	}
@@ -86,16 +98,24 @@ bool ended_has(const char *directory, uint64_t *max_file_bytes)
 	return fd >= 0;
 }
 
-/* A process that the file has gets its end; one that it has not is added. Processes that came between two that have called are not known. */
+/* A process that the file has gets its end; one that it has not is added. Processes that came between two that have
+   called are not known. */
 static void process_tell(struct writer *writer, uint32_t id, struct ended_process *process, uint64_t ticks)
 {
 	const struct trace_process *known = writer_process(writer, id);
 	process->image[TEXT_BYTES - 1] = process->command[TEXT_BYTES - 1] = 0;
 	struct trace_process row = {
-		.pid = process->pid, .parent = writer_process(writer, process->parent) ? process->parent : TRACE_NONE,
-		.forked_from = writer_process(writer, process->forked_from) ? process->forked_from : TRACE_NONE, .exec_generation = process->exec_generation,
-		.start_ns = process->start_ticks, .end_ns = process->end_ticks, .end = process->end <= TRACE_END_DETACHED ? (uint8_t)process->end : TRACE_END_UNKNOWN,
-		.end_status = process->end_status, .image = process->image, .command = process->command, .note = ""};
+		.pid = process->pid,
+		.parent = writer_process(writer, process->parent) ? process->parent : TRACE_NONE,
+		.forked_from = writer_process(writer, process->forked_from) ? process->forked_from : TRACE_NONE,
+		.exec_generation = process->exec_generation,
+		.start_ns = process->start_ticks,
+		.end_ns = process->end_ticks,
+		.end = process->end <= TRACE_END_DETACHED ? (uint8_t)process->end : TRACE_END_UNKNOWN,
+		.end_status = process->end_status,
+		.image = process->image,
+		.command = process->command,
+		.note = ""};
 	if (known && known->pid == row.pid) {
 		row.image = known->image;
 		row.command = known->command;
@@ -120,7 +140,8 @@ void ended_tell(const char *directory, struct writer *writer)
 	writer_end_early(writer, ended.error, ended.reason, ended.ticks);
 	if (ended.other_calls)
 		writer_count_after(writer, TRACE_NONE, ended.other_calls, ended.ticks);
-	for (uint32_t id = 0; id < PROCESSES_MAX && file_read(fd, &process, sizeof(process), place_of(id)) == sizeof(process); id++)
+	for (uint32_t id = 0;
+	     id < PROCESSES_MAX && file_read(fd, &process, sizeof(process), place_of(id)) == sizeof(process); id++)
 		if (process.is_noted)
 			process_tell(writer, id, &process, ended.ticks);
 	close(fd);

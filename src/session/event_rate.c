@@ -22,7 +22,8 @@ void event_rate_note(struct event_rate *rate, uint64_t events, uint64_t ticks, u
 
 uint64_t event_rate_get(const struct event_rate *rate, uint64_t events, uint64_t ticks, uint64_t ticks_per_ms)
 {
-	const struct rate_mark *since = ticks_since(&rate->last, ticks) >= RATE_LEAST_MS * ticks_per_ms ? &rate->last : &rate->before;
+	const struct rate_mark *since =
+		ticks_since(&rate->last, ticks) >= RATE_LEAST_MS * ticks_per_ms ? &rate->last : &rate->before;
 	uint64_t passed = ticks_since(since, ticks);
 	/* Who calls himself now this thread, now that, has counts that shrink. */
 	if (!passed || events <= since->events)

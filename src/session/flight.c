@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flight recorder in the logger: who asks for what is in memory to be written out (controllers, a signal, triggers), one after the other.
+ * A flight recorder in the logger: who asks for what is in memory to be written out (controllers, a signal, triggers),
+ * one after the other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 /* Who wants it; answered when it is done. */
 struct flight_request {
 	struct flight_request *next;
-	int socket;                   /* -1: a trigger, and for the user a note */
+	int socket; /* -1: a trigger, and for the user a note */
 	bool is_look;
 	char reason[200];
 };
@@ -35,7 +36,9 @@ static void on_signal(int signal)
 
 void flight_begin(const struct logger *logger)
 {
-	struct sigaction action = {.sa_handler = logger->options->file_mode == SESSION_FILE_FLIGHT ? on_signal : SIG_IGN, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler =
+					   logger->options->file_mode == SESSION_FILE_FLIGHT ? on_signal : SIG_IGN,
+				   .sa_flags = SA_RESTART};
 	sigaction(SIGUSR1, &action, NULL);
 }
 
@@ -154,8 +157,10 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 	char text[200];
 	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->cgroups)
 		limit_look(logger, member);
-	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN, has_crashed = has_ended && end != TRACE_END_EXIT;
-	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) && !(has_crashed && has_trigger(logger, SESSION_TRIGGER_CRASH)))
+	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN,
+	     has_crashed = has_ended && end != TRACE_END_EXIT;
+	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) &&
+	    !(has_crashed && has_trigger(logger, SESSION_TRIGGER_CRASH)))
 		return;
 	if (end == TRACE_END_SIGNAL)
 		snprintf(text, sizeof(text), "process %d was ended by signal %d", (int)member->pid, status);

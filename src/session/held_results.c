@@ -24,9 +24,15 @@ static void untraced_held(struct logger *logger, const struct hold_result *resul
 {
 	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
-	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid, .parent = result->parent, .forked_from = TRACE_NONE,
-						     .exec_generation = result->exec_generation, .start_ns = (int64_t)result->start_ticks,
-						     .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = result->path, .command = command,
+	untraced_add(logger, &(struct trace_process){.pid = (uint32_t)result->pid,
+						     .parent = result->parent,
+						     .forked_from = TRACE_NONE,
+						     .exec_generation = result->exec_generation,
+						     .start_ns = (int64_t)result->start_ticks,
+						     .end_ns = INT64_MAX,
+						     .end = TRACE_END_UNKNOWN,
+						     .image = result->path,
+						     .command = command,
 						     .note = result->diag.text});
 }
 
@@ -44,15 +50,18 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
-	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does not want to know. */
+	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does
+	   not want to know. */
 	bool is_told = !logger->options->session_name;
 	char text[400];
-	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms", (int)result->pid, result->walk.count,
-		 (unsigned long long)result->walk.bytes, (double)result->walk.took_ns / 1e6);
+	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms",
+		 (int)result->pid, result->walk.count, (unsigned long long)result->walk.bytes,
+		 (double)result->walk.took_ns / 1e6);
 	if (is_told)
 		logger_note(logger, text);
 	if (result->walk.missing[0]) {
-		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid, result->walk.missing);
+		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid,
+			 result->walk.missing);
 		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
 		if (is_told)
 			logger_warn(logger, text);

@@ -27,7 +27,7 @@ enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOO
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
 #ifdef __SANITIZE_THREAD__
-enum { STACK_BYTES = 8 << 20 };      /* its frames are many times as large */
+enum { STACK_BYTES = 8 << 20 }; /* its frames are many times as large */
 #else
 enum { STACK_BYTES = 256 * 1024 };
 #endif
@@ -37,16 +37,19 @@ struct hold {
 	struct holder *holder;
 	struct hold_request request;
 	pthread_t thread;
-	bool is_running;              /* thread is set */
+	bool is_running; /* thread is set */
 	bool is_cancelled;
-	int attach_error;             /* what is answered about one that runs, */
-	char attach_text[1024];       /* once the result is there to be taken */
-	int postponed;                /* a stop signal of the terminal's that waits for the exec */
+	int attach_error;       /* what is answered about one that runs, */
+	char attach_text[1024]; /* once the result is there to be taken */
+	int postponed;          /* a stop signal of the terminal's that waits for the exec */
 	struct hold_result result;
 	struct heapwalk walk;
 };
 
-struct queued { struct queued *next; struct hold_result result; };
+struct queued {
+	struct queued *next;
+	struct hold_result result;
+};
 
 struct holder {
 	const struct session_options *options;
@@ -59,7 +62,7 @@ struct holder {
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
-	bool is_ending;               /* the recording ends: nothing more is waited for that could take long */
+	bool is_ending; /* the recording ends: nothing more is waited for that could take long */
 };
 
 /* Its coming is all: it ends a wait. */
@@ -68,13 +71,14 @@ static void on_cancel(int signal)
 	(void)signal;
 }
 
-struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
-			  const struct session_clock *clock, struct doorbell *doorbell)
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory,
+			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell)
 {
 	struct holder *holder = calloc(1, sizeof(*holder));
 	if (!holder)
 		return NULL;
-	*holder = (struct holder){.options = options, .directory = directory, .hooks = hooks, .clock = clock, .doorbell = doorbell};
+	*holder = (struct holder){
+		.options = options, .directory = directory, .hooks = hooks, .clock = clock, .doorbell = doorbell};
 	holder->last = &holder->first;
 	pthread_mutex_init(&holder->lock, NULL);
 	sigaction(CANCEL_SIGNAL, &(struct sigaction){.sa_handler = on_cancel}, NULL);
@@ -170,7 +174,8 @@ static bool wait_for_exec(struct hold *hold)
 			has_interrupted = true;
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		}
-		/* This thread traces nobody else; at an exec by another thread than the first, the tid changes to the pid. */
+		/* This thread traces nobody else; at an exec by another thread than the first, the tid changes to the
+		   pid. */
 		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -199,10 +204,12 @@ static bool wait_for_exec(struct hold *hold)
 	}
 }
 
-/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped behind our back. */
+/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped
+   behind our back. */
 static bool is_meant(const struct hold_request *request)
 {
-	return !request->identity.pid || (!identity_has_ended(&request->identity) && proc_thread_exists(request->pid, request->tid));
+	return !request->identity.pid ||
+	       (!identity_has_ended(&request->identity) && proc_thread_exists(request->pid, request->tid));
 }
 
 static void send_signal(const struct hold_request *request, int signal)
@@ -213,12 +220,13 @@ static void send_signal(const struct hold_request *request, int signal)
 		kill(request->pid, signal);
 }
 
-/* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True: it is another image, so our
- * region is gone from it; or it has ended, most likely as that image. */
+/* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True:
+ * it is another image, so our region is gone from it; or it has ended, most likely as that image. */
 static bool watch_exec(struct hold *hold)
 {
 	const struct hold_request *request = &hold->request;
-	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->holder); pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
+	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->holder);
+	     pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
 		if (!proc_has_mapped(request->pid, request->region_path, request->region_inode))
 			return true;
 		monotonic_pause(pause);
@@ -230,7 +238,8 @@ static bool watch_exec(struct hold *hold)
 static void config_fit(struct region_config *config, pid_t pid)
 {
 	struct rlimit limit;
-	if (prlimit(pid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > LARGE_SPACE)
+	if (prlimit(pid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+	    limit.rlim_cur > LARGE_SPACE)
 		return;
 	if (limit.rlim_cur > SMALL_SPACE)
 		return;
@@ -247,14 +256,18 @@ static void config_fit(struct region_config *config, pid_t pid)
 static int make_region(struct hold *hold, struct hold_result *result)
 {
 	const struct session_options *options = hold->holder->options;
-	struct region_config config = {.buffer_size = options->buffer_size, .buffer_min = session_buffer_min(options), .buffer_max = options->buffer_max,
-				       .options = session_options_word(options) |
-				       (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
-				       .clock = hold->holder->clock->kind, .start_ticks = clock_event_ticks()};
+	struct region_config config = {
+		.buffer_size = options->buffer_size,
+		.buffer_min = session_buffer_min(options),
+		.buffer_max = options->buffer_max,
+		.options = session_options_word(options) |
+			   (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
+		.clock = hold->holder->clock->kind,
+		.start_ticks = clock_event_ticks()};
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
-	int error = region_file_make(&result->region, result->region_path, hold->holder->directory, result->number, options->trace_path, &config,
-				     &result->diag);
+	int error = region_file_make(&result->region, result->region_path, hold->holder->directory, result->number,
+				     options->trace_path, &config, &result->diag);
 	if (error) {
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 		return error;
@@ -324,7 +337,8 @@ static void unlink_hold(struct holder *holder, const struct hold *hold)
 static void queue_result(struct hold *hold, const struct hold_result *result, bool is_last)
 {
 	struct holder *holder = hold->holder;
-	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger ends. */
+	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger
+	   ends. */
 	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
 	pthread_mutex_lock(&holder->lock);
 	queued->next = NULL;
@@ -342,7 +356,8 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 {
 	char other[128];
 	if (session_of_process(result->pid, other, sizeof(other)))
-		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid, other);
+		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid,
+				 other);
 	int error = make_region(hold, result);
 	if (error)
 		return error;
@@ -351,7 +366,8 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->holder->hooks;
-	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk, &result->diag);
+	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk,
+			      &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
 		drop_region(hold, result);
@@ -371,8 +387,10 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
-	snprintf(hold->attach_text, sizeof(hold->attach_text), "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s",
-		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6, (double)pause.one_ns / 1e6,
+	snprintf(hold->attach_text, sizeof(hold->attach_text),
+		 "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s", (int)result->pid,
+		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
+		 (double)pause.one_ns / 1e6,
 		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
 }
 
@@ -385,10 +403,16 @@ static void walk_one(struct hold *hold)
 		heapwalk_skip(&hold->walk, "the session samples");
 	else
 		heapwalk_run(&hold->walk, &region);
-	queue_result(hold, &(struct hold_result){.kind = HOLD_WALKED, .pid = hold->request.pid, .number = hold->result.number, .walk = hold->walk}, true);
+	queue_result(hold,
+		     &(struct hold_result){.kind = HOLD_WALKED,
+					   .pid = hold->request.pid,
+					   .number = hold->result.number,
+					   .walk = hold->walk},
+		     true);
 }
 
-/* What is about to be executed cannot be traced, for the reason in the result: it runs as it is, unless it is the command. */
+/* What is about to be executed cannot be traced, for the reason in the result: it runs as it is, unless it is the
+   command. */
 static void hold_nothing(struct hold *hold, struct hold_result *result, int error)
 {
 	answer(hold, error, result->diag.text);
@@ -410,8 +434,8 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	int error = inspect(request, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
-	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell reads it itself.
-	 * What we may not read, or runs as somebody else, is not touched. */
+	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell
+	 * reads it itself. What we may not read, or runs as somebody else, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !request->is_launch;
 	bool has_region = !error && request->is_launch && (error = make_command_region(hold, result)) == 0;
 	if (error && !is_held_only) {
@@ -459,9 +483,12 @@ static void *hold_thread(void *argument)
 {
 	struct hold *hold = argument;
 	struct hold_result *result = &hold->result;
-	*result = (struct hold_result){.pid = hold->request.pid, .parent = hold->request.parent,
-				       .exec_generation = hold->request.exec_generation, .start_ticks = clock_event_ticks(),
-				       .mail = hold->request.mail, .mail_tid = hold->request.mail_tid};
+	*result = (struct hold_result){.pid = hold->request.pid,
+				       .parent = hold->request.parent,
+				       .exec_generation = hold->request.exec_generation,
+				       .start_ticks = clock_event_ticks(),
+				       .mail = hold->request.mail,
+				       .mail_tid = hold->request.mail_tid};
 	result->inject.memory = -1;
 	memcpy(result->path, hold->request.path, sizeof(result->path));
 	pthread_mutex_lock(&hold->holder->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Holding processes that are about to execute an image: each by a thread that traces it until the exec is done, injects, and lets go.
+ * Holding processes that are about to execute an image: each by a thread that traces it until the exec is done,
+ * injects, and lets go.
  */
 #ifndef XHEAP_SESSION_HOLD_H
 #define XHEAP_SESSION_HOLD_H
@@ -22,47 +23,55 @@ struct holder;
 
 struct hold_request {
 	pid_t pid, tid;
-	struct identity identity;     /**< of pid, taken before anything was found out about it, and dropped then; nobody's: it is a child that was not waited for,
-					   or the user's word */
-	int directory;                /**< descriptor that path is relative to, in the process; AT_FDCWD */
+	/** of pid, taken before anything was found out about it, and dropped then; nobody's: it is a child that was not
+	    waited for, or the user's word */
+	struct identity identity;
+	int directory; /**< descriptor that path is relative to, in the process; AT_FDCWD */
 	char path[1024];
 	uint32_t parent, exec_generation; /**< for the trace */
-	struct region_mail *mail;     /**< to answer when it is held; NULL for the command itself */
-	uint32_t mail_tid;            /**< whose it is */
-	const char *region_path;      /**< of the image that it is: gone with it */
+	struct region_mail *mail;         /**< to answer when it is held; NULL for the command itself */
+	uint32_t mail_tid;                /**< whose it is */
+	const char *region_path;          /**< of the image that it is: gone with it */
 	uint64_t region_inode;
-	int control;                  /**< a socket for what there is to say about the command itself; closed then */
+	int control; /**< a socket for what there is to say about the command itself; closed then */
 	bool is_launch;
-	bool is_attach;               /**< it runs already, and is traced from now on: the answer goes to control */
+	bool is_attach; /**< it runs already, and is traced from now on: the answer goes to control */
 };
 
-enum hold_kind { HOLD_INJECTED, HOLD_UNTRACED, HOLD_FAILED /**< there was no exec, or the command is killed */, HOLD_WALKED /**< of one that was injected: walk is set */ };
+enum hold_kind {
+	HOLD_INJECTED,
+	HOLD_UNTRACED,
+	HOLD_FAILED /**< there was no exec, or the command is killed */,
+	HOLD_WALKED /**< of one that was injected: walk is set */
+};
 
 struct hold_result {
 	enum hold_kind kind;
 	pid_t pid;
 	bool has_executed;
-	uint64_t start_ticks;         /**< of the new image */
-	uint64_t stack_start;         /**< of one that was injected into, as long as it stood: when the result is taken, it may be another image */
+	uint64_t start_ticks; /**< of the new image */
+	/** of one that was injected into, as long as it stood: when the result is taken, it may be another image */
+	uint64_t stack_start;
 	uint32_t parent, exec_generation, number;
-	struct region_mail *mail;     /**< by which the exec was announced, */
-	uint32_t mail_tid;            /**< and by whom */
+	struct region_mail *mail; /**< by which the exec was announced, */
+	uint32_t mail_tid;        /**< and by whom */
 	struct region region;
 	struct inject inject;
-	uint64_t pause_ns;            /**< of one that was attached to: all its threads stood so long */
-	struct heapwalk walk;             /**< the taker's to free */
+	uint64_t pause_ns;    /**< of one that was attached to: all its threads stood so long */
+	struct heapwalk walk; /**< the taker's to free */
 	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;
 };
 
 /** doorbell: rung with each result. */
-struct holder *holder_new(const struct session_options *options, const struct session_directory *directory, struct hook_cache *hooks,
-			  const struct session_clock *clock, struct doorbell *doorbell);
+struct holder *holder_new(const struct session_options *options, const struct session_directory *directory,
+			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell);
 
 /** Begin; false when it cannot (the caller lets the process go on). */
 bool holder_start(struct holder *holder, const struct hold_request *request);
 
-/** The exec that mail (or for the command, NULL, its process) announced has failed: let go. Returns when nothing holds it any more. */
+/** The exec that mail (or for the command, NULL, its process) announced has failed: let go. Returns when nothing holds
+    it any more. */
 void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t command);
 
 /** The next result, false when there is none now. */
@@ -71,7 +80,8 @@ bool holder_take(struct holder *holder, struct hold_result *result);
 /** Whether something is held or a result waits. */
 bool holder_is_busy(struct holder *holder);
 
-/** Whether something that is held, or a result, refers to memory of the region: to a mail in it, or, of one that is attached to, to all. */
+/** Whether something that is held, or a result, refers to memory of the region: to a mail in it, or, of one that is
+    attached to, to all. */
 bool holder_uses(struct holder *holder, const struct region *region);
 
 /** Whether the thread is held until it executes: it announces nothing else meanwhile. */
@@ -83,7 +93,8 @@ bool holder_has(struct holder *holder, pid_t pid);
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
 void holder_end_walks(struct holder *holder);
 
-/** The recording ends: let go of all who have announced an exec and not made it yet. To be repeated until nothing is held. */
+/** The recording ends: let go of all who have announced an exec and not made it yet. To be repeated until nothing is
+    held. */
 void holder_give_up(struct holder *holder);
 
 /** Whether a process is being attached to: until what it had before is known, and was taken. */

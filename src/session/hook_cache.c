@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A program can execute and load as many files as it likes: what nobody uses is forgotten when there are more than are kept, and more than the most are not
- * looked at. */
+/* A program can execute and load as many files as it likes: what nobody uses is forgotten when there are more than are
+ * kept, and more than the most are not looked at. */
 enum { ENTRIES_KEPT = 1024, ENTRIES_MAX = 16 * 1024 };
 
 struct entry {
@@ -27,7 +27,7 @@ struct entry {
 
 struct hook_cache {
 	pthread_mutex_t lock;
-	struct entry *entries;        /* the newest first */
+	struct entry *entries; /* the newest first */
 	uint32_t count;
 };
 
@@ -75,7 +75,8 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 	struct entry *entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return NULL;
-	*entry = (struct entry){.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
+	*entry = (struct entry){
+		.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
 	size_t size = (size_t)status->st_size;
 	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
 	int error = !size ? -EINVAL : data == MAP_FAILED ? -errno : 0;
@@ -112,16 +113,23 @@ static int open_same(const char *path, uint64_t inode, struct stat *status)
 	return fd;
 }
 
-/* The maps give a path as we see it, where we can; of another mount namespace, as those inside see it; and where neither leads
- * there (chroot in such a one, a file that was replaced), the kernel opens it for those who are privileged. A file system may show
- * other inodes in maps than in files: what lies at the path is taken then, and each patch compares the bytes that it replaces. */
+/* The maps give a path as we see it, where we can; of another mount namespace, as those inside see it; and where
+ * neither leads there (chroot in such a one, a file that was replaced), the kernel opens it for those who are
+ * privileged. A file system may show other inodes in maps than in files: what lies at the path is taken then, and each
+ * patch compares the bytes that it replaces. */
 static int open_mapped(pid_t pid, const struct proc_map *map, struct stat *status)
 {
 	char inside[1024], by_place[1024];
 	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
 	snprintf(by_place, sizeof(by_place), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->low, map->high);
-	const struct { const char *path; uint64_t inode; } ways[] = {
-		{map->path, map->inode}, {inside, map->inode}, {by_place, map->inode}, {inside, 0},
+	const struct {
+		const char *path;
+		uint64_t inode;
+	} ways[] = {
+		{map->path, map->inode},
+		{inside, map->inode},
+		{by_place, map->inode},
+		{inside, 0},
 	};
 	int fd = -1;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && fd < 0; i++)

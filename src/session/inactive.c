@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that were detached from while a thread of theirs was in our code, and stayed there. The code is inactive: no function leads to it.
- * It is removed as soon as the thread has left: by this session, which looks from time to time, or by whoever attaches to the process next.
+ * Processes that were detached from while a thread of theirs was in our code, and stayed there. The code is inactive:
+ * no function leads to it. It is removed as soon as the thread has left: by this session, which looks from time to
+ * time, or by whoever attaches to the process next.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,20 +24,23 @@ struct inactive {
 	struct inactive *next;
 	pid_t pid;
 	struct identity identity;
-	uint64_t inode;               /* of the region */
+	uint64_t inode; /* of the region */
 	char region_path[512], command[256];
 	struct inject_rest rest;
-	uint64_t next_ns, wait_ns;    /* when it is tried again, and how long after the last time */
+	uint64_t next_ns, wait_ns; /* when it is tried again, and how long after the last time */
 };
 
 void inactive_describe(char *text, size_t size, const struct inject_rest *rest)
 {
 	const double mib = (double)rest->bytes / (1 << 20);
 	if (rest->thread_count)
-		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped until %u thread%s (%d) leave%s the code", mib, rest->thread_count,
-			 rest->thread_count == 1 ? "" : "s", (int)rest->tid, rest->thread_count == 1 ? "s" : "");
+		snprintf(text, size,
+			 "inactive code and memory (%.1f MiB) stay mapped until %u thread%s (%d) leave%s the code", mib,
+			 rest->thread_count, rest->thread_count == 1 ? "" : "s", (int)rest->tid,
+			 rest->thread_count == 1 ? "s" : "");
 	else
-		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped: %s", mib, rest->why[0] ? rest->why : "it could not be unmapped");
+		snprintf(text, size, "inactive code and memory (%.1f MiB) stay mapped: %s", mib,
+			 rest->why[0] ? rest->why : "it could not be unmapped");
 }
 
 bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode)
@@ -47,23 +51,31 @@ bool inactive_has(const struct logger *logger, pid_t pid, uint64_t inode)
 	return false;
 }
 
-void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command, const struct inject_rest *rest)
+void inactive_add(struct logger *logger, const struct target *target, pid_t pid, const char *command,
+		  const struct inject_rest *rest)
 {
 	struct stat status;
 	if (fstat(target->region.fd, &status) != 0)
 		return;
 	struct inactive *inactive = memory_zeroed(1, sizeof(*inactive));
-	*inactive = (struct inactive){.next = logger->inactive, .pid = pid, .identity = identity_take(pid),
-				      .inode = status.st_ino, .rest = *rest, .next_ns = monotonic_now_ns() + RETRY_FIRST_NS, .wait_ns = RETRY_FIRST_NS};
+	*inactive = (struct inactive){.next = logger->inactive,
+				      .pid = pid,
+				      .identity = identity_take(pid),
+				      .inode = status.st_ino,
+				      .rest = *rest,
+				      .next_ns = monotonic_now_ns() + RETRY_FIRST_NS,
+				      .wait_ns = RETRY_FIRST_NS};
 	snprintf(inactive->region_path, sizeof(inactive->region_path), "%s", target->region_path);
 	snprintf(inactive->command, sizeof(inactive->command), "%.250s", command);
 	logger->inactive = inactive;
 }
 
-/* Whether there is nothing to remove any more: the process has ended or executed another image, or somebody else has removed it. */
+/* Whether there is nothing to remove any more: the process has ended or executed another image, or somebody else has
+   removed it. */
 static bool is_gone(const struct inactive *inactive)
 {
-	return identity_has_ended(&inactive->identity) || !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
+	return identity_has_ended(&inactive->identity) ||
+	       !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
 }
 
 static void serve_meanwhile(void *logger)
@@ -76,13 +88,17 @@ static bool inactive_try(struct logger *logger, struct inactive *inactive, enum 
 {
 	char text[512];
 	struct diag diag = {""};
-	struct inject_detaching detaching = {.pid = inactive->pid, .inode = inactive->inode, .patience = patience,
-					     .meanwhile = serve_meanwhile, .cookie = logger};
+	struct inject_detaching detaching = {.pid = inactive->pid,
+					     .inode = inactive->inode,
+					     .patience = patience,
+					     .meanwhile = serve_meanwhile,
+					     .cookie = logger};
 	if (is_gone(inactive))
 		return true;
 	int error = inject_detach(&detaching, &diag);
 	if (error)
-		snprintf(inactive->rest.why, sizeof(inactive->rest.why), "%.*s", (int)sizeof(inactive->rest.why) - 1, diag.text);
+		snprintf(inactive->rest.why, sizeof(inactive->rest.why), "%.*s", (int)sizeof(inactive->rest.why) - 1,
+			 diag.text);
 	else
 		inactive->rest = detaching.rest;
 	if (error || detaching.rest.bytes)
@@ -103,7 +119,8 @@ static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
 			continue;
 		}
 		if (is_due) {
-			inactive->wait_ns = inactive->wait_ns < RETRY_LONGEST_NS / 2 ? 2 * inactive->wait_ns : RETRY_LONGEST_NS;
+			inactive->wait_ns =
+				inactive->wait_ns < RETRY_LONGEST_NS / 2 ? 2 * inactive->wait_ns : RETRY_LONGEST_NS;
 			inactive->next_ns = monotonic_now_ns() + inactive->wait_ns;
 		}
 		link = &inactive->next;
@@ -123,7 +140,8 @@ void inactive_end(struct logger *logger)
 	inactive_each_try(logger, 0, true);
 	while (logger->inactive) {
 		struct inactive *inactive = logger->inactive;
-		snprintf(text, sizeof(text), TRACE_INACTIVE_FORMAT "%s", (int)inactive->pid, inactive->rest.bytes, inactive->rest.thread_count, inactive->command);
+		snprintf(text, sizeof(text), TRACE_INACTIVE_FORMAT "%s", (int)inactive->pid, inactive->rest.bytes,
+			 inactive->rest.thread_count, inactive->command);
 		drain_add_note(logger->drain, TRACE_OPTION_INACTIVE, text);
 		logger->inactive = inactive->next;
 		identity_drop(&inactive->identity);
@@ -134,8 +152,10 @@ void inactive_end(struct logger *logger)
 void inactive_tell(const struct logger *logger, int socket)
 {
 	for (const struct inactive *inactive = logger->inactive; inactive; inactive = inactive->next) {
-		struct control_message message = {.kind = CONTROL_INACTIVE, .pid = inactive->pid,
-						  .inactive = {.bytes = inactive->rest.bytes, .threads = inactive->rest.thread_count}};
+		struct control_message message = {
+			.kind = CONTROL_INACTIVE,
+			.pid = inactive->pid,
+			.inactive = {.bytes = inactive->rest.bytes, .threads = inactive->rest.thread_count}};
 		snprintf(message.text, sizeof(message.text), "%s", inactive->command);
 		if (!is_gone(inactive))
 			control_send(socket, &message);

@@ -16,9 +16,9 @@ enum { CUT_EVENTS = 1 << 20 };
 struct indexing {
 	struct worker worker;
 	struct indexing_progress progress;
-	int64_t until_ns;             /* of the cut before */
-	bool has_cut, has_ended;      /* has_ended: it has given up */
-	uint64_t cut_events;          /* that were written then */
+	int64_t until_ns;        /* of the cut before */
+	bool has_cut, has_ended; /* has_ended: it has given up */
+	uint64_t cut_events;     /* that were written then */
 };
 
 struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
@@ -34,8 +34,9 @@ struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
 }
 
 /*
- * Who has been attached to, or has executed another image, may write events before we look at its region for the first time, and an end may
- * be told with a time that is over. By the next cut all that is in the file, too: so what is told then is the time of this one.
+ * Who has been attached to, or has executed another image, may write events before we look at its region for the first
+ * time, and an end may be told with a time that is over. By the next cut all that is in the file, too: so what is told
+ * then is the time of this one.
  */
 void indexing_tell(struct indexing *indexing, int64_t until_ns, uint64_t size_bytes, uint64_t event_count)
 {

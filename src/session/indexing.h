@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The index of a trace, made by a process of its own (src/cli/index.c) while the trace is recorded. The logger never waits for it but at the very end. */
+/** The index of a trace, made by a process of its own (src/cli/index.c) while the trace is recorded. The logger never
+    waits for it but at the very end. */
 #ifndef XHEAP_SESSION_INDEXING_H
 #define XHEAP_SESSION_INDEXING_H
 
@@ -11,7 +12,8 @@
 /** The word by which the command is told to make an index; a trace's path follows. */
 #define INDEXING_WORD "--index"
 
-/** To its standard input, whenever more is in the file: all that happened up to until_ns, in the first size_bytes. Its end: the trace is whole. */
+/** To its standard input, whenever more is in the file: all that happened up to until_ns, in the first size_bytes. Its
+    end: the trace is whole. */
 struct indexing_cut {
 	int64_t until_ns;
 	uint64_t size_bytes;
@@ -19,8 +21,8 @@ struct indexing_cut {
 
 /** From its standard output. */
 struct indexing_progress {
-	uint64_t done, all;          /**< points */
-	uint64_t index_bytes;        /**< the index is there; 0: not yet */
+	uint64_t done, all;   /**< points */
+	uint64_t index_bytes; /**< the index is there; 0: not yet */
 };
 
 struct indexing;

@@ -12,7 +12,8 @@ static uint64_t part_of(uint64_t bytes, uint64_t numerator, uint64_t least)
 struct keep_limits keep_limits_default(void)
 {
 	uint64_t memory = limits_memory_bytes();
-	return (struct keep_limits){.nodes = KEEP_NODES, .rows = KEEP_ROWS,
+	return (struct keep_limits){.nodes = KEEP_NODES,
+				    .rows = KEEP_ROWS,
 				    .stack_bytes = part_of(memory, KEEP_STACKS_NUMERATOR, KEEP_STACKS_LEAST),
 				    .row_bytes = part_of(memory, KEEP_ROWS_NUMERATOR, KEEP_ROWS_LEAST)};
 }
@@ -30,7 +31,8 @@ void keep_begin_stacks(struct keep *keep)
 	uint64_t own = keep->nodes < limits->nodes ? limits->nodes - keep->nodes : 0;
 	uint64_t bytes = kept.stack_bytes < limits->stack_bytes ? limits->stack_bytes - kept.stack_bytes : 0;
 	keep->nodes_before = kept.nodes;
-	writer_limit_stacks(keep->writer, at_most(own, bytes / WRITER_NODE_BYTES), at_most(UINT32_MAX, bytes / WRITER_FRAME_BYTES));
+	writer_limit_stacks(keep->writer, at_most(own, bytes / WRITER_NODE_BYTES),
+			    at_most(UINT32_MAX, bytes / WRITER_FRAME_BYTES));
 }
 
 void keep_end_stacks(struct keep *keep)

@@ -2,8 +2,8 @@
 /*
  * The logger's loop: answer mails, drain regions, notice ends, until nobody is left.
  *
- * Only this thread touches the trace and the list of targets. A process that is about to execute another image is held by a
- * thread of its own (hold.c), since tracing is a matter of threads; what came of it arrives in a queue.
+ * Only this thread touches the trace and the list of targets. A process that is about to execute another image is held
+ * by a thread of its own (hold.c), since tracing is a matter of threads; what came of it arrives in a queue.
  */
 #include "session/logger.h"
 
@@ -45,9 +45,18 @@
 #include "session/targets.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
-enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, STATUS_WAIT_NS = 200000000,
-       SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128,
-       SEARCH_ROUNDS = 3, INDEX_POLL_MS = 100, PERCENT = 100 };
+enum {
+	IDLE_MS = 10,
+	BUSY_MS = 1,
+	BUSY_ROUNDS = 100,
+	REAP_NS = 200000000,
+	STATUS_WAIT_NS = 200000000,
+	SAMPLE_NS = 20000000,
+	SAMPLE_CHANGE = 128,
+	SEARCH_ROUNDS = 3,
+	INDEX_POLL_MS = 100,
+	PERCENT = 100
+};
 
 /* ---- the clock ---- */
 
@@ -73,8 +82,9 @@ static void settle_clock_now(void *logger)
 static struct logger *running;
 
 /*
- * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in the trace and in the regions, from
- * which xheap recover makes it whole; targets learn of it from the kernel, and wait for nothing. No process is left with its registers in our hands.
+ * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in
+ * the trace and in the regions, from which xheap recover makes it whole; targets learn of it from the kernel, and wait
+ * for nothing. No process is left with its registers in our hands.
  */
 static void end_without_memory(size_t size_bytes)
 {
@@ -109,13 +119,16 @@ static void wait_for_work(struct logger *logger, unsigned milliseconds)
 	unsigned count = 0;
 	for (struct target *target = logger->targets; target && count < FUTEX_WAITV_MAX - 1; target = target->next) {
 		uint32_t *word = &target->region.header->doorbell;
-		waiters[count++] = (struct futex_waitv){.val = target->doorbell_seen, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
+		waiters[count++] =
+			(struct futex_waitv){.val = target->doorbell_seen, .uaddr = (uintptr_t)word, .flags = FUTEX_32};
 	}
-	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen, .uaddr = (uintptr_t)&logger->doorbell.word,
+	waiters[count++] = (struct futex_waitv){.val = logger->doorbell_seen,
+						.uaddr = (uintptr_t)&logger->doorbell.word,
 						.flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
 	struct timespec until = monotonic_at(monotonic_now_ns() + (uint64_t)milliseconds * NS_PER_MS);
 	/* Other errors: an old kernel, or a doorbell whose memory is gone. */
-	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
+	if (syscall(SYS_futex_waitv, waiters, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno != ETIMEDOUT &&
+	    errno != EAGAIN && errno != EINTR)
 		monotonic_pause(BUSY_MS * NS_PER_MS);
 }
 
@@ -130,7 +143,8 @@ static void end_describe(const struct logger *logger, char *text, size_t size)
 		limits_explain(0, error, text, size);
 }
 
-/* The file may have ended while a query was answered, whose errors are not the recording's: the reason is the writer's. */
+/* The file may have ended while a query was answered, whose errors are not the recording's: the reason is the
+   writer's. */
 static void end_keep_reason(struct logger *logger)
 {
 	char reason[TRACE_REASON_BYTES];
@@ -160,7 +174,8 @@ static void recording_check(struct logger *logger)
 static void coarse_clock_raise(struct region_header *header)
 {
 	uint64_t now = clock_event_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
-	while (old < now && !__atomic_compare_exchange_n(&header->coarse_ticks, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (old < now && !__atomic_compare_exchange_n(&header->coarse_ticks, &old, now, false, __ATOMIC_RELAXED,
+							 __ATOMIC_RELAXED))
 		;
 }
 
@@ -184,7 +199,8 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
-/* Take what is recorded. What was attached to is not known yet, and nothing may be folded before: where the window is full, those who wait wait for that. */
+/* Take what is recorded. What was attached to is not known yet, and nothing may be folded before: where the window is
+   full, those who wait wait for that. */
 static bool target_drain(struct logger *logger, struct target *target, bool flush, int *error, struct diag *diag)
 {
 	if (!store_is_full(logger->store) || !holder_is_attaching(logger->holder))
@@ -236,7 +252,8 @@ static void targets_trim(struct logger *logger, uint64_t now)
 	bool is_short = false;
 	for (const struct target *target = logger->targets; target; target = target->next)
 		is_short |= target->region.is_short;
-	uint64_t interval_ns = (uint64_t)(logger->options->flush_ms ? logger->options->flush_ms : INTERVAL_MS) * NS_PER_MS;
+	uint64_t interval_ns =
+		(uint64_t)(logger->options->flush_ms ? logger->options->flush_ms : INTERVAL_MS) * NS_PER_MS;
 	if (!is_short && now - logger->trimmed_ns < interval_ns)
 		return;
 	logger->trimmed_ns = now;
@@ -247,10 +264,12 @@ static void targets_trim(struct logger *logger, uint64_t now)
 /* A forked process that has not called the heap yet is in no list, but may still write into the region. */
 static bool target_is_unused(const struct target *target)
 {
-	return target->alive == 0 && (target->is_let_go || target->has_inactive || !proc_is_in_use(target->region_path, target->region.fd));
+	return target->alive == 0 &&
+	       (target->is_let_go || target->has_inactive || !proc_is_in_use(target->region_path, target->region.fd));
 }
 
-/* Whether all its processes have ended. A process may have come and gone since the last look at the list: no further one can when nobody has the region. */
+/* Whether all its processes have ended. A process may have come and gone since the last look at the list: no further
+   one can when nobody has the region. */
 static bool target_is_over(struct logger *logger, struct target *target)
 {
 	if (!target_is_unused(target))
@@ -291,12 +310,14 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	if (store_note_flush(logger->store, until_ns, &diag))
 		logger_warn(logger, diag.text);
 	if (logger->indexing && until_ns)
-		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer), writer_event_count(logger->writer));
+		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer),
+			      writer_event_count(logger->writer));
 }
 
 static bool wants_flush(const struct logger *logger, uint64_t now)
 {
-	return store_wants_flush(logger->store) || now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * NS_PER_MS ||
+	return store_wants_flush(logger->store) ||
+	       now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * NS_PER_MS ||
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
@@ -318,8 +339,8 @@ static void loop(struct logger *logger)
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
 		bool flush = wants_flush(logger, now);
-		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from before are looked for is needed
-		 * whole, to tell which there were. */
+		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from
+		 * before are looked for is needed whole, to tell which there were. */
 		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? clock_event_ticks() : 0;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
@@ -372,7 +393,8 @@ static void index_begin(struct logger *logger)
 		logger_note(logger, text);
 }
 
-/* Whether who recorded wants to go on without the index, or is gone. A session's index is made whoever comes and goes. */
+/* Whether who recorded wants to go on without the index, or is gone. A session's index is made whoever comes and
+   goes. */
 static bool is_index_given_up(const struct logger *logger)
 {
 	struct control_message message;
@@ -393,7 +415,8 @@ static uint64_t index_end(struct logger *logger)
 	while (!has_ended && !is_given_up) {
 		has_ended = indexing_wait(logger->indexing, INDEX_POLL_MS, &progress);
 		uint64_t done = progress.done < progress.all ? progress.done : progress.all;
-		struct control_message message = {.kind = CONTROL_INDEXING, .value = progress.all ? (int64_t)(done * PERCENT / progress.all) : 0};
+		struct control_message message = {.kind = CONTROL_INDEXING,
+						  .value = progress.all ? (int64_t)(done * PERCENT / progress.all) : 0};
 		if (!has_ended)
 			logger_tell_all(logger, &message);
 		is_given_up = !has_ended && is_index_given_up(logger);
@@ -402,7 +425,8 @@ static uint64_t index_end(struct logger *logger)
 		indexing_cancel(logger->indexing);
 	int error = indexing_end(logger->indexing, &diag);
 	logger->indexing = NULL;
-	snprintf(text, sizeof(text), "no index was made meanwhile, the first question makes it: %s", is_given_up ? "it was not waited for" : diag.text);
+	snprintf(text, sizeof(text), "no index was made meanwhile, the first question makes it: %s",
+		 is_given_up ? "it was not waited for" : diag.text);
 	if (error)
 		logger_note(logger, text);
 	return error ? 0 : progress.index_bytes;
@@ -448,7 +472,9 @@ static void begin_to_record(void *context)
 	logger->drain = drain_new(logger->writer);
 	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
-	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock, &logger->doorbell) : NULL;
+	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock,
+						    &logger->doorbell)
+				       : NULL;
 }
 
 static int begin_without_memory(struct logger *logger)
@@ -470,8 +496,8 @@ static int logger_begin(struct logger *logger)
 	error = session_begin(logger);
 	if (!error) {
 		uint64_t start_ticks = logger->clock.writer.start_ticks;
-		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory.path, &logger->doorbell, &logger->clock.writer,
-				   &logger->diag);
+		error = store_open(&logger->store, &logger->writer, logger->options, logger->directory.path,
+				   &logger->doorbell, &logger->clock.writer, &logger->diag);
 		/* The file's clock is known already. */
 		logger->is_appended = logger->clock.writer.start_ticks != start_ticks;
 		logger->clock.is_exact |= logger->is_appended;
@@ -537,11 +563,16 @@ void logger_statistics(const struct logger *logger, struct trace_statistics *sta
 {
 	struct drain_totals totals = {0};
 	drain_totals(logger->drain, &totals);
-	*statistics = (struct trace_statistics){.waits = totals.waits, .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
-						.logger_cpu_ns = logger_cpu(), .buffers_written = totals.buffers_written,
-						.buffer_size = logger->options->buffer_size, .peak_buffers = totals.peak_buffers,
-						.suppressed = totals.suppressed, .unwatched = totals.unwatched,
-						.heapless = totals.heapless, .untraced_calls = totals.untraced_calls};
+	*statistics = (struct trace_statistics){.waits = totals.waits,
+						.wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+						.logger_cpu_ns = logger_cpu(),
+						.buffers_written = totals.buffers_written,
+						.buffer_size = logger->options->buffer_size,
+						.peak_buffers = totals.peak_buffers,
+						.suppressed = totals.suppressed,
+						.unwatched = totals.unwatched,
+						.heapless = totals.heapless,
+						.untraced_calls = totals.untraced_calls};
 }
 
 static void logger_end(struct logger *logger)
@@ -573,21 +604,36 @@ static void logger_end(struct logger *logger)
 	if (is_left) {
 		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
 		size_t length = strlen(close_diag.text);
-		snprintf(close_diag.text + length, sizeof(close_diag.text) - length, "; xheap recover -o FILE %s makes it whole elsewhere",
+		snprintf(close_diag.text + length, sizeof(close_diag.text) - length,
+			 "; xheap recover -o FILE %s makes it whole elsewhere",
 			 text_file_name(store_path(logger->store)));
 	}
 	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;
 	struct control_message message = {.kind = CONTROL_SUMMARY};
 	struct stat status;
-	message.summary = (struct control_summary){
-		.events = totals.events, .lost = totals.lost, .after = totals.after, .ends = totals.ends, .waits = totals.waits, .wait_ns = statistics.wait_ns,
-		.logger_cpu_ns = logger_cpu(), .processes = totals.processes, .untraced_processes = logger->untraced,
-		.peak_buffer_bytes = (uint64_t)totals.peak_buffers * logger->options->buffer_size, .check_failures = totals.check_failures,
-		.untraced_calls = totals.untraced_calls, .dropped = store_dropped_events(logger->store),
-		.index_bytes = index_bytes, .error = logger->error ? logger->error : error ? error : close_error,
-		.is_end = logger->is_recording_over && !close_error};
-	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE ? store_size_bytes(logger->store)
-				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size : 0;
+	message.summary = (struct control_summary){.events = totals.events,
+						   .lost = totals.lost,
+						   .after = totals.after,
+						   .ends = totals.ends,
+						   .waits = totals.waits,
+						   .wait_ns = statistics.wait_ns,
+						   .logger_cpu_ns = logger_cpu(),
+						   .processes = totals.processes,
+						   .untraced_processes = logger->untraced,
+						   .peak_buffer_bytes =
+							   (uint64_t)totals.peak_buffers * logger->options->buffer_size,
+						   .check_failures = totals.check_failures,
+						   .untraced_calls = totals.untraced_calls,
+						   .dropped = store_dropped_events(logger->store),
+						   .index_bytes = index_bytes,
+						   .error = logger->error ? logger->error
+							    : error       ? error
+									  : close_error,
+						   .is_end = logger->is_recording_over && !close_error};
+	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE
+					     ? store_size_bytes(logger->store)
+				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size
+										     : 0;
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,
 		 message.summary.error ? why : store_path(logger->store));
 	store_free(logger->store);
@@ -603,7 +649,8 @@ static void logger_isolate(int control)
 	setsid();
 	limits_raise(NULL);
 	prctl(PR_SET_NAME, "xheap-logger");
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE, SIGTERM, SIGXFSZ, SIGIO, SIGUSR2};
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP,
+				      SIGPIPE, SIGTERM, SIGXFSZ, SIGIO,   SIGUSR2};
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigset_t none;

@@ -8,7 +8,8 @@
 /** Its exit status when it ended since there was no memory. */
 enum { LOGGER_NO_MEMORY = 3 };
 
-/** Run the logger in this process until its last target has ended; control is its end of the socket pair. Returns the exit status. */
+/** Run the logger in this process until its last target has ended; control is its end of the socket pair. Returns the
+    exit status. */
 int logger_run(const struct session_options *options, int control);
 
 #endif

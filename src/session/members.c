@@ -18,10 +18,14 @@
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
-void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid, struct identity identity, pid_t inner)
+void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid,
+		  struct identity identity, pid_t inner)
 {
 	struct member *member = &target->member[index];
-	*member = (struct member){.identity = identity, .pid = pid, .inner = inner, .state = 1,
+	*member = (struct member){.identity = identity,
+				  .pid = pid,
+				  .inner = inner,
+				  .state = 1,
 				  .is_foreign = pid && proc_is_foreign(pid)};
 	watch_add(logger->watch, member->identity.pidfd);
 	target->alive++;
@@ -41,7 +45,8 @@ void member_release(struct member *member)
 	member->inject = NULL;
 }
 
-void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status, uint64_t ticks)
+void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status,
+		uint64_t ticks)
 {
 	struct member *member = &target->member[index];
 	if (member->state != 1)
@@ -63,7 +68,8 @@ void member_end(struct logger *logger, struct target *target, uint32_t index, ui
 bool process_has_region(const struct target *target, pid_t pid)
 {
 	struct stat status;
-	return pid && fstat(target->region.fd, &status) == 0 && proc_has_mapped(pid, target->region_path, status.st_ino);
+	return pid && fstat(target->region.fd, &status) == 0 &&
+	       proc_has_mapped(pid, target->region_path, status.st_ino);
 }
 
 /* A process that has ended has no memory any more; its parent may have. */
@@ -73,30 +79,38 @@ static bool is_of_target(const struct target *target, pid_t pid)
 	       (proc_has_ended(pid) && process_has_region(target, (pid_t)proc_status_value(pid, "PPid")));
 }
 
-struct inner_process { const struct target *target; pid_t inner; uint32_t index; };
+struct inner_process {
+	const struct target *target;
+	pid_t inner;
+	uint32_t index;
+};
 
-/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for it. */
+/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for
+   it. */
 static bool is_taken(const struct target *target, pid_t pid)
 {
 	bool has_ended = proc_has_ended(pid);
 	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].pid == pid && (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
+		if (target->member[i].pid == pid &&
+		    (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
 			return true;
 	return false;
 }
 
-/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which goes when it ends. */
+/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which
+   goes when it ends. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
 	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
 		return false;
 	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
-	return wanted->index == UINT32_MAX || noted == wanted->index || (noted == UINT32_MAX && !is_taken(wanted->target, pid));
+	return wanted->index == UINT32_MAX || noted == wanted->index ||
+	       (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
-/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is of this process, unless it has
- * ended by then, and another one of the target has its number. */
+/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is
+ * of this process, unless it has ended by then, and another one of the target has its number. */
 static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct identity *identity)
 {
 	*identity = identity_take(pid);
@@ -106,7 +120,8 @@ static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct i
 	return false;
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone. *identity: its, the caller's; or nobody's. */
+/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone.
+   *identity: its, the caller's; or nobody's. */
 pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
 {
 	struct inner_process wanted = {target, inner, index};
@@ -142,9 +157,15 @@ void logger_find_members(const struct logger *logger, struct target *target)
 /* ---- their ends ---- */
 
 /* As the kernel has it, since 6.15. */
-struct pidfd_information { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; uint64_t more[4]; };
+struct pidfd_information {
+	uint64_t mask, cgroup;
+	uint32_t ids[11];
+	int32_t exit_code;
+	uint64_t more[4];
+};
 
-/* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in /proc, then in its pidfd. */
+/* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in
+   /proc, then in its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
 {
 	for (struct exit_status *told = logger->exit_statuses; told; told = told->next) {
@@ -155,7 +176,8 @@ static bool status_of(struct logger *logger, const struct member *member, int *s
 	}
 	enum { INFO_EXIT = 8 };
 	struct pidfd_information information = {.mask = INFO_EXIT};
-	if (member->identity.pidfd >= 0 && ioctl(member->identity.pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
+	if (member->identity.pidfd >= 0 &&
+	    ioctl(member->identity.pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, 64), &information) == 0 &&
 	    (information.mask & INFO_EXIT)) {
 		*status = information.exit_code;
 		return true;
@@ -173,8 +195,10 @@ bool member_has_ended(const struct member *member)
 static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
 {
 	int status;
-	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner, &status);
-	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0, clock_event_ticks());
+	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner,
+					  &status);
+	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0,
+		   clock_event_ticks());
 }
 
 void members_check(struct logger *logger, struct target *target, uint64_t now)
@@ -193,7 +217,8 @@ void members_check(struct logger *logger, struct target *target, uint64_t now)
 			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
 			member->ended_ns = now;
-		} else if (now - member->ended_ns > STATUS_WAIT_NS && (member->pid != logger->command_pid || !logger->has_controller)) {
+		} else if (now - member->ended_ns > STATUS_WAIT_NS &&
+			   (member->pid != logger->command_pid || !logger->has_controller)) {
 			member_end_unseen(logger, target, i);
 		}
 	}
@@ -207,7 +232,8 @@ static bool has_unsettled_member(const struct target *target)
 	return false;
 }
 
-/* End every member whose process has ended, also one that came and went between two rounds. Wait for a status no longer than twice STATUS_WAIT_NS. */
+/* End every member whose process has ended, also one that came and went between two rounds. Wait for a status no longer
+   than twice STATUS_WAIT_NS. */
 static void members_settle(struct logger *logger, struct target *target)
 {
 	uint64_t until = monotonic_now_ns() + 2 * (uint64_t)STATUS_WAIT_NS;
@@ -226,13 +252,16 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 {
 	struct member *member = &target->member[index];
 	/* Without a clock there is nothing to write times with. */
-	if (member->state != 1 || !member->pid || !logger->is_clock_set || (member->sampled_ns && now - member->sampled_ns < SAMPLE_NS))
+	if (member->state != 1 || !member->pid || !logger->is_clock_set ||
+	    (member->sampled_ns && now - member->sampled_ns < SAMPLE_NS))
 		return;
 	member->sampled_ns = now;
 	uint64_t bytes = proc_resident_bytes(member->pid), before = member->resident_bytes;
 	flight_note_memory(logger, member, bytes);
 	uint64_t change = bytes > before ? bytes - before : before - bytes;
-	struct trace_sample sample = {.process = drain_process(target->drain, index), .time_ns = (int64_t)clock_event_ticks(), .resident_bytes = bytes};
+	struct trace_sample sample = {.process = drain_process(target->drain, index),
+				      .time_ns = (int64_t)clock_event_ticks(),
+				      .resident_bytes = bytes};
 	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
 		return;
 	member->resident_bytes = bytes;
@@ -268,9 +297,15 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 /* ---- detaching ---- */
 
 /* A process that is being detached from. */
-struct leaving { struct logger *logger; struct target *target; const struct member *member; uint64_t began_ns; };
+struct leaving {
+	struct logger *logger;
+	struct target *target;
+	const struct member *member;
+	uint64_t began_ns;
+};
 
-/* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or for the answer to a mail. */
+/* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or
+   for the answer to a mail. */
 static void serve_meanwhile(void *cookie)
 {
 	enum { WAIT_FOR_ROOM_NS = 1000000000 };
@@ -281,14 +316,18 @@ static void serve_meanwhile(void *cookie)
 		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 }
 
-static void note_detached(struct logger *logger, const struct member *member, const char *command, const struct inject_detaching *detaching)
+static void note_detached(struct logger *logger, const struct member *member, const char *command,
+			  const struct inject_detaching *detaching)
 {
 	char text[1024];
 	const struct inject_pause *pause = &detaching->pause;
-	int size = snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms", (int)member->pid, command,
-			    pause->thread_count, pause->thread_count == 1 ? "" : "s", (double)pause->all_ns / 1e6);
+	int size = snprintf(text, sizeof(text),
+			    "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms",
+			    (int)member->pid, command, pause->thread_count, pause->thread_count == 1 ? "" : "s",
+			    (double)pause->all_ns / 1e6);
 	if (pause->one_ns)
-		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms", (double)pause->one_ns / 1e6);
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms",
+				 (double)pause->one_ns / 1e6);
 	if (detaching->rest.bytes) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
 		inactive_describe(text + size, sizeof(text) - (size_t)size, &detaching->rest);
@@ -302,8 +341,12 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	char command[512], text[900];
 	struct diag diag = {""};
 	struct leaving leaving = {logger, target, member, monotonic_now_ns()};
-	struct inject_detaching detaching = {.pid = member->pid, .inject = &target->inject, .own = member->inject, .patience = INJECT_PATIENT,
-					     .meanwhile = serve_meanwhile, .cookie = &leaving};
+	struct inject_detaching detaching = {.pid = member->pid,
+					     .inject = &target->inject,
+					     .own = member->inject,
+					     .patience = INJECT_PATIENT,
+					     .meanwhile = serve_meanwhile,
+					     .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));
 	int error = member->pid ? inject_detach(&detaching, &diag) : -ESRCH;
 	if (error && member_has_ended(member))
@@ -311,8 +354,9 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error && diag_or_null)
 		return diag_fail(diag_or_null, -error, "%s", diag.text);
 	if (error) {
-		snprintf(text, sizeof(text), "process %d (%s) still runs, no longer traced, but its functions stay patched: %s", (int)member->pid, command,
-			 diag.text);
+		snprintf(text, sizeof(text),
+			 "process %d (%s) still runs, no longer traced, but its functions stay patched: %s",
+			 (int)member->pid, command, diag.text);
 		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;
 		snprintf(detaching.rest.why, sizeof(detaching.rest.why), "its functions stay patched");

@@ -12,7 +12,9 @@
 
 enum { COUNTER_DIGITS_MAX = 9 };
 
-static const struct { const char *name, *other; } file_modes[] = {
+static const struct {
+	const char *name, *other;
+} file_modes[] = {
 #define X(id, name, other, text) {name, other},
 	SESSION_FILE_MODES(X)
 #undef X
@@ -83,7 +85,8 @@ int session_clock_find(const char *name)
 
 bool session_is_in_pieces(const struct session_options *options)
 {
-	return options->file_mode == SESSION_FILE_FLIGHT || options->file_mode == SESSION_FILE_NONE || options->file_mode == SESSION_FILE_KEEP;
+	return options->file_mode == SESSION_FILE_FLIGHT || options->file_mode == SESSION_FILE_NONE ||
+	       options->file_mode == SESSION_FILE_KEEP;
 }
 
 void session_pieces_path(char *path, size_t size, const char *trace_path)
@@ -100,7 +103,8 @@ bool session_add_trigger(struct session_options *options, const char *text)
 			continue;
 		/* Only that one has a value. */
 		if ((i == SESSION_TRIGGER_RSS) != (value != NULL) ||
-		    (value && (!text_parse_size(value + 1, &options->trigger_rss_bytes) || !options->trigger_rss_bytes)))
+		    (value &&
+		     (!text_parse_size(value + 1, &options->trigger_rss_bytes) || !options->trigger_rss_bytes)))
 			return false;
 		options->triggers |= UINT32_C(1) << i;
 		return true;

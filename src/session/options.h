@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 /** X(id, name, other name, text): what becomes of the trace's file, and of the past. */
+/* clang-format off */
 #define SESSION_FILE_MODES(X) \
 	X(SEQUENTIAL, "sequential", "file", "one file; at its greatest size recording ends") \
 	X(CIRCULAR, "circular", "ring", "one file; at its greatest size the oldest events go") \
@@ -16,62 +17,68 @@
 	X(FLIGHT, "flight", "buffering", "memory, for the newest events; written out when told to") \
 	X(NONE, "none", "", "memory, to be looked at only") \
 	X(KEEP, "keep-live", "", "pieces beside the file; of what leaves them blocks that live are kept whole, and sums of the others")
+/* clang-format on */
 
 enum session_file_mode {
 #define X(id, name, other, text) SESSION_FILE_##id,
 	SESSION_FILE_MODES(X)
 #undef X
-	SESSION_FILE_MODE_COUNT
+		SESSION_FILE_MODE_COUNT
 };
 
 /** X(id, name, text): what events' times are taken from. */
+/* clang-format off */
 #define SESSION_CLOCKS(X) \
 	X(AUTO, "auto", "the processor's counter, or the kernel's clock where that is not to be trusted") \
 	X(TSC, "tsc", "the processor's counter") \
 	X(MONOTONIC, "monotonic", "the kernel's clock (CLOCK_MONOTONIC_RAW), by a system call for each reading")
+/* clang-format on */
 
 enum session_clock_choice {
 #define X(id, name, text) SESSION_CLOCK_##id,
 	SESSION_CLOCKS(X)
 #undef X
-	SESSION_CLOCK_COUNT
+		SESSION_CLOCK_COUNT
 };
 
 /** X(id, name, text): what makes a flight recorder write out by itself. */
+/* clang-format off */
 #define SESSION_TRIGGERS(X) \
 	X(RSS, "rss", "a process has so much memory resident: rss=SIZE") \
 	X(MEMORY_LIMIT, "memory-limit", "the memory limit of a process's cgroup was hit") \
 	X(EXIT, "exit", "a process has ended") \
 	X(CRASH, "crash", "a process was ended by a signal, or nobody knows how")
+/* clang-format on */
 
 enum session_trigger {
 #define X(id, name, text) SESSION_TRIGGER_##id,
 	SESSION_TRIGGERS(X)
 #undef X
-	SESSION_TRIGGER_COUNT
+		SESSION_TRIGGER_COUNT
 };
 
 struct session_options {
-	const char *session_name;     /**< of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
-	const char *trace_path;       /**< absolute; %d in it is a counter where files are numbered */
-	const char *command;          /**< command line, for the trace */
-	uint32_t buffer_size;         /**< bytes */
+	/** of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
+	const char *session_name;
+	const char *trace_path;          /**< absolute; %d in it is a counter where files are numbered */
+	const char *command;             /**< command line, for the trace */
+	uint32_t buffer_size;            /**< bytes */
 	uint32_t buffer_min, buffer_max; /**< buffer_min 0: session_buffer_min() chooses */
-	uint32_t stack_kinds;         /**< OPTION_STACK_* bits */
+	uint32_t stack_kinds;            /**< OPTION_STACK_* bits */
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
-	uint32_t flush_ms;            /**< what was recorded before is in the file */
-	uint32_t file_mode;           /**< enum session_file_mode */
-	uint32_t permissions;         /**< mode of the trace's files */
-	uint32_t clock;               /**< enum session_clock_choice */
-	uint32_t triggers;            /**< bits by enum session_trigger */
+	uint32_t flush_ms;    /**< what was recorded before is in the file */
+	uint32_t file_mode;   /**< enum session_file_mode */
+	uint32_t permissions; /**< mode of the trace's files */
+	uint32_t clock;       /**< enum session_clock_choice */
+	uint32_t triggers;    /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;
-	uint64_t max_file_bytes;      /**< of the file, or the memory; 0: none */
-	uint64_t sample_bytes;        /**< record blocks by the bytes asked for, one in so many; 0: all */
+	uint64_t max_file_bytes; /**< of the file, or the memory; 0: none */
+	uint64_t sample_bytes;   /**< record blocks by the bytes asked for, one in so many; 0: all */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
-	bool is_real_time;            /* it was asked for as such */
-	bool with_index;              /**< the trace's index is made meanwhile */
-	bool is_attached;             /**< to processes that run; ends with its controller */
+	bool is_real_time; /* it was asked for as such */
+	bool with_index;   /**< the trace's index is made meanwhile */
+	bool is_attached;  /**< to processes that run; ends with its controller */
 };
 
 /** The least that can be kept of the past. */
@@ -83,10 +90,12 @@ struct session_options {
 #define SESSION_WINDOW_BYTES (UINT64_C(256) << 20)
 
 /** The documented stack walking flags, and those of what Linux has besides. */
+/* clang-format off */
 #define STACK_FLAGS(X) \
 	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
 	X("HeapCreate", OPTION_STACK_CREATE) X("HeapDestroy", OPTION_STACK_DESTROY) X("HeapLock", OPTION_STACK_LOCK) \
 	X("HeapProtect", OPTION_STACK_PROTECT)
+/* clang-format on */
 
 /** Defaults as the manual states them. */
 void session_options_init(struct session_options *options);
@@ -94,7 +103,8 @@ void session_options_init(struct session_options *options);
 /** OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
 
-/** Buffers that each process begins with and keeps: as asked for, else few where targets wait for more, and many where they would drop. */
+/** Buffers that each process begins with and keeps: as asked for, else few where targets wait for more, and many where
+    they would drop. */
 uint32_t session_buffer_min(const struct session_options *options);
 
 /** The mode with this name, or -1. */

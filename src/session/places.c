@@ -17,7 +17,8 @@
 #define PREFIX "xheap-"
 #define OWN_PLACE "XHEAP_RUNTIME_DIR"
 
-/* What others may not do to a directory, as bits of its mode; and the room that one process's buffers take at their most. */
+/* What others may not do to a directory, as bits of its mode; and the room that one process's buffers take at their
+   most. */
 enum { TMPFS = 0x01021994, OTHERS_WRITE = S_IWGRP | S_IWOTH, OTHERS = S_IRWXG | S_IRWXO, ROOM_BYTES = 64 << 20 };
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
@@ -26,7 +27,8 @@ enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 static bool is_closed_to(int fd, uid_t user, mode_t forbidden)
 {
 	struct stat status;
-	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == user && !(status.st_mode & forbidden);
+	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == user &&
+	       !(status.st_mode & forbidden);
 }
 
 bool place_is_own(int fd, uid_t user)
@@ -41,11 +43,12 @@ static bool go_up(int *fd, struct stat *status)
 	int above = openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	close(*fd);
 	*fd = above;
-	return above >= 0 && fstat(above, status) == 0 && (status->st_dev != below.st_dev || status->st_ino != below.st_ino);
+	return above >= 0 && fstat(above, status) == 0 &&
+	       (status->st_dev != below.st_dev || status->st_ino != below.st_ino);
 }
 
-/* Whether nobody else can put another directory in its place: those above belong to the user or to whoever has the root directory, and others may
- * write there only where they cannot remove what is not theirs. */
+/* Whether nobody else can put another directory in its place: those above belong to the user or to whoever has the root
+ * directory, and others may write there only where they cannot remove what is not theirs. */
 static bool is_out_of_reach(int fd, uid_t user)
 {
 	struct stat root, status;
@@ -64,13 +67,19 @@ static bool is_out_of_reach(int fd, uid_t user)
 static bool is_tmpfs(int fd, uint64_t room_bytes)
 {
 	struct statfs status;
-	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS && (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= room_bytes;
+	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS &&
+	       (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= room_bytes;
 }
 
 /* ---- places with a known name ---- */
 
 /* A directory for files of this run of the machine, and the name that a place has in it. */
-struct runtime { const char *path; char name[32]; mode_t forbidden; uint64_t room_bytes; };
+struct runtime {
+	const char *path;
+	char name[32];
+	mode_t forbidden;
+	uint64_t room_bytes;
+};
 
 /* The runtime directory, if it is what it has to be; else -1. */
 static int runtime_open(const struct runtime *runtime, uid_t user)
@@ -78,7 +87,8 @@ static int runtime_open(const struct runtime *runtime, uid_t user)
 	if (!runtime->path || runtime->path[0] != '/')
 		return -1;
 	int fd = open(runtime->path, DIRECTORY);
-	if (fd < 0 || (is_closed_to(fd, user, runtime->forbidden) && is_tmpfs(fd, runtime->room_bytes) && is_out_of_reach(fd, user)))
+	if (fd < 0 || (is_closed_to(fd, user, runtime->forbidden) && is_tmpfs(fd, runtime->room_bytes) &&
+		       is_out_of_reach(fd, user)))
 		return fd;
 	close(fd);
 	return -1;
@@ -97,7 +107,8 @@ static bool place_in(struct place *place, const struct runtime *runtime, uid_t u
 {
 	int fd = runtime_open(runtime, user);
 	*place = (struct place){.fd = -1, .user = user};
-	if (fd < 0 || snprintf(place->path, sizeof(place->path), "%s/%s", runtime->path, runtime->name) >= (int)sizeof(place->path))
+	if (fd < 0 || snprintf(place->path, sizeof(place->path), "%s/%s", runtime->path, runtime->name) >=
+			      (int)sizeof(place->path))
 		goto out;
 	if (is_made && mkdirat(fd, runtime->name, 0700) && errno != EEXIST)
 		goto out;
@@ -136,7 +147,8 @@ static bool user_of(const char *text, uid_t *user, const char **rest)
 static bool shared_user(const char *name, uid_t *user)
 {
 	const char *rest;
-	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && user_of(name + strlen(PREFIX), user, &rest) && *rest == '-';
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && user_of(name + strlen(PREFIX), user, &rest) &&
+	       *rest == '-';
 }
 
 /* For each place there of the user or, with is_other, of the other users. */
@@ -161,7 +173,10 @@ static bool shared_each(uid_t user, bool is_other, place_visit *visit, void *coo
 }
 
 /* The oldest: two commands that make one at the same time find the same one so. Numbers of files grow on a tmpfs. */
-struct oldest { struct place place; ino_t inode; };
+struct oldest {
+	struct place place;
+	ino_t inode;
+};
 
 static bool take_oldest(void *cookie, const struct place *place)
 {
@@ -192,7 +207,8 @@ static int shared_open(struct place *place, struct diag *diag)
 	}
 	*place = oldest.place;
 	if (place->fd < 0)
-		return diag_fail(diag, EPERM, "cannot use %s: a directory that was made there is not this user's", SHARED);
+		return diag_fail(diag, EPERM, "cannot use %s: a directory that was made there is not this user's",
+				 SHARED);
 	if (is_out_of_reach(place->fd, place->user))
 		return 0;
 	close(place->fd);
@@ -204,7 +220,8 @@ static int shared_open(struct place *place, struct diag *diag)
 int place_open(struct place *place, struct diag *diag)
 {
 	uid_t user = geteuid();
-	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE), runtime_of_root(ROOM_BYTES),
+	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE),
+					   runtime_of_root(ROOM_BYTES),
 					   runtime_of(getenv("XDG_RUNTIME_DIR"), user, OTHERS)};
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (place_in(place, &runtimes[i], user, true))
@@ -226,7 +243,8 @@ bool places_each(uid_t user, place_visit *visit, void *cookie)
 {
 	bool is_this = user == geteuid();
 	char usual[64];
-	const struct runtime own = runtime_of(is_this ? getenv(OWN_PLACE) : NULL, user, OTHERS_WRITE), root = runtime_of_root(0);
+	const struct runtime own = runtime_of(is_this ? getenv(OWN_PLACE) : NULL, user, OTHERS_WRITE),
+			     root = runtime_of_root(0);
 	struct runtime runtime = runtime_of(is_this ? getenv("XDG_RUNTIME_DIR") : NULL, user, OTHERS);
 	int only = runtime_open(&own, user);
 	if (only >= 0) {

@@ -11,16 +11,21 @@
 
 enum { MEMORY_BITS = 14, EXACT_BITS = 48 };
 
-/* Mark a node of a stack whose outer part is missing: it was cut, or a frame has no unwind data. Node ids stay below. */
+/* Mark a node of a stack whose outer part is missing: it was cut, or a frame has no unwind data. Node ids stay
+   below. */
 #define TRUNCATED_NODE 0x80000000u
 #define UNWINDLESS_NODE 0x40000000u
 #define MARKED_NODE (TRUNCATED_NODE | UNWINDLESS_NODE)
 
 /*
- * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash of all frames
- * below, not from the parent's id: that way no look-up has to wait for the one before it. The ids are compared all the same.
+ * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash
+ * of all frames below, not from the parent's id: that way no look-up has to wait for the one before it. The ids are
+ * compared all the same.
  */
-struct memory_cell { uint64_t key; uint32_t node; };
+struct memory_cell {
+	uint64_t key;
+	uint32_t node;
+};
 struct decode_memory {
 	struct memory_cell cell[1 << MEMORY_BITS];
 	uint64_t hash[DECODE_DEPTH_MAX + 1]; /* of the frames up to each depth */
@@ -42,8 +47,7 @@ static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
 }
 
 /* A stack cannot be kept: nothing of it is but that it was cut. */
-__attribute__((noinline, cold))
-static uint32_t cut_node(const struct decode *decode)
+__attribute__((noinline, cold)) static uint32_t cut_node(const struct decode *decode)
 {
 	decode->translate->keep.has_cut_stacks = true;
 	return decode->translate->cut_node | TRUNCATED_NODE;
@@ -93,8 +97,7 @@ static bool take_begin(struct decode *decode)
 }
 
 /* Take a record that is no event. False: damaged. */
-__attribute__((noinline))
-static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
+__attribute__((noinline)) static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
 {
 	uint32_t bytes = record_control_bytes(head);
 	*is_begin = record_control_kind(head) == RECORD_BEGIN;
@@ -111,8 +114,8 @@ static bool take_control(struct decode *decode, uint64_t head, bool *is_begin)
 }
 
 /* Push `count` frames; the ids have been found to lie within the buffer. */
-static inline __attribute__((always_inline))
-bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32_t count)
+static inline __attribute__((always_inline)) bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop,
+							      uint32_t count)
 {
 	uint32_t depth = decode->depth;
 	if (UNLIKELY(pop > depth))
@@ -145,17 +148,17 @@ bool push_frames(struct decode *decode, const uint8_t *ids, uint32_t pop, uint32
 
 static inline uint8_t event_flags_of(uint32_t flags)
 {
-	_Static_assert(RECORD_FAILED >> 4 == EVENT_FAILED && RECORD_IN_SIGNAL >> 4 == EVENT_IN_SIGNAL && RECORD_NO_STACK >> 2 == EVENT_NO_STACK,
+	_Static_assert(RECORD_FAILED >> 4 == EVENT_FAILED && RECORD_IN_SIGNAL >> 4 == EVENT_IN_SIGNAL &&
+			       RECORD_NO_STACK >> 2 == EVENT_NO_STACK,
 		       "the flags are moved by these shifts");
 	return (uint8_t)((flags >> 4 & (EVENT_FAILED | EVENT_IN_SIGNAL)) | (flags >> 2 & EVENT_NO_STACK));
 }
 
 /*
- * What a resize did is told by its outcome: without an old block it is an Alloc; when it succeeded and there is no new one it is a
- * Free, whose point is its entry. Row `i` of the columns has been filled as for a ReAlloc.
+ * What a resize did is told by its outcome: without an old block it is an Alloc; when it succeeded and there is no new
+ * one it is a Free, whose point is its entry. Row `i` of the columns has been filled as for a ReAlloc.
  */
-__attribute__((noinline))
-static void settle_resize(const struct writer_events *events, uint32_t i)
+__attribute__((noinline)) static void settle_resize(const struct writer_events *events, uint32_t i)
 {
 	if (events->flags[i] & EVENT_FAILED)
 		return;
@@ -179,7 +182,8 @@ struct decoded_record {
 };
 
 /* How long it is, and what it is about; NULL, or what is wrong with it. */
-static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head, uint64_t room, struct decoded_record *record)
+static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head,
+									uint64_t room, struct decoded_record *record)
 {
 	uint32_t entry = record_entry(head);
 	record->known = &decode->translate->entry[entry];
@@ -195,21 +199,24 @@ static inline __attribute__((always_inline)) const char *record_measure(struct d
 }
 
 /* Its numbers; NULL, or what is wrong with it. */
-static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode, struct decoded_record *record)
+static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode,
+								     struct decoded_record *record)
 {
 	record->head = record_get_head(decode->at);
 	record->ticks = decode->ticks + record->head.delta;
 	record->extras = (struct record_extras){0, 0, 0, 0, 0, 0, 0};
 	if (UNLIKELY(record->shape.flags & RECORD_EXTRA_FLAGS)) {
 		record_get_extras(decode->at, record->shape.flags, &record->extras);
-		if (UNLIKELY(record->extras.exact >> EXACT_BITS || record->extras.exact > record->ticks - decode->earliest))
+		if (UNLIKELY(record->extras.exact >> EXACT_BITS ||
+			     record->extras.exact > record->ticks - decode->earliest))
 			return "a duration longer than the process's life";
 	}
 	return UNLIKELY(record->ticks > decode->latest) ? "a time outside of the process's life" : NULL;
 }
 
 /* The event as row i. */
-static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct decoded_record *record, const struct writer_events *out, uint32_t i)
+static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct decoded_record *record,
+							     const struct writer_events *out, uint32_t i)
 {
 	const struct record_head *head = &record->head;
 	const struct record_extras *extras = &record->extras;
@@ -234,8 +241,9 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 	out->argument2[i] = extras->argument2;
 	out->result[i] = (int32_t)extras->error;
 	/* A call that failed has no block, and so no heap, unless it had one before. */
-	out->heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras->previous) ? TRACE_NONE
-									       : translate_heap_id(decode->translate, (uint32_t)head->heap, decode->process);
+	out->heap[i] = UNLIKELY((flags & RECORD_FAILED) && !extras->previous)
+			       ? TRACE_NONE
+			       : translate_heap_id(decode->translate, (uint32_t)head->heap, decode->process);
 	if (UNLIKELY(flags & RECORD_BIG)) {
 		out->size[i] = extras->size;
 		out->usable[i] = extras->usable;
@@ -252,7 +260,8 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 }
 
 /* The event at decode->at as row i, its frames on the stack; false when it is damaged. */
-static inline __attribute__((always_inline)) bool take_event(struct decode *decode, uint64_t head, const struct writer_events *out, uint32_t i)
+static inline __attribute__((always_inline)) bool take_event(struct decode *decode, uint64_t head,
+							     const struct writer_events *out, uint32_t i)
 {
 	struct decoded_record record;
 	const char *what = record_measure(decode, head, (uint64_t)(decode->end - decode->at), &record);
@@ -262,7 +271,8 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 		what = "an event without a stack that changes it";
 	if (UNLIKELY(what))
 		return damaged(decode, what);
-	if (LIKELY(!(record.shape.flags & RECORD_NO_STACK)) && UNLIKELY(!push_frames(decode, record.shape.ids, record.shape.pop, record.shape.push)))
+	if (LIKELY(!(record.shape.flags & RECORD_NO_STACK)) &&
+	    UNLIKELY(!push_frames(decode, record.shape.ids, record.shape.pop, record.shape.push)))
 		return false;
 	record_put(decode, &record, out, i);
 	decode->ticks = record.ticks;

@@ -79,7 +79,8 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	session_directory_close(&opened);
 	errno = error;
 	if (!text)
-		return diag_fail(diag, errno, "%s is no session's directory: cannot read its file `session`: %s", directory, strerror(errno));
+		return diag_fail(diag, errno, "%s is no session's directory: cannot read its file `session`: %s",
+				 directory, strerror(errno));
 	fields_value(text, "trace", session->trace_path, sizeof(session->trace_path));
 	fields_value(text, "command", session->command, sizeof(session->command));
 	fields_value(text, "clock", session->clock_name, sizeof(session->clock_name));
@@ -98,13 +99,16 @@ int recover_read_session(struct recover_session *session, const char *directory,
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
 	session->logger_pid = (int32_t)fields_number(text, "pid", 0);
 	session->logger_start = fields_number(text, "pid_start", 0);
-	session->clock = (struct writer_clock){
-		.start_ticks = fields_number(text, "start_ticks", 0), .mult = fields_number(text, "mult", 0),
-		.shift = (uint32_t)fields_number(text, "shift", 0), .start_realtime_ns = (int64_t)fields_number(text, "start_realtime_ns", 0)};
+	session->clock =
+		(struct writer_clock){.start_ticks = fields_number(text, "start_ticks", 0),
+				      .mult = fields_number(text, "mult", 0),
+				      .shift = (uint32_t)fields_number(text, "shift", 0),
+				      .start_realtime_ns = (int64_t)fields_number(text, "start_realtime_ns", 0)};
 	free(text);
 	free(region_numbers(directory, &session->region_count));
 	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
-			      proc_start_time(session->logger_pid) == session->logger_start && !proc_has_ended(session->logger_pid);
+			      proc_start_time(session->logger_pid) == session->logger_start &&
+			      !proc_has_ended(session->logger_pid);
 	if (session->trace_path[0] != '/' || session->clock.mult == 0 || session->clock.shift > 63)
 		return diag_fail(diag, EINVAL, "%s/session is damaged: it names no trace or no clock", directory);
 	return 0;
@@ -153,15 +157,20 @@ static int copy_file(const char *from, int to, const char *to_name, struct diag 
 struct recovery {
 	const struct recover_session *session;
 	struct recover_result *result;
-	struct trace *before;         /* the trace as the dead logger left it; NULL: there was none */
+	struct trace *before; /* the trace as the dead logger left it; NULL: there was none */
 	struct writer *writer;
 	struct drain *drain;
 	struct drain_known known;
-	struct whole_file output;     /* without a path: the trace itself is completed */
-	struct recovered { struct region region; struct drain_region *drained; uint32_t pid; char path[600]; } *regions;
+	struct whole_file output; /* without a path: the trace itself is completed */
+	struct recovered {
+		struct region region;
+		struct drain_region *drained;
+		uint32_t pid;
+		char path[600];
+	} * regions;
 	uint32_t region_count;
-	uint32_t counter;             /* of files that follow each other: the newest one's number */
-	bool has_ended;               /* before the logger was killed */
+	uint32_t counter; /* of files that follow each other: the newest one's number */
+	bool has_ended;   /* before the logger was killed */
 	int error;
 	struct diag diag;
 };
@@ -180,7 +189,8 @@ static int before_open(struct recovery *recovery, const char *path, struct diag 
 	return error;
 }
 
-static int trace_make(struct recovery *recovery, const char *path, const struct writer_options *options, struct diag *diag)
+static int trace_make(struct recovery *recovery, const char *path, const struct writer_options *options,
+		      struct diag *diag)
 {
 	struct writer_clock clock = recovery->session->clock;
 	clock.name = recovery->session->clock_name;
@@ -212,13 +222,15 @@ static enum file_state file_state(const char *path, const uint8_t id[16])
 	if (trace_open_as_written(&trace, path, &ignored) != 0)
 		return FILE_OTHER;
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	enum file_state state = memcmp(dictionary->id, id, sizeof(dictionary->id)) ? FILE_OTHER : dictionary->clock[0] ? FILE_BEGUN : FILE_UNBEGUN;
+	enum file_state state = memcmp(dictionary->id, id, sizeof(dictionary->id)) ? FILE_OTHER
+				: dictionary->clock[0]                             ? FILE_BEGUN
+										   : FILE_UNBEGUN;
 	trace_close(trace);
 	return state;
 }
 
-/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say so. One that it had only just
- * made goes: whoever merges the files has no use for it. */
+/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say
+ * so. One that it had only just made goes: whoever merges the files has no use for it. */
 static void newest_find(struct recovery *recovery, char path[4096])
 {
 	const struct recover_session *session = recovery->session;
@@ -266,7 +278,8 @@ static int output_check(const struct recovery *recovery, const char *output, con
 	snprintf(path, sizeof(path), "%s/session", session->directory);
 	const char *const read[] = {path, session->is_in_pieces ? NULL : newest};
 	int error = whole_file_check(output, read, sizeof(read) / sizeof(*read), diag);
-	for (uint32_t number = session->counter; session->pattern[0] && number < recovery->counter && !error; number++) {
+	for (uint32_t number = session->counter; session->pattern[0] && number < recovery->counter && !error;
+	     number++) {
 		const char *earlier = path;
 		session_path_number(path, sizeof(path), session->pattern, number);
 		error = whole_file_check(output, &earlier, 1, diag);
@@ -313,15 +326,18 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	if (error)
 		return error;
 	result->was_missing = !recovery->before;
-	error = recovery->before ? writer_reopen(&recovery->writer, path, &writer, diag) : trace_make(recovery, path, &writer, diag);
+	error = recovery->before ? writer_reopen(&recovery->writer, path, &writer, diag)
+				 : trace_make(recovery, path, &writer, diag);
 	if (error)
 		return error;
 	error = earlier_learn(recovery, diag);
 	if (error)
 		return error;
 	if (recovery->before)
-		recovery->known = (struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
-	writer_add_option(recovery->writer, "recovered", session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
+		recovery->known =
+			(struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
+	writer_add_option(recovery->writer, "recovered",
+			  session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
 	if (recovery->has_ended)
 		ended_tell(session->directory, recovery->writer);
 	return 0;
@@ -338,18 +354,24 @@ static bool process_lives(const struct recovered *recovered, uint32_t pid)
 }
 
 /* What the logger wrote beside the region, or, when it did not come to that, what the region itself tells. */
-static void image_read(const struct recover_session *session, const struct region *region, uint32_t number, struct drain_image *image,
-		       char path[4096], char command[8192])
+static void image_read(const struct recover_session *session, const struct region *region, uint32_t number,
+		       struct drain_image *image, char path[4096], char command[8192])
 {
 	char name[64];
 	snprintf(name, sizeof(name), "region.%u.info", number);
 	struct session_directory directory;
 	struct diag ignored = {""};
-	char *text = session_directory_open(&directory, session->directory, &ignored) == 0 ? session_file_read(&directory, name) : NULL;
+	char *text = session_directory_open(&directory, session->directory, &ignored) == 0
+			     ? session_file_read(&directory, name)
+			     : NULL;
 	session_directory_close(&directory);
 	const struct region_process *first = region_process(region, 0);
 	path[0] = command[0] = 0;
-	*image = (struct drain_image){.pid = first->pid, .parent = TRACE_NONE, .image = path, .command = command, .start_ticks = first->start_ticks};
+	*image = (struct drain_image){.pid = first->pid,
+				      .parent = TRACE_NONE,
+				      .image = path,
+				      .command = command,
+				      .start_ticks = first->start_ticks};
 	if (text) {
 		fields_value(text, "image", path, 4096);
 		fields_value(text, "command", command, 8192);
@@ -412,9 +434,11 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 		return;
 	}
 	/* A parent that the logger did not come to write is not known by the same number. */
-	if (image.parent != TRACE_NONE && (!recovery->before || image.parent >= recovery->known.dictionary->process_count))
+	if (image.parent != TRACE_NONE &&
+	    (!recovery->before || image.parent >= recovery->known.dictionary->process_count))
 		image.parent = TRACE_NONE;
-	added->drained = drain_adopt(recovery->drain, &added->region, &image, recovery->before ? &recovery->known : NULL);
+	added->drained =
+		drain_adopt(recovery->drain, &added->region, &image, recovery->before ? &recovery->known : NULL);
 	added->pid = image.pid;
 	recovery->region_count++;
 }
@@ -427,11 +451,15 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 	uint32_t execs = header->untraced_execs, loads = 0;
 	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++)
 		loads += mail_state(header->mail[i].state) == MAIL_POSTED && header->mail[i].kind == MAIL_LOADED;
-	snprintf(text, sizeof(text), "process %u and those that it forked: %u execs went on without an answer; what they executed may run untraced", recovered->pid,
-		 execs);
+	snprintf(text, sizeof(text),
+		 "process %u and those that it forked: %u execs went on without an answer; what they executed may run "
+		 "untraced",
+		 recovered->pid, execs);
 	if (execs)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
-	snprintf(text, sizeof(text), "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid, loads);
+	snprintf(text, sizeof(text),
+		 "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid,
+		 loads);
 	if (loads)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
 }
@@ -451,12 +479,15 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		}
 		int status = 0;
 		bool is_known = region_exit_status(process, process->pid, &status);
-		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_known ? status : 0, 0);
+		drain_end_process(recovered->drained, i, is_known ? TRACE_END_EXIT : TRACE_END_UNKNOWN,
+				  is_known ? status : 0, 0);
 	}
 	recovery->result->live_processes += live;
 	if (region_is_damaged(region)) {
 		char text[200];
-		snprintf(text, sizeof(text), "process %u and those that it forked: the memory that they shared with the logger was damaged", recovered->pid);
+		snprintf(text, sizeof(text),
+			 "process %u and those that it forked: the memory that they shared with the logger was damaged",
+			 recovered->pid);
 		drain_add_note(recovery->drain, TRACE_OPTION_DAMAGED, text);
 	}
 	if (live)
@@ -486,7 +517,8 @@ static int regions_take(struct recovery *recovery, struct diag *diag)
 	if (!memory_try(regions_drain, recovery))
 		return diag_fail(diag, ENOMEM, "no memory");
 	/* Of what had ended before nothing more can be written, which is known. */
-	return recovery->error && !recovery->has_ended ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text) : 0;
+	return recovery->error && !recovery->has_ended ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text)
+						       : 0;
 }
 
 static int trace_end(struct recovery *recovery, struct diag *diag)
@@ -501,8 +533,11 @@ static int trace_end(struct recovery *recovery, struct diag *diag)
 	result->in_flight = totals.in_flight;
 	result->damaged_buffers = totals.damaged_buffers;
 	result->total_events = writer_event_count(recovery->writer);
-	struct trace_statistics statistics = {.waits = totals.waits, .buffers_written = totals.buffers_written, .suppressed = totals.suppressed,
-					      .unwatched = totals.unwatched, .heapless = totals.heapless,
+	struct trace_statistics statistics = {.waits = totals.waits,
+					      .buffers_written = totals.buffers_written,
+					      .suppressed = totals.suppressed,
+					      .unwatched = totals.unwatched,
+					      .heapless = totals.heapless,
 					      .untraced_calls = totals.untraced_calls};
 	struct writer_clock clock = recovery->session->clock;
 	statistics.wait_ns = (uint64_t)(((unsigned __int128)totals.wait_ticks * clock.mult) >> clock.shift);
@@ -525,19 +560,22 @@ static void directories_remove(const struct recover_session *session)
 		session_directory_remove(&directory);
 }
 
-int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag)
+int recover_run(const struct recover_session *session, const struct recover_options *options,
+		struct recover_result *result, struct diag *diag)
 {
 	struct recovery recovery = {.session = session, .result = result, .output = {.fd = -1}};
 	*result = (struct recover_result){.was_missing = false};
 	guard_begin();
 	if (session->has_logger)
-		return diag_fail(diag, EBUSY, "the session is being recorded: its logger, process %d, lives", session->logger_pid);
+		return diag_fail(diag, EBUSY, "the session is being recorded: its logger, process %d, lives",
+				 session->logger_pid);
 	int error = trace_begin(&recovery, options, diag);
 	if (!error)
 		error = regions_take(&recovery, diag);
 	if (!error)
 		error = trace_end(&recovery, diag);
-	/* What is there of a trace that was to be completed is as if the logger had written it: the next recovery goes on with it. */
+	/* What is there of a trace that was to be completed is as if the logger had written it: the next recovery goes
+	   on with it. */
 	if (recovery.writer)
 		writer_abandon(recovery.writer);
 	whole_file_abandon(&recovery.output);

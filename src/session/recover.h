@@ -18,7 +18,7 @@ struct recover_session {
 	char clock_name[32];
 	struct writer_clock clock;
 	int32_t logger_pid;
-	uint64_t logger_start;        /**< field 22 of its /proc/PID/stat */
+	uint64_t logger_start; /**< field 22 of its /proc/PID/stat */
 	uint32_t region_count;
 	bool has_logger;              /**< it still lives */
 	bool had_no_memory;           /**< and ended for that */
@@ -29,19 +29,19 @@ struct recover_session {
 };
 
 struct recover_options {
-	const char *output;           /**< NULL: the trace itself; else it is copied there first */
-	bool keep;                    /**< do not remove the session's directory */
+	const char *output; /**< NULL: the trace itself; else it is copied there first */
+	bool keep;          /**< do not remove the session's directory */
 };
 
 struct recover_result {
 	char trace_path[4096];
-	bool was_missing;             /**< there was no trace, a new one was made */
+	bool was_missing;                                  /**< there was no trace, a new one was made */
 	uint64_t events, lost, in_flight, damaged_buffers; /**< of what was still in the regions */
-	bool has_ended;               /**< recording had ended before the logger was killed */
-	uint64_t after;               /**< calls since recording ended */
+	bool has_ended;                                    /**< recording had ended before the logger was killed */
+	uint64_t after;                                    /**< calls since recording ended */
 	uint64_t total_events, size_bytes;
 	uint32_t regions, bad_regions, live_processes;
-	char bad_region[256];         /**< why the first bad one could not be read */
+	char bad_region[256]; /**< why the first bad one could not be read */
 };
 
 /** Read what a session's directory says. 0 or a negative errno. */
@@ -51,9 +51,10 @@ int recover_read_session(struct recover_session *session, const char *directory,
 int recover_list(struct recover_session **sessions);
 
 /**
- * Take what the regions still hold, end the trace, remove the directory. Processes that still run are let go: what they have
- * committed is taken, and they stay open in the trace. 0, or a negative errno; then nothing has been removed.
+ * Take what the regions still hold, end the trace, remove the directory. Processes that still run are let go: what they
+ * have committed is taken, and they stay open in the trace. 0, or a negative errno; then nothing has been removed.
  */
-int recover_run(const struct recover_session *session, const struct recover_options *options, struct recover_result *result, struct diag *diag);
+int recover_run(const struct recover_session *session, const struct recover_options *options,
+		struct recover_result *result, struct diag *diag);
 
 #endif

@@ -29,7 +29,8 @@ bool region_file_is_elsewhere(const char *path, const char *directory)
 /* A new directory of this user's alone below `place`: its path and a descriptor, or a negative errno. */
 static int directory_below(char *directory, size_t size, const char *place)
 {
-	if (!place[0] || snprintf(directory, size, "%s/xheap-region-%u-XXXXXX", place, (unsigned)geteuid()) >= (int)size)
+	if (!place[0] ||
+	    snprintf(directory, size, "%s/xheap-region-%u-XXXXXX", place, (unsigned)geteuid()) >= (int)size)
 		return -ENAMETOOLONG;
 	if (!mkdtemp(directory))
 		return -errno;
@@ -43,8 +44,9 @@ static int directory_below(char *directory, size_t size, const char *place)
 }
 
 /* In such a directory, with a link that leads there. */
-static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *place, const struct session_directory *session,
-		      const char *name, const struct region_config *config, struct diag *diag)
+static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *place,
+		      const struct session_directory *session, const char *name, const struct region_config *config,
+		      struct diag *diag)
 {
 	char directory[REGION_FILE_PATH_BYTES - 32];
 	int fd = directory_below(directory, sizeof(directory), place);
@@ -64,13 +66,15 @@ static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], 
 }
 
 /* Other file systems, those in memory first. */
-static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES], const struct session_directory *session, const char *name,
-			  const char *trace_path, const struct region_config *config)
+static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES],
+			  const struct session_directory *session, const char *name, const char *trace_path,
+			  const struct region_config *config)
 {
 	char runtime[64], trace_directory[REGION_FILE_PATH_BYTES];
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)geteuid());
 	parent_of(trace_directory, sizeof(trace_directory), trace_path);
-	const char *const places[] = {"/dev/shm", runtime, geteuid() ? "" : "/run", "/tmp", "/var/tmp", trace_directory};
+	const char *const places[] = {"/dev/shm", runtime,    geteuid() ? "" : "/run",
+				      "/tmp",     "/var/tmp", trace_directory};
 	struct diag ignored = {""};
 	int error = -ENOSPC;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && error; i++)
@@ -78,8 +82,9 @@ static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTE
 	return error;
 }
 
-int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES], const struct session_directory *directory, uint32_t number,
-		     const char *trace_path, const struct region_config *config, struct diag *diag)
+int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
+		     const struct session_directory *directory, uint32_t number, const char *trace_path,
+		     const struct region_config *config, struct diag *diag)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "region.%u", number);

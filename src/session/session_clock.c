@@ -18,8 +18,11 @@ enum { MEASURE_NS = 20000000, ROUGH_NS = 50000, PAIR_TRIES = 8, SHIFT = 32 };
 /* The kernel's own factors, which it puts into a perf event's mapped page (perf_event_open(2), cap_user_time). */
 static bool read_kernel_rate(struct writer_clock *clock)
 {
-	struct perf_event_attr attributes = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attributes), .config = PERF_COUNT_SW_DUMMY,
-					     .exclude_kernel = 1, .exclude_hv = 1};
+	struct perf_event_attr attributes = {.type = PERF_TYPE_SOFTWARE,
+					     .size = sizeof(attributes),
+					     .config = PERF_COUNT_SW_DUMMY,
+					     .exclude_kernel = 1,
+					     .exclude_hv = 1};
 	int fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -66,7 +69,8 @@ static void measure_rate(struct session_clock *clock)
 void session_clock_read(struct session_clock *clock, enum session_clock_choice choice)
 {
 	struct timespec real;
-	bool is_tsc = choice == SESSION_CLOCK_TSC || (choice == SESSION_CLOCK_AUTO && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) == 0);
+	bool is_tsc = choice == SESSION_CLOCK_TSC ||
+		      (choice == SESSION_CLOCK_AUTO && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) == 0);
 	clock->kind = is_tsc ? REGION_CLOCK_TSC : REGION_CLOCK_MONOTONIC_RAW;
 	clock_use_kernel(clock->kind == REGION_CLOCK_MONOTONIC_RAW);
 	read_pair(&clock->first_ticks, &clock->first_ns);

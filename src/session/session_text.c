@@ -41,7 +41,8 @@ void logger_options_write(struct logger *logger)
 		writer_add_option(logger->writer, "appended", options->command);
 		return;
 	}
-#define ADD(name, format, value) (snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
+#define ADD(name, format, value) \
+	(snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
 	ADD("buffer-size", "%u", options->buffer_size);
 	ADD("min-buffers", "%u", session_buffer_min(options));
 	ADD("max-buffers", "%u", options->buffer_max);
@@ -59,7 +60,9 @@ void logger_options_write(struct logger *logger)
 	ADD("flush-timer-ms", "%u", options->flush_ms);
 	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
 	text[0] = 0;
-#define X(name, kind) if (options->stack_kinds & (kind)) strcat(strcat(text, text[0] ? " " : ""), name);
+#define X(name, kind) \
+	if (options->stack_kinds & (kind)) \
+		strcat(strcat(text, text[0] ? " " : ""), name);
 	STACK_FLAGS(X)
 #undef X
 	writer_add_option(logger->writer, "stackwalk", text);
@@ -68,7 +71,8 @@ void logger_options_write(struct logger *logger)
 	struct utsname system;
 	if (uname(&system) == 0) {
 		char host[512];
-		snprintf(host, sizeof(host), "%s %s %s %s", system.nodename, system.sysname, system.release, system.machine);
+		snprintf(host, sizeof(host), "%s %s %s %s", system.nodename, system.sysname, system.release,
+			 system.machine);
 		writer_set_host(logger->writer, host);
 	}
 }

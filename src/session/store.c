@@ -63,7 +63,8 @@ static bool make_room(void *cookie)
 void pieces_add(struct store *store, uint64_t bytes, uint64_t events)
 {
 	memory_grow(store->pieces, store->piece_count, store->piece_capacity);
-	store->pieces[store->piece_count++] = (struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
+	store->pieces[store->piece_count++] =
+		(struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
 	store->past_bytes += bytes;
 }
 
@@ -100,9 +101,14 @@ static int open_memory(struct store *store, struct writer_options *how, struct w
 	struct statvfs disk;
 	uint64_t limit = store->options->max_file_bytes, piece = limit / PIECES;
 	if (!statvfs(store->directory, &disk) && limit > (uint64_t)disk.f_bavail * disk.f_frsize)
-		return diag_fail(diag, ENOSPC, "a flight recorder of %s does not fit into %s, which has %s left; --max-file SIZE says how much to keep",
-				 text_bytes(limit).data, store->directory, text_bytes((uint64_t)disk.f_bavail * disk.f_frsize).data);
-	store->piece_bytes = piece < PIECE_BYTES_MIN ? PIECE_BYTES_MIN : piece > PIECE_BYTES_MAX ? PIECE_BYTES_MAX : piece;
+		return diag_fail(diag, ENOSPC,
+				 "a flight recorder of %s does not fit into %s, which has %s left; --max-file SIZE "
+				 "says how much to keep",
+				 text_bytes(limit).data, store->directory,
+				 text_bytes((uint64_t)disk.f_bavail * disk.f_frsize).data);
+	store->piece_bytes = piece < PIECE_BYTES_MIN   ? PIECE_BYTES_MIN
+			     : piece > PIECE_BYTES_MAX ? PIECE_BYTES_MAX
+						       : piece;
 	how->mode = WRITER_PIECES;
 	how->max_file_bytes = store->piece_bytes;
 	how->next = next_piece;
@@ -144,7 +150,10 @@ static int open_appended(struct store *store, struct writer_options *how, struct
 	if (error)
 		return error;
 	if (!writer_has_clock(store->writer, clock, &known)) {
-		error = diag_fail(diag, EINVAL, "%s was recorded by another clock, on another machine, or before this one was started anew", store->path);
+		error = diag_fail(
+			diag, EINVAL,
+			"%s was recorded by another clock, on another machine, or before this one was started anew",
+			store->path);
 		writer_abandon(store->writer);
 		store->writer = NULL;
 		return error;
@@ -170,8 +179,8 @@ static const struct store_mode modes[] = {
 	[SESSION_FILE_KEEP] = {.open = keep_open, .is_written_out = true},
 };
 
-int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory, struct doorbell *doorbell,
-	       struct writer_clock *clock, struct diag *diag)
+int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory,
+	       struct doorbell *doorbell, struct writer_clock *clock, struct diag *diag)
 {
 	struct store *store = calloc(1, sizeof(*store));
 	if (!store)
@@ -180,8 +189,11 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 	store->mode = &modes[options->file_mode];
 	store->directory = directory;
 	store->doorbell = doorbell;
-	struct writer_options how = {.max_file_bytes = options->max_file_bytes, .permissions = options->permissions, .ends_without_memory = true,
-				    .resolution_ns = SESSION_RESOLUTION_NS, .cookie = store};
+	struct writer_options how = {.max_file_bytes = options->max_file_bytes,
+				     .permissions = options->permissions,
+				     .ends_without_memory = true,
+				     .resolution_ns = SESSION_RESOLUTION_NS,
+				     .cookie = store};
 	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, directory);
 	number_next(store);
 	int error = store->mode->open(store, &how, clock, diag);
@@ -256,12 +268,15 @@ const char *store_next_path(const struct store *store)
 
 uint64_t store_size_bytes(const struct store *store)
 {
-	return store->past_bytes + (store->keep ? store->keep->folded_bytes : 0) + (store->writer ? writer_size_bytes(store->writer) : 0);
+	return store->past_bytes + (store->keep ? store->keep->folded_bytes : 0) +
+	       (store->writer ? writer_size_bytes(store->writer) : 0);
 }
 
 uint64_t store_disk_limit_bytes(const struct store *store, uint64_t buffer_bytes)
 {
-	return store->keep ? keep_disk_limit(store, buffer_bytes) : store->mode->is_unlimited ? 0 : store->options->max_file_bytes;
+	return store->keep                 ? keep_disk_limit(store, buffer_bytes)
+	       : store->mode->is_unlimited ? 0
+					   : store->options->max_file_bytes;
 }
 
 uint64_t store_disk_bytes(const struct store *store)
@@ -281,7 +296,8 @@ uint64_t store_disk_bytes(const struct store *store)
 
 bool store_is_full(const struct store *store)
 {
-	return store->keep && keep_has_halves(store, 4) && !store->keep->is_begun && !store->keep->failures && !keep_is_worth_folding(store);
+	return store->keep && keep_has_halves(store, 4) && !store->keep->is_begun && !store->keep->failures &&
+	       !keep_is_worth_folding(store);
 }
 
 uint64_t store_dropped_events(const struct store *store)
@@ -319,7 +335,9 @@ int store_close(struct store *store, const struct trace_statistics *statistics, 
 		if (is_kept && write_error)
 			*diag = (struct diag){""};
 		if (write_error)
-			error = is_kept ? diag_fail(diag, -write_error, "cannot make %s of its pieces: %s; xheap recover -o FILE %s does it where there is room",
+			error = is_kept ? diag_fail(diag, -write_error,
+						    "cannot make %s of its pieces: %s; xheap recover -o FILE %s does "
+						    "it where there is room",
 						    store->path, why.text, store->directory)
 					: diag_fail(diag, -write_error, "%s", why.text);
 	}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Where the trace of a session goes, by its file mode: one file, files with a counter in their names, or pieces in memory (files of the
- * session's directory, so that a killed logger's are still there), of which the newest are kept within a limit.
+ * Where the trace of a session goes, by its file mode: one file, files with a counter in their names, or pieces in
+ * memory (files of the session's directory, so that a killed logger's are still there), of which the newest are kept
+ * within a limit.
  *
- * What is in memory is written out by a thread of its own, from pieces that are whole and stay what they are; recording goes on.
+ * What is in memory is written out by a thread of its own, from pieces that are whole and stay what they are; recording
+ * goes on.
  */
 #ifndef XHEAP_SESSION_STORE_H
 #define XHEAP_SESSION_STORE_H
@@ -24,20 +26,22 @@ struct store_result {
 	struct diag diag;
 };
 
-/** Begin: *writer is where the trace goes. doorbell: rung when something is written out. options and directory stay the caller's. The clock is that
- *  of the session; where a file is appended to, it becomes the file's. 0, or a negative errno with the reason in diag. */
-int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory, struct doorbell *doorbell,
-	       struct writer_clock *clock, struct diag *diag);
+/** Begin: *writer is where the trace goes. doorbell: rung when something is written out. options and directory stay the
+ *  caller's. The clock is that of the session; where a file is appended to, it becomes the file's. 0, or a negative
+ *  errno with the reason in diag. */
+int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory,
+	       struct doorbell *doorbell, struct writer_clock *clock, struct diag *diag);
 void store_free(struct store *store);
 
-/** While calls take long, as they may where something has to be folded, have tell(cookie) called now and then, and progress(cookie) as long as folding goes
- *  on, however slowly. */
+/** While calls take long, as they may where something has to be folded, have tell(cookie) called now and then, and
+ *  progress(cookie) as long as folding goes on, however slowly. */
 void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (*progress)(void *cookie), void *cookie);
 
 /** The file that is written, or was written out last; "" when nothing was. */
 const char *store_path(const struct store *store);
 
-/** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy in the session's directory. */
+/** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy
+    in the session's directory. */
 const char *store_look(const struct store *store);
 
 /** The number in the file's name; 0 when nothing was written. */
@@ -58,7 +62,8 @@ uint64_t store_disk_bytes(const struct store *store);
 /** Of a long run: what the process that folds has in memory; 0: there is none. */
 uint64_t store_folding_bytes(const struct store *store);
 
-/** Whether a long run has twice its window, none of which may be folded before events of a certain time are written: nothing more is to come until then. */
+/** Whether a long run has twice its window, none of which may be folded before events of a certain time are written:
+    nothing more is to come until then. */
 bool store_is_full(const struct store *store);
 
 /** Events that are not kept any more. */
@@ -70,7 +75,8 @@ void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns)
 /** Whether a flush is wanted before its time. */
 bool store_wants_flush(const struct store *store);
 
-/** Events up to then are written (0: it is not known which, or they are to stay). What a long run has too much of begins to be folded. True when the user is to be told what diag has. */
+/** Events up to then are written (0: it is not known which, or they are to stay). What a long run has too much of
+    begins to be folded. True when the user is to be told what diag has. */
 bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag);
 
 /** Times that something was written out. */
@@ -79,8 +85,8 @@ uint32_t store_write_count(const struct store *store);
 /** True once after the file is another one. */
 bool store_has_turned(struct store *store);
 
-/** Begin to write out what is in memory: to its next path or, for a look, into the session's directory. 0, or a negative errno. -EBUSY: that is
- *  being done already. */
+/** Begin to write out what is in memory: to its next path or, for a look, into the session's directory. 0, or a
+ *  negative errno. -EBUSY: that is being done already. */
 int store_write_out(struct store *store, bool is_look, const struct trace_statistics *statistics, struct diag *diag);
 
 /** True once when a writing out has come to its end; with is_waiting, wait for it. False when there is none. */
@@ -89,7 +95,8 @@ bool store_take_result(struct store *store, bool is_waiting, struct store_result
 /** End the trace; what is in memory is written out. 0, or a negative errno. Closes the writer either way. */
 int store_close(struct store *store, const struct trace_statistics *statistics, struct diag *diag);
 
-/** Pieces that a dead logger has left in the directory, made one file. 0, or a negative errno; -ENOENT: there are none. */
+/** Pieces that a dead logger has left in the directory, made one file. 0, or a negative errno; -ENOENT: there are
+    none. */
 int store_recover(const char *directory, const char *output, struct diag *diag);
 
 /** Remove what such a logger has left, and the directory if nothing else is in it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Long runs (docs/decisions/018-keep-live.md): a window of pieces, the oldest of which are folded into sums by a process. */
+/* Long runs (docs/decisions/018-keep-live.md): a window of pieces, the oldest of which are folded into sums by a
+   process. */
 #include "session/store_state.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ void keep_folded_path(const struct store *store, uint32_t number, char *path, si
 static bool may_hurry(void)
 {
 	struct rlimit limit;
-	return geteuid() == 0 || (getrlimit(RLIMIT_NICE, &limit) == 0 && (int64_t)limit.rlim_cur >= 20 - getpriority(PRIO_PROCESS, 0));
+	return geteuid() == 0 ||
+	       (getrlimit(RLIMIT_NICE, &limit) == 0 && (int64_t)limit.rlim_cur >= 20 - getpriority(PRIO_PROCESS, 0));
 }
 
 /* Recording waits for it: what nobody else wants of the processors is not enough any more. */
@@ -107,10 +109,12 @@ static void fold_words(struct store *store)
 
 bool keep_has_halves(const struct store *store, unsigned halves)
 {
-	return store->past_bytes >= store->keep->window_bytes / 2 * halves || store->piece_count >= KEPT_PIECES / 2 * halves;
+	return store->past_bytes >= store->keep->window_bytes / 2 * halves ||
+	       store->piece_count >= KEPT_PIECES / 2 * halves;
 }
 
-/* How many of the oldest pieces go: half a window stays, and tells how late events come; no more at a time than memory is for. */
+/* How many of the oldest pieces go: half a window stays, and tells how late events come; no more at a time than memory
+   is for. */
 static uint32_t fold_count(const struct store *store)
 {
 	uint64_t half_bytes = store->keep->window_bytes / 2, left_bytes = store->past_bytes;
@@ -145,7 +149,8 @@ static void fold_begin(struct store *store)
 	}
 }
 
-/* What was folded takes the place of its pieces. At any moment one of both is there: pieces below the number are not read any more. */
+/* What was folded takes the place of its pieces. At any moment one of both is there: pieces below the number are not
+   read any more. */
 static int fold_commit(struct store *store)
 {
 	struct keep_live *keep = store->keep;
@@ -181,7 +186,8 @@ static void say_busy(struct store *store)
 	store->tell(store->tell_cookie);
 }
 
-/* While the process that folds runs, or waits for a processor, those who wait for the logger wait for something that comes, however slowly. */
+/* While the process that folds runs, or waits for a processor, those who wait for the logger wait for something that
+   comes, however slowly. */
 static void tell_progress(struct store *store)
 {
 	pid_t pid = __atomic_load_n(&store->keep->pid, __ATOMIC_ACQUIRE);
@@ -220,8 +226,8 @@ static void keep_settle(struct store *store, bool is_waiting)
 	keep->failures = keep->error ? keep->failures + 1 : 0;
 }
 
-/* The window may grow to twice its size while something is folded; then it is waited for, and what cannot be folded goes. What threads had in their buffers
- * at the last flush comes on top. */
+/* The window may grow to twice its size while something is folded; then it is waited for, and what cannot be folded
+ * goes. What threads had in their buffers at the last flush comes on top. */
 static void window_bound(struct store *store)
 {
 	struct keep_live *keep = store->keep;
@@ -317,7 +323,9 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	_Static_assert(SESSION_KEPT_BYTES_MIN / PIECES >= 1 << 16, "a piece has room for blocks");
 	session_pieces_path(store->keep_directory, sizeof(store->keep_directory), store->options->trace_path);
 	if (mkdir(store->keep_directory, 0700))
-		return errno == EEXIST ? diag_fail(diag, EEXIST, "%s is there: another session writes it, or one that was killed did (xheap recover %s)",
+		return errno == EEXIST ? diag_fail(diag, EEXIST,
+						   "%s is there: another session writes it, or one that was killed did "
+						   "(xheap recover %s)",
 						   store->keep_directory, store->keep_directory)
 				       : diag_errno(diag, "cannot make %s", store->keep_directory);
 	store->keep = calloc(1, sizeof(*store->keep));
@@ -336,7 +344,8 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	return writer_open(&store->writer, path, how, diag);
 }
 
-/* A long run: pieces and what is folded; while it is folded, both joined, and what comes of it; and while somebody looks, all of it once more. */
+/* A long run: pieces and what is folded; while it is folded, both joined, and what comes of it; and while somebody
+   looks, all of it once more. */
 uint64_t keep_disk_limit(const struct store *store, uint64_t buffer_bytes)
 {
 	const struct keep_live *keep = store->keep;

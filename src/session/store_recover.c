@@ -30,7 +30,8 @@ static uint32_t find_numbers(const char *directory, const char *name, uint32_t *
 		if (strncmp(entry->d_name, name, strlen(name)) != 0)
 			continue;
 		unsigned long number = strtoul(entry->d_name + strlen(name), &end, 10);
-		uint32_t *larger = *end || number >= UINT32_MAX ? NULL : realloc(*numbers, (count + 1) * sizeof(*larger));
+		uint32_t *larger =
+			*end || number >= UINT32_MAX ? NULL : realloc(*numbers, (count + 1) * sizeof(*larger));
 		if (!larger)
 			continue;
 		*numbers = larger;
@@ -45,8 +46,9 @@ static uint32_t find_numbers(const char *directory, const char *name, uint32_t *
 
 int store_recover(const char *directory, const char *output, struct diag *diag)
 {
-	uint32_t *numbers, *folded, count = find_numbers(directory, PIECE_NAME, &numbers), folded_count = find_numbers(directory, FOLDED_NAME, &folded);
-	char (*paths)[WRITER_PATH_MAX] = calloc(count + 1, sizeof(*paths));
+	uint32_t *numbers, *folded, count = find_numbers(directory, PIECE_NAME, &numbers),
+				    folded_count = find_numbers(directory, FOLDED_NAME, &folded);
+	char(*paths)[WRITER_PATH_MAX] = calloc(count + 1, sizeof(*paths));
 	const char **names = calloc(count + 1, sizeof(*names));
 	uint32_t least = folded_count ? folded[folded_count - 1] : 0, taken = 0;
 	int error = paths && names ? 0 : diag_fail(diag, ENOMEM, "no memory for the pieces in %s", directory);
@@ -58,7 +60,8 @@ int store_recover(const char *directory, const char *output, struct diag *diag)
 	for (uint32_t i = 0; i < taken; i++)
 		names[i] = paths[i];
 	if (!error)
-		error = taken ? trace_join(output, names, taken, NULL, diag) : diag_fail(diag, ENOENT, "no pieces in %s", directory);
+		error = taken ? trace_join(output, names, taken, NULL, diag)
+			      : diag_fail(diag, ENOENT, "no pieces in %s", directory);
 	free(numbers);
 	free(folded);
 	free(paths);

@@ -17,17 +17,19 @@ enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20 };
 
 /** What differs between the modes of a file. */
 struct store_mode {
-	/** Open the writer as `how` says, and complete that. clock: of the session; replaced by that of a file that is appended to. 0 or a negative errno. */
+	/** Open the writer as `how` says, and complete that. clock: of the session; replaced by that of a file that is
+	    appended to. 0 or a negative errno. */
 	int (*open)(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
-	bool is_written_out;         /**< the file is made at the end */
-	bool is_copied;              /**< who reads the file while it is written reads a copy */
-	bool is_unlimited;           /**< max_file_bytes limits each file, not all together */
+	bool is_written_out; /**< the file is made at the end */
+	bool is_copied;      /**< who reads the file while it is written reads a copy */
+	bool is_unlimited;   /**< max_file_bytes limits each file, not all together */
 };
 
 struct piece {
 	uint32_t number;
 	uint64_t bytes, events;
-	int64_t until_ns;              /* of a long run: events up to then are in it or in pieces before it, as a rule */
+	/* of a long run: events up to then are in it or in pieces before it, as a rule */
+	int64_t until_ns;
 };
 
 /* A writing out under way: everything that its thread uses. */
@@ -36,7 +38,7 @@ struct write_out {
 	uint32_t is_done;
 	pthread_t thread;
 	struct doorbell *doorbell;
-	int *fds;                      /* of the pieces, which may be dropped meanwhile */
+	int *fds; /* of the pieces, which may be dropped meanwhile */
 	unsigned count;
 	struct trace_statistics statistics;
 	struct store_result result;
@@ -46,12 +48,12 @@ struct write_out {
 struct keep_live {
 	bool has_folded, is_begun, wants_flush;
 	uint32_t is_done, is_urgent;
-	uint32_t folded_number;        /* pieces below it are in what is folded */
+	uint32_t folded_number; /* pieces below it are in what is folded */
 	uint64_t folded_bytes;
-	int64_t flushed_ns, until_ns;  /* events up to then are written; and are folded */
+	int64_t flushed_ns, until_ns; /* events up to then are written; and are folded */
 	uint64_t window_bytes;
-	uint32_t count;                /* of the oldest pieces, which are being folded */
-	unsigned failures;             /* one after the other */
+	uint32_t count;    /* of the oldest pieces, which are being folded */
+	unsigned failures; /* one after the other */
 	pthread_t thread;
 	pid_t pid;
 	const char **words;
@@ -63,7 +65,7 @@ struct keep_live {
 struct store {
 	const struct store_mode *mode;
 	const struct session_options *options;
-	const char *directory;         /* of the pieces */
+	const char *directory; /* of the pieces */
 	char keep_directory[WRITER_PATH_MAX - 64];
 	struct writer *writer;
 	struct doorbell *doorbell;
@@ -72,13 +74,14 @@ struct store {
 	bool has_turned;
 	uint64_t past_bytes, dropped_events; /* of files before the present one that are there; of those that are not */
 	uint64_t piece_bytes;
-	struct piece *pieces;          /* whole ones, oldest first */
+	struct piece *pieces; /* whole ones, oldest first */
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
-	struct keep_live *keep;        /* of a long run */
+	struct keep_live *keep; /* of a long run */
 	void (*tell)(void *cookie), (*progress)(void *cookie);
-	void *tell_cookie;             /* of these two, which are called while a folding is waited for; NULL: nobody is */
-	uint64_t fold_run_ns;          /* that the folding process had run when it was looked at last */
+	/* of these two, which are called while a folding is waited for; NULL: nobody is */
+	void *tell_cookie;
+	uint64_t fold_run_ns; /* that the folding process had run when it was looked at last */
 	uint64_t told_ns;
 };
 
@@ -118,6 +121,7 @@ uint64_t keep_disk_limit(const struct store *store, uint64_t buffer_bytes);
 /* ---- store_write_out.c ---- */
 
 /** Write out everything, and wait for it. 0 or a negative errno. */
-int store_write_out_all(struct store *store, uint64_t bytes, const struct trace_statistics *statistics, struct diag *diag);
+int store_write_out_all(struct store *store, uint64_t bytes, const struct trace_statistics *statistics,
+			struct diag *diag);
 
 #endif

@@ -17,7 +17,7 @@ static void *write_out_run(void *argument)
 {
 	struct write_out *job = argument;
 	struct store_result *result = &job->result;
-	char (*sources)[SOURCE_BYTES] = calloc(job->count, sizeof(*sources));
+	char(*sources)[SOURCE_BYTES] = calloc(job->count, sizeof(*sources));
 	const char **names = calloc(job->count, sizeof(*names));
 	for (unsigned i = 0; sources && names && i < job->count; i++) {
 		snprintf(sources[i], sizeof(sources[i]), "/proc/self/fd/%d", job->fds[i]);
@@ -105,7 +105,8 @@ bool store_take_result(struct store *store, bool is_waiting, struct store_result
 }
 
 /* The last piece is whole now, too. */
-int store_write_out_all(struct store *store, uint64_t last_bytes, const struct trace_statistics *statistics, struct diag *diag)
+int store_write_out_all(struct store *store, uint64_t last_bytes, const struct trace_statistics *statistics,
+			struct diag *diag)
 {
 	struct store_result result;
 	store_take_result(store, true, &result);

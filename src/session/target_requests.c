@@ -16,7 +16,8 @@
 #include "session/hook_cache.h"
 #include "session/members.h"
 
-/* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its parent's memory. */
+/* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its
+   parent's memory. */
 static bool has_thread(const struct target *target, pid_t tid)
 {
 	struct identity identity;
@@ -60,7 +61,8 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 {
 	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
 	logger_find_members(logger, target);
-	if (index >= target->member_count || target->member[index].state != 1 || target->member[index].inner != (pid_t)mail->pid)
+	if (index >= target->member_count || target->member[index].state != 1 ||
+	    target->member[index].inner != (pid_t)mail->pid)
 		return;
 	struct member *member = &target->member[index];
 	pid_t pid = member->pid;
@@ -89,14 +91,16 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as its parent does. *identity: its, the
- * caller's, taken before that was found out; or nobody's. */
+/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as
+ * its parent does. *identity: its, the caller's, taken before that was found out; or nobody's. */
 static pid_t mail_sender(const struct target *target, const struct region_mail *mail, struct identity *identity)
 {
 	*identity = IDENTITY_NONE;
 	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
 	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
-		return process_outside(target, (pid_t)mail->pid, mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX, identity);
+		return process_outside(target, (pid_t)mail->pid,
+				       mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX,
+				       identity);
 	*identity = identity_take(member->pid);
 	return process_has_region(target, member->pid) ? member->pid : 0;
 }
@@ -115,7 +119,8 @@ void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 		request->parent = target->parent;
 		request->exec_generation = target->exec_generation + 1;
 	} else if (index != UINT32_MAX) {
-		request->parent = drain_process(target->drain, region_process(&target->region, index)->parent % REGION_PROCESS_MAX);
+		request->parent = drain_process(target->drain,
+						region_process(&target->region, index)->parent % REGION_PROCESS_MAX);
 		request->exec_generation = 1;
 	} else {
 		request->parent = drain_process(target->drain, caller < REGION_PROCESS_MAX ? (uint32_t)caller : 0);
@@ -131,9 +136,14 @@ static void mail_exec(struct logger *logger, struct target *target, struct regio
 	pid_t pid = is_wanted ? mail_sender(target, mail, &identity) : 0;
 	struct stat status = {0};
 	fstat(target->region.fd, &status);
-	struct hold_request request = {.pid = pid, .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0, .identity = identity,
-				       .directory = (int)mail->value[1], .mail = mail, .mail_tid = tid,
-				       .region_path = target->region_path, .region_inode = status.st_ino};
+	struct hold_request request = {.pid = pid,
+				       .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0,
+				       .identity = identity,
+				       .directory = (int)mail->value[1],
+				       .mail = mail,
+				       .mail_tid = tid,
+				       .region_path = target->region_path,
+				       .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
 	logger_exec_identity(target, pid, mail->value[0], &request);
 	/* A thread makes one exec at a time. */
@@ -153,7 +163,8 @@ bool requests_answer(struct logger *logger, struct target *target, const struct 
 		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
 		if (mail_state(word) != MAIL_POSTED)
 			continue;
-		if (leaving && (pid_t)mail->pid == leaving->inner && (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
+		if (leaving && (pid_t)mail->pid == leaving->inner &&
+		    (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
 			mail->kind = MAIL_NONE;
 			region_answer(mail, tid);
 			continue;

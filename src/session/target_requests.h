@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/** What targets ask of the logger by the mails of their region: hook an image that was loaded, trace what is executed next. */
+/** What targets ask of the logger by the mails of their region: hook an image that was loaded, trace what is executed
+    next. */
 #ifndef XHEAP_SESSION_TARGET_REQUESTS_H
 #define XHEAP_SESSION_TARGET_REQUESTS_H
 
 #include "session/logger_state.h"
 
-/** Answer what a target asks. A process that is being detached from, `leaving`, gets nothing but its answer; NULL: none is. True when it had asked. */
+/** Answer what a target asks. A process that is being detached from, `leaving`, gets nothing but its answer; NULL: none
+    is. True when it had asked. */
 bool requests_answer(struct logger *logger, struct target *target, const struct member *leaving);
 
 /** Free the mails of threads that ended before they had their answer, or had taken no notice of it. */

@@ -31,7 +31,8 @@ static void robust_add(struct logger *logger, struct region *region)
 
 static void robust_remove(struct logger *logger, struct region *region)
 {
-	/* The list lies in memory that targets can write: rebuild it from our own list of targets instead of following it. */
+	/* The list lies in memory that targets can write: rebuild it from our own list of targets instead of following
+	   it. */
 	struct robust_list *head = &logger->robust.list;
 	for (struct target *target = logger->targets; target; target = target->next) {
 		if (&target->region == region)
@@ -47,13 +48,15 @@ static void robust_remove(struct logger *logger, struct region *region)
 void targets_robust_begin(struct logger *logger)
 {
 	logger->robust.list.next = &logger->robust.list;
-	logger->robust.futex_offset = (long)offsetof(struct region_header, owner) - (long)offsetof(struct region_header, robust_node);
+	logger->robust.futex_offset =
+		(long)offsetof(struct region_header, owner) - (long)offsetof(struct region_header, robust_node);
 	syscall(SYS_set_robust_list, &logger->robust, sizeof(logger->robust));
 }
 
 /* ---- beginning ---- */
 
-static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image, uint32_t number)
+static void info_write(struct logger *logger, const struct target *target, const struct drain_image *image,
+		       uint32_t number)
 {
 	char name[64];
 	struct fields fields = {.text = NULL};
@@ -90,8 +93,12 @@ void target_add(struct logger *logger, struct hold_result *result)
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
 	proc_command(result->pid, command, sizeof(command));
-	struct drain_image image = {.pid = (uint32_t)result->pid, .parent = result->parent, .exec_generation = result->exec_generation,
-				    .image = image_path, .command = command, .start_ticks = region_process(&target->region, 0)->start_ticks};
+	struct drain_image image = {.pid = (uint32_t)result->pid,
+				    .parent = result->parent,
+				    .exec_generation = result->exec_generation,
+				    .image = image_path,
+				    .command = command,
+				    .start_ticks = region_process(&target->region, 0)->start_ticks};
 	target->drain = drain_add(logger->drain, &target->region, &image);
 	target->next = logger->targets;
 	logger->targets = target;
@@ -99,7 +106,8 @@ void target_add(struct logger *logger, struct hold_result *result)
 	if (logger->is_recording_over)
 		target_end_recording(target);
 	/* It stands still until its result was taken. */
-	member_begin(logger, target, 0, result->pid, identity_take(result->pid), proc_inner_id(result->pid, result->pid));
+	member_begin(logger, target, 0, result->pid, identity_take(result->pid),
+		     proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
 	untraced_know(logger, result->pid);
 	if (result->pause_ns)
@@ -108,8 +116,8 @@ void target_add(struct logger *logger, struct hold_result *result)
 		return;
 	logger->is_elsewhere_noted = true;
 	char text[sizeof(target->region_path) + sizeof(logger->directory.path) + 160];
-	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace", logger->directory.path, (int)result->pid,
-		 target->region_path);
+	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace",
+		 logger->directory.path, (int)result->pid, target->region_path);
 	logger_note(logger, text);
 }
 
@@ -122,7 +130,9 @@ void damage_check(struct logger *logger, struct target *target)
 		return;
 	target->is_damaged = true;
 	__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
-	snprintf(text, sizeof(text), "process %d and those that it forked: the memory that they share with the logger was damaged: their recording ended",
+	snprintf(text, sizeof(text),
+		 "process %d and those that it forked: the memory that they share with the logger was damaged: their "
+		 "recording ended",
 		 (int)target->inject.pid);
 	drain_add_note(logger->drain, TRACE_OPTION_DAMAGED, text);
 	logger_warn(logger, text);
@@ -138,7 +148,13 @@ void limits_check(struct logger *logger, struct target *target)
 /* ---- end ---- */
 
 /* Processes that have the region mapped, and are in no list. */
-struct unlisted { const struct logger *logger; const struct target *target; uint64_t inode; pid_t pids[REGION_PROCESS_MAX]; uint32_t count; };
+struct unlisted {
+	const struct logger *logger;
+	const struct target *target;
+	uint64_t inode;
+	pid_t pids[REGION_PROCESS_MAX];
+	uint32_t count;
+};
 
 static bool unlisted_take(void *cookie, pid_t pid)
 {
@@ -165,8 +181,11 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	for (uint32_t i = 0; i < unlisted.count; i++) {
 		char command[512];
 		struct diag diag = {""};
-		struct inject_detaching detaching = {.pid = unlisted.pids[i], .inode = unlisted.inode, .patience = INJECT_PATIENT,
-						     .meanwhile = serve_others, .cookie = logger};
+		struct inject_detaching detaching = {.pid = unlisted.pids[i],
+						     .inode = unlisted.inode,
+						     .patience = INJECT_PATIENT,
+						     .meanwhile = serve_others,
+						     .cookie = logger};
 		proc_command(detaching.pid, command, sizeof(command));
 		if (inject_detach(&detaching, &diag) != 0)
 			detaching.rest = (struct inject_rest){.bytes = target->region.bytes};
@@ -182,7 +201,9 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
 	if (!count)
 		return;
-	snprintf(text, sizeof(text), "process %d and those that it forked: %u execs went on without an answer; what they executed may run untraced",
+	snprintf(text, sizeof(text),
+		 "process %d and those that it forked: %u execs went on without an answer; what they executed may run "
+		 "untraced",
 		 (int)target->inject.pid, count);
 	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);

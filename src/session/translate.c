@@ -41,8 +41,10 @@ static uint32_t known_process(const struct translate *translate, const struct tr
 	}
 	/* One that began when recording had ended is in no row of the trace; the session's directory had it. */
 	const struct trace_process *other;
-	for (uint32_t i = known ? known->dictionary->process_count : TRACE_NONE; (other = writer_process(translate->writer, i)); i++)
-		if (other->pid == row->pid && other->forked_from == row->forked_from && other->start_ns == row->start_ns)
+	for (uint32_t i = known ? known->dictionary->process_count : TRACE_NONE;
+	     (other = writer_process(translate->writer, i)); i++)
+		if (other->pid == row->pid && other->forked_from == row->forked_from &&
+		    other->start_ns == row->start_ns)
 			return i;
 	return TRACE_NONE;
 }
@@ -53,7 +55,8 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 	process->row = *row;
 	process->last_ticks = (uint64_t)row->start_ns;
 	process->id = known_process(translate, row);
-	process->has_ended = process->id != TRACE_NONE && writer_process(translate->writer, process->id)->end != TRACE_END_OPEN;
+	process->has_ended =
+		process->id != TRACE_NONE && writer_process(translate->writer, process->id)->end != TRACE_END_OPEN;
 	if (process->id == TRACE_NONE && keep_add_row(&translate->keep))
 		process->id = writer_add_process(translate->writer, row);
 	translate->process_count += process->id != TRACE_NONE;
@@ -65,9 +68,15 @@ static uint32_t forked_process_add(struct translate *translate, uint32_t index, 
 	/* A parent has been there before its child; anything else is damage, and says nothing of who the parent was. */
 	uint32_t parent = shared->parent < REGION_PROCESS_MAX ? translate->process[shared->parent].id : TRACE_NONE;
 	const struct trace_process *first = &translate->process[0].row;
-	struct trace_process row = {
-		.pid = shared->pid, .parent = parent, .forked_from = parent, .start_ns = (int64_t)shared->start_ticks, .end_ns = INT64_MAX,
-		.end = TRACE_END_OPEN, .image = first->image, .command = first->command, .note = ""};
+	struct trace_process row = {.pid = shared->pid,
+				    .parent = parent,
+				    .forked_from = parent,
+				    .start_ns = (int64_t)shared->start_ticks,
+				    .end_ns = INT64_MAX,
+				    .end = TRACE_END_OPEN,
+				    .image = first->image,
+				    .command = first->command,
+				    .note = ""};
 	uint32_t id = process_add(translate, index, &row);
 	translate->live_count += id != TRACE_NONE;
 	return id;
@@ -93,8 +102,8 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 }
 
 /*
- * The place of a process that has ended is for another one, but late: a child of its that has not called the heap yet will name it
- * as its parent.
+ * The place of a process that has ended is for another one, but late: a child of its that has not called the heap yet
+ * will name it as its parent.
  */
 static void place_end(struct translate *translate, uint32_t index)
 {
@@ -114,7 +123,8 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 {
 	uint32_t id = translate_process_id(translate, index);
 	/* The place of one that found no room in the trace is for another one, too. */
-	if (id == TRACE_NONE && index > 0 && index < translate->region->process_ready && LOAD(&region_process(translate->region, index)->state) == PROCESS_LIVE)
+	if (id == TRACE_NONE && index > 0 && index < translate->region->process_ready &&
+	    LOAD(&region_process(translate->region, index)->state) == PROCESS_LIVE)
 		place_end(translate, index);
 	if (id == TRACE_NONE || translate->process[index].has_ended)
 		return;
@@ -139,7 +149,8 @@ static uint32_t known_mapping(const struct translate *translate, const struct tr
 	const struct drain_known *known = translate->known;
 	for (uint32_t i = 0; known && i < known->dictionary->mapping_count; i++) {
 		const struct trace_mapping *other = &known->dictionary->mappings[i];
-		if (other->process == row->process && other->image == row->image && other->base == row->base && other->bias == row->bias &&
+		if (other->process == row->process && other->image == row->image && other->base == row->base &&
+		    other->bias == row->bias &&
 		    other->load_ns == translate_ticks_ns(&known->clock, (uint64_t)row->load_ns))
 			return i;
 	}
@@ -152,12 +163,17 @@ static void image_add(struct translate *translate, const struct region_image *sh
 	struct region_image row = *shared;
 	row.path[sizeof(row.path) - 1] = 0;
 	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;
-	struct trace_image image = {.path = row.path, .build_id = id_size ? row.build_id : NULL, .build_id_size = id_size};
+	struct trace_image image = {
+		.path = row.path, .build_id = id_size ? row.build_id : NULL, .build_id_size = id_size};
 	struct translate_image *added = &translate->image[translate->image_count++];
 	added->name = copy_text(file_name(row.path));
-	added->mapping = (struct trace_mapping){
-		.process = translate_process_id(translate, row.process), .image = writer_add_image(translate->writer, &image), .base = row.base,
-		.end = row.end, .bias = row.bias, .load_ns = (int64_t)row.load_ticks, .unload_ns = INT64_MAX};
+	added->mapping = (struct trace_mapping){.process = translate_process_id(translate, row.process),
+						.image = writer_add_image(translate->writer, &image),
+						.base = row.base,
+						.end = row.end,
+						.bias = row.bias,
+						.load_ns = (int64_t)row.load_ticks,
+						.unload_ns = INT64_MAX};
 	added->mapping_id = TRACE_NONE;
 	if (added->mapping.process != TRACE_NONE) {
 		added->mapping_id = known_mapping(translate, &added->mapping);
@@ -211,7 +227,8 @@ static void frame_room(struct translate *translate, uint32_t id)
 	if (capacity == translate->frame_capacity)
 		return;
 	translate->frame = memory_resize(translate->frame, capacity, sizeof(*translate->frame));
-	memset(translate->frame + translate->frame_capacity, 0, (capacity - translate->frame_capacity) * sizeof(*translate->frame));
+	memset(translate->frame + translate->frame_capacity, 0,
+	       (capacity - translate->frame_capacity) * sizeof(*translate->frame));
 	translate->frame_capacity = capacity;
 }
 
@@ -259,17 +276,22 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 	if (row.function >= FUNCTION_COUNT)
 		return false;
 	const struct translate_image *image = image_at(translate, row.image);
-	struct trace_entry entry = {.image = image ? image->mapping.image : TRACE_NONE, .function = row.function, .name = row.name};
+	struct trace_entry entry = {
+		.image = image ? image->mapping.image : TRACE_NONE, .function = row.function, .name = row.name};
 	uint32_t id = writer_add_entry(translate->writer, &entry);
 	if (id > UINT16_MAX)
 		return false;
 	uint8_t kind = function_kinds[row.function];
-	translate->entry[index] = (struct translate_entry){.id = (uint16_t)id, .kind = kind, .mark = kind_marks[kind], .is_known = true};
+	translate->entry[index] =
+		(struct translate_entry){.id = (uint16_t)id, .kind = kind, .mark = kind_marks[kind], .is_known = true};
 	return true;
 }
 
-static const char *const heap_kinds[] = {
-	[HEAP_ALLOCATOR] = "", [HEAP_GLIBC_MAIN] = " main arena", [HEAP_GLIBC_ARENA] = " arena", [HEAP_GLIBC_MMAP] = " mapped blocks", [HEAP_ANNOTATED] = " annotated"};
+static const char *const heap_kinds[] = {[HEAP_ALLOCATOR] = "",
+					 [HEAP_GLIBC_MAIN] = " main arena",
+					 [HEAP_GLIBC_ARENA] = " arena",
+					 [HEAP_GLIBC_MMAP] = " mapped blocks",
+					 [HEAP_ANNOTATED] = " annotated"};
 
 static void heap_room(struct translate *translate, uint32_t index)
 {
@@ -285,7 +307,8 @@ static void heap_room(struct translate *translate, uint32_t index)
 }
 
 /* What the program calls an annotated heap; "" when it has not said. */
-static void heap_given_name(const struct translate *translate, const struct region_heap *row, char name[REGION_NAME_BYTES])
+static void heap_given_name(const struct translate *translate, const struct region_heap *row,
+			    char name[REGION_NAME_BYTES])
 {
 	name[0] = 0;
 	if (row->kind != HEAP_ANNOTATED || !row->name || row->name >= translate->region->name_ready)
@@ -297,7 +320,8 @@ static void heap_given_name(const struct translate *translate, const struct regi
 			*at = '?';
 }
 
-/* The heap's id, the same for an equal one; TRACE_NONE when there are as many as may be. Whether it is a new one is known when it was added. */
+/* The heap's id, the same for an equal one; TRACE_NONE when there are as many as may be. Whether it is a new one is
+   known when it was added. */
 static uint32_t heap_add(struct translate *translate, const struct trace_heap *heap)
 {
 	struct keep *keep = &translate->keep;
@@ -309,7 +333,8 @@ static uint32_t heap_add(struct translate *translate, const struct trace_heap *h
 	return id;
 }
 
-uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle, uint32_t process)
+uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle,
+			   uint32_t process)
 {
 	const struct translate_image *image = image_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
@@ -333,15 +358,16 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	heap_given_name(translate, &row, given);
 	struct trace_heap named = {.process = process, .handle = handle, .name = given};
 	uint32_t id = given[0] ? heap_add(translate, &named)
-			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image, row.kind, handle, process);
+			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image,
+						   row.kind, handle, process);
 	translate->heap[index] = (struct translate_heap){process, id};
 	return translate->heap[index].id;
 }
 
 /* ---- beginning and end ---- */
 
-void translate_init(struct translate *translate, struct writer *writer, const struct region *region, const struct drain_image *image,
-		    const struct drain_known *known, const struct keep_limits *limits)
+void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
+		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits)
 {
 	translate->writer = writer;
 	translate->keep = (struct keep){.limits = limits, .writer = writer};
@@ -353,10 +379,16 @@ void translate_init(struct translate *translate, struct writer *writer, const st
 	translate->process_command = copy_text(image->command ? image->command : "");
 	for (uint32_t i = 0; i < REGION_PROCESS_MAX; i++)
 		translate->process[i].id = TRACE_NONE;
-	struct trace_process row = {
-		.pid = image->pid, .parent = image->parent, .forked_from = TRACE_NONE, .exec_generation = image->exec_generation,
-		.start_ns = (int64_t)image->start_ticks, .end_ns = INT64_MAX, .end = TRACE_END_OPEN, .image = translate->process_image,
-		.command = translate->process_command, .note = ""};
+	struct trace_process row = {.pid = image->pid,
+				    .parent = image->parent,
+				    .forked_from = TRACE_NONE,
+				    .exec_generation = image->exec_generation,
+				    .start_ns = (int64_t)image->start_ticks,
+				    .end_ns = INT64_MAX,
+				    .end = TRACE_END_OPEN,
+				    .image = translate->process_image,
+				    .command = translate->process_command,
+				    .note = ""};
 	process_add(translate, 0, &row);
 }
 

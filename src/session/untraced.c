@@ -2,14 +2,17 @@
 /*
  * Processes that run untraced, though they descend from recorded ones.
  *
- * An exec by a function of the C library is announced, and its process held. A program may also make the system calls itself, as Go's does for each
- * child: the new image has no recorder, and nobody has announced it. The kernel keeps a list of each thread's children, and whether a process has
- * executed an image since it was forked, also of one that has ended and that its parent has not waited for. So the logger looks at the children
- * of the processes that it records, and of those that are untraced already: one that has executed an image, and that is neither recorded nor held, is untraced.
+ * An exec by a function of the C library is announced, and its process held. A program may also make the system calls
+ * itself, as Go's does for each child: the new image has no recorder, and nobody has announced it. The kernel keeps a
+ * list of each thread's children, and whether a process has executed an image since it was forked, also of one that has
+ * ended and that its parent has not waited for. So the logger looks at the children of the processes that it records,
+ * and of those that are untraced already: one that has executed an image, and that is neither recorded nor held, is
+ * untraced.
  *
- * A look costs a read for each thread. It comes only after a process was begun somewhere on the machine, or while a child has not executed an image
- * yet; never twice within LOOK_NS, and so rarely that it takes at most a part in LOOK_PARTS of a processor. Who has started one process so starts
- * more: from then on looks come ten times as often, as long as processes begin. A child that lives for a shorter time may not be seen.
+ * A look costs a read for each thread. It comes only after a process was begun somewhere on the machine, or while a
+ * child has not executed an image yet; never twice within LOOK_NS, and so rarely that it takes at most a part in
+ * LOOK_PARTS of a processor. Who has started one process so starts more: from then on looks come ten times as often, as
+ * long as processes begin. A child that lives for a shorter time may not be seen.
  *
  * A recorded process may execute an image by itself, too. Its stack lies elsewhere then.
  */
@@ -22,30 +25,43 @@
 #include "os/proc.h"
 #include "session/logger_state.h"
 
-enum { LOOK_NS = 10000000, EAGER_LOOK_NS = 1000000, SLOW_LOOK_NS = 200000000, LOOK_PAUSE_MOST_NS = 1000000000, LOOK_PARTS = 50, EAGER_LOOK_PARTS = 5, KNOWN_MIN = 256 };
+enum {
+	LOOK_NS = 10000000,
+	EAGER_LOOK_NS = 1000000,
+	SLOW_LOOK_NS = 200000000,
+	LOOK_PAUSE_MOST_NS = 1000000000,
+	LOOK_PARTS = 50,
+	EAGER_LOOK_PARTS = 5,
+	KNOWN_MIN = 256
+};
 
 /* A process that has executed an image, and need not be asked about again. */
 struct known {
 	pid_t pid;
 	uint64_t start_time;
-	uint32_t process;             /* in the trace; TRACE_NONE: it was recorded from its exec on, or was there before an attach */
+	/* in the trace; TRACE_NONE: it was recorded from its exec on, or was there before an attach */
+	uint32_t process;
 };
 
 struct untraced {
 	struct known *known;
 	size_t count, capacity;
-	size_t count_kept;            /* when those that are gone were forgotten last */
-	uint64_t looked_ns, took_ns;  /* when we looked last, and how long that took */
+	size_t count_kept;           /* when those that are gone were forgotten last */
+	uint64_t looked_ns, took_ns; /* when we looked last, and how long that took */
 	uint64_t members_looked_ns;
 	pid_t newest;
-	bool has_undecided;           /* a child that has executed nothing yet */
-	bool has_own_calls;           /* a process was executed without an announcement */
+	bool has_undecided; /* a child that has executed nothing yet */
+	bool has_own_calls; /* a process was executed without an announcement */
 };
 
 static const char not_seen[] = "its exec was not seen, as when a program makes the system call itself";
 
 /* A look at the children of one process. */
-struct look { struct logger *logger; uint32_t parent; const char *own_reason; /* NULL: the parent is untraced */ };
+struct look {
+	struct logger *logger;
+	uint32_t parent;
+	const char *own_reason; /* NULL: the parent is untraced */
+};
 
 /* ---- what is known ---- */
 
@@ -109,7 +125,8 @@ static void untraced_write(struct logger *logger, const struct trace_process *pr
 {
 	uint32_t id = drain_has_room(logger->drain) ? writer_add_process(logger->writer, process) : TRACE_NONE;
 	if (id == TRACE_NONE)
-		drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, "more processes ran untraced than can be named");
+		drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS,
+			       "more processes ran untraced than can be named");
 	known_add(logger, (pid_t)process->pid, proc_start_time((pid_t)process->pid), id);
 	logger->untraced++;
 }
@@ -122,18 +139,26 @@ void untraced_add(struct logger *logger, const struct trace_process *process)
 	logger_warn(logger, text);
 }
 
-/* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which the trace alone tells, for there
- * may be thousands. One that has ended has no image and no command line any more, but a name. */
-static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent, uint32_t exec_generation, const char *own_reason)
+/* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which
+ * the trace alone tells, for there may be thousands. One that has ended has no image and no command line any more, but
+ * a name. */
+static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent,
+			    uint32_t exec_generation, const char *own_reason)
 {
 	char image[4096], command[2048];
 	proc_image(pid, image, sizeof(image));
 	proc_command(pid, command, sizeof(command));
 	logger->untraced_processes->has_own_calls = true;
 	logger_settle_clock(logger, true);
-	struct trace_process process = {.pid = (uint32_t)pid, .parent = parent, .forked_from = TRACE_NONE, .exec_generation = exec_generation,
-					.start_ns = (int64_t)clock_event_ticks(), .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN,
-					.image = image[0] ? image : life->name, .command = command[0] ? command : life->name,
+	struct trace_process process = {.pid = (uint32_t)pid,
+					.parent = parent,
+					.forked_from = TRACE_NONE,
+					.exec_generation = exec_generation,
+					.start_ns = (int64_t)clock_event_ticks(),
+					.end_ns = INT64_MAX,
+					.end = TRACE_END_UNKNOWN,
+					.image = image[0] ? image : life->name,
+					.command = command[0] ? command : life->name,
 					.note = own_reason ? own_reason : "its parent runs untraced"};
 	(own_reason ? untraced_add : untraced_write)(logger, &process);
 }
@@ -148,7 +173,8 @@ static void look_at_child(void *cookie, pid_t child)
 	struct proc_life life;
 	if (is_member(logger, child) || !proc_read_life(child, &life) || is_known(untraced, child, life.start_time))
 		return;
-	/* Only this thread begins to hold a process and takes what came of it: who has executed by now is held by now. */
+	/* Only this thread begins to hold a process and takes what came of it: who has executed by now is held by
+	   now. */
 	if (!life.has_executed || holder_has(logger->holder, child))
 		untraced->has_undecided = true;
 	else
@@ -182,8 +208,8 @@ static void look_at_member(struct logger *logger, struct target *target, uint32_
 {
 	const struct member *member = &target->member[index];
 	struct proc_life life;
-	if (member->state != 1 || !member->pid || !target->stack_start || !proc_read_life(member->pid, &life) || !life.stack_start ||
-	    life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
+	if (member->state != 1 || !member->pid || !target->stack_start || !proc_read_life(member->pid, &life) ||
+	    !life.stack_start || life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
 		return;
 	pid_t pid = member->pid;
 	struct hold_request request = {.pid = pid, .identity = IDENTITY_NONE};
@@ -211,7 +237,8 @@ static bool has_news(struct untraced *untraced, uint64_t since_ns)
 /* A look that had to wait for a processor took long, and is no reason to wait for minutes. */
 static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_eager)
 {
-	uint64_t least_ns = is_eager ? EAGER_LOOK_NS : LOOK_NS, parts_ns = (is_eager ? EAGER_LOOK_PARTS : LOOK_PARTS) * untraced->took_ns;
+	uint64_t least_ns = is_eager ? EAGER_LOOK_NS : LOOK_NS,
+		 parts_ns = (is_eager ? EAGER_LOOK_PARTS : LOOK_PARTS) * untraced->took_ns;
 	return since_ns >= least_ns && since_ns >= (parts_ns < LOOK_PAUSE_MOST_NS ? parts_ns : LOOK_PAUSE_MOST_NS);
 }
 

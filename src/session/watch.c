@@ -11,7 +11,10 @@
 
 enum { EVENTS_AT_ONCE = 16 };
 
-struct watch { struct doorbell *doorbell; int epoll; };
+struct watch {
+	struct doorbell *doorbell;
+	int epoll;
+};
 
 void doorbell_ring(struct doorbell *doorbell)
 {

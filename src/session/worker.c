@@ -41,7 +41,8 @@ int worker_begin(struct worker *worker, const char *const *words, bool is_talkin
 {
 	int input[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1};
 	worker->pid = 0;
-	bool has_pipes = (!is_talking || (!pipe2(input, O_CLOEXEC) && !pipe2(output, O_CLOEXEC))) && !pipe2(errors, O_CLOEXEC);
+	bool has_pipes =
+		(!is_talking || (!pipe2(input, O_CLOEXEC) && !pipe2(output, O_CLOEXEC))) && !pipe2(errors, O_CLOEXEC);
 	int error = has_pipes ? spawn(worker, words, input[READ_END], output[WRITE_END], errors[WRITE_END]) : -errno;
 	fd_close(&input[READ_END]);
 	fd_close(&output[WRITE_END]);
@@ -67,7 +68,8 @@ int worker_wait(struct worker *worker, struct diag *diag)
 	int status = 0;
 	fd_close(&worker->input);
 	while (size + 1 < sizeof(diag->text) &&
-	       ((got = read(worker->errors, diag->text + size, sizeof(diag->text) - 1 - size)) > 0 || (got < 0 && errno == EINTR)))
+	       ((got = read(worker->errors, diag->text + size, sizeof(diag->text) - 1 - size)) > 0 ||
+		(got < 0 && errno == EINTR)))
 		size += got > 0 ? (size_t)got : 0;
 	diag->text[size] = 0;
 	diag->text[strcspn(diag->text, "\n")] = 0;
@@ -77,7 +79,9 @@ int worker_wait(struct worker *worker, struct diag *diag)
 		;
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
-	return diag->text[0] ? -EIO : diag_fail(diag, EIO, "the process that does it was ended by signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	return diag->text[0] ? -EIO
+			     : diag_fail(diag, EIO, "the process that does it was ended by signal %d",
+					 WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
 void worker_is_begun(void)

@@ -22,7 +22,11 @@ struct debuginfod {
 };
 
 /* The library's progress function has no argument of ours; there is one client at a time. */
-static _Thread_local struct { time_t since; long done; bool expired; } debuginfod_wait;
+static _Thread_local struct {
+	time_t since;
+	long done;
+	bool expired;
+} debuginfod_wait;
 
 static time_t debuginfod_now(void)
 {

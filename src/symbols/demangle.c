@@ -17,7 +17,8 @@ enum { NAME_MAX_BYTES = 64 << 10, NAME_D_MAX_BYTES = 2 << 10 };
 
 /* What gcc and clang put behind the name of a part or a copy of a function. */
 static const char *const name_marks[] = {
-	"cold", "part", "isra", "constprop", "lto_priv", "localalias", "llvm", "clone", "ipa_ra", "warm", "unlikely", "__uniq",
+	"cold", "part",  "isra",   "constprop", "lto_priv", "localalias",
+	"llvm", "clone", "ipa_ra", "warm",      "unlikely", "__uniq",
 };
 
 static bool name_is_number(const char *text, size_t length)
@@ -57,7 +58,9 @@ size_t name_plain_length(const char *symbol)
 
 bool name_is_mangled(const char *symbol)
 {
-	return symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R' || (symbol[1] == 'D' && (isdigit((unsigned char)symbol[2]) || !strcmp(symbol, "_Dmain"))));
+	return symbol[0] == '_' &&
+	       (symbol[1] == 'Z' || symbol[1] == 'R' ||
+		(symbol[1] == 'D' && (isdigit((unsigned char)symbol[2]) || !strcmp(symbol, "_Dmain"))));
 }
 
 size_t name_underscores(const char *symbol)
@@ -129,7 +132,7 @@ const char *name_demangle(struct arena *arena, const char *symbol)
 
 void symbols_demangle(const char *mangled, char *out, size_t size)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	snprintf(out, size, "%s", name_demangle(&arena, mangled));
 	arena_fini(&arena);
 }

@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 
-/** The length of the symbol without version ("@@GLIBC_2.2") and the marks of split or cloned parts (".cold", ".isra.0"). */
+/** The length of the symbol without version ("@@GLIBC_2.2") and the marks of split or cloned parts (".cold",
+    ".isra.0"). */
 size_t name_plain_length(const char *symbol);
 
 /** Whether the symbol is mangled by C++, Rust or D. */

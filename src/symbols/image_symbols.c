@@ -17,7 +17,7 @@
 
 enum { IMAGE_PATH_MAX = 4096, MINI_MAX_BYTES = 512 << 20, MINI_LZMA_BYTES = 256 << 20, VDSO_MAX_BYTES = 4 * 4096 };
 
-static const struct image_file image_no_file = { .fd = -1 };
+static const struct image_file image_no_file = {.fd = -1};
 
 static void file_close(struct image_file *file)
 {
@@ -33,7 +33,7 @@ static bool file_open_fd(struct image_file *file, int fd)
 {
 	struct stat status;
 
-	*file = (struct image_file){ .fd = fd };
+	*file = (struct image_file){.fd = fd};
 	/* A path in a trace can lead anywhere; devices and pipes are not read. */
 	if (fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode))
 		file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -50,7 +50,7 @@ static bool file_open(struct image_file *file, const char *path)
 
 static bool file_open_memory(struct image_file *file, void *memory, size_t size)
 {
-	*file = (struct image_file){ .fd = -1, .memory = memory, .elf = elf_memory(memory, size) };
+	*file = (struct image_file){.fd = -1, .memory = memory, .elf = elf_memory(memory, size)};
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF)
 		return true;
 	file_close(file);
@@ -73,7 +73,7 @@ static bool file_open_vdso(struct image_file *file)
 
 static struct build_id file_build_id(const struct image_file *file)
 {
-	struct build_id id = { .size = 0 };
+	struct build_id id = {.size = 0};
 	const void *bytes;
 	ssize_t size = file->elf ? dwelf_elf_gnu_build_id(file->elf, &bytes) : 0;
 
@@ -99,7 +99,7 @@ static Elf_Scn *file_section(const struct image_file *file, const char *wanted, 
 
 	if (!file->elf || elf_getshdrstrndx(file->elf, &names))
 		return NULL;
-	for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section)); ) {
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
 		const char *name = gelf_getshdr(section, header) ? elf_strptr(file->elf, names, header->sh_name) : NULL;
 		if (name && !strcmp(name, wanted))
 			return section;
@@ -140,10 +140,10 @@ static bool find_by_build_id(struct image_file *file, const char *root, int root
 
 /** What .gnu_debuglink says. */
 struct debuglink {
-	const char *path;             /**< of the image */
-	const char *name;             /**< of the debug file */
+	const char *path; /**< of the image */
+	const char *name; /**< of the debug file */
 	uint32_t checksum;
-	struct build_id build_id;     /**< of the image; none: the checksum decides */
+	struct build_id build_id; /**< of the image; none: the checksum decides */
 };
 
 static bool debuglink_matches(const struct debuglink *link, const struct image_file *file)
@@ -162,7 +162,8 @@ static bool debuglink_try(struct image_file *file, const struct debuglink *link,
 	struct stat debug, main;
 
 	/* A link can name the file that it is in. */
-	if (!stat(path, &debug) && !stat(link->path, &main) && debug.st_ino == main.st_ino && debug.st_dev == main.st_dev)
+	if (!stat(path, &debug) && !stat(link->path, &main) && debug.st_ino == main.st_ino &&
+	    debug.st_dev == main.st_dev)
 		return false;
 	if (!file_open(file, path))
 		return false;
@@ -187,7 +188,7 @@ static bool find_by_debuglink(struct image_file *file, const char *root, int roo
 /** Beside the image, as gdb does. */
 static bool find_beside(struct image_file *file, const struct debuglink *link)
 {
-	static const char *const places[] = { "", ".debug/" };
+	static const char *const places[] = {"", ".debug/"};
 	char path[IMAGE_PATH_MAX];
 	const char *slash = strrchr(link->path, '/');
 	int directory = slash ? slash - link->path + 1 : 0;
@@ -214,7 +215,8 @@ static bool find_in_roots(struct image_file *file, const void *argument,
 	return try(file, "/usr/lib/debug", sizeof("/usr/lib/debug") - 1, argument);
 }
 
-static bool find_debug(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+static bool find_debug(struct image *image, const char *path, const struct build_id *build_id,
+		       struct debuginfod *debuginfod)
 {
 	GElf_Word checksum;
 
@@ -222,7 +224,7 @@ static bool find_debug(struct image *image, const char *path, const struct build
 		return true;
 	const char *name = image->main.elf ? dwelf_elf_gnu_debuglink(image->main.elf, &checksum) : NULL;
 	if (name && name[0]) {
-		struct debuglink link = { path, name, checksum, *build_id };
+		struct debuglink link = {path, name, checksum, *build_id};
 		if (find_beside(&image->debug, &link) || find_in_roots(&image->debug, &link, find_by_debuglink))
 			return true;
 	}
@@ -277,7 +279,8 @@ static void main_open(struct image *image, const char *path, const struct build_
 {
 	bool is_vdso = !strcmp(path, "[vdso]") || !strcmp(path, "linux-vdso.so.1");
 
-	if (is_vdso ? !build_id->size || !file_open_vdso(&image->main) : path[0] != '/' || !file_open(&image->main, path))
+	if (is_vdso ? !build_id->size || !file_open_vdso(&image->main)
+		    : path[0] != '/' || !file_open(&image->main, path))
 		return;
 	if (build_id->size && !file_has_build_id(&image->main, build_id))
 		file_close(&image->main);
@@ -326,8 +329,7 @@ static bool find_shared(struct image_file *file, const struct altlink *link, str
 	return false;
 }
 
-__attribute__((noreturn))
-static void without_memory(void)
+__attribute__((noreturn)) static void without_memory(void)
 {
 	memory_exhausted(0);
 }
@@ -344,7 +346,7 @@ static Dwarf *dwarf_open(Elf *elf)
 /** False: what the debug information refers to is there, but is another's. */
 static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 {
-	struct altlink link = { .name = NULL };
+	struct altlink link = {.name = NULL};
 	const void *id;
 	ssize_t size = dwelf_dwarf_gnu_debugaltlink(image->dwarf, &link.name, &id);
 
@@ -361,7 +363,7 @@ static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 
 void image_init(struct image *image)
 {
-	*image = (struct image){ image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL };
+	*image = (struct image){image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL};
 }
 
 void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)

@@ -14,21 +14,21 @@ enum { IMAGE_BUILD_ID_MAX = 64 };
 
 struct build_id {
 	uint8_t bytes[IMAGE_BUILD_ID_MAX];
-	size_t size;                  /**< 0: none */
+	size_t size; /**< 0: none */
 };
 
 /** An opened ELF file. */
 struct image_file {
-	Elf *elf;                     /**< NULL: none */
-	int fd;                       /**< -1: in memory */
-	void *memory;                 /**< that is ours, or NULL */
+	Elf *elf;     /**< NULL: none */
+	int fd;       /**< -1: in memory */
+	void *memory; /**< that is ours, or NULL */
 };
 
 struct image {
 	struct image_file main, debug, mini;
-	struct image_file shared;     /**< what the debug file has in common with others (dwz) */
-	Dwarf *dwarf;                 /**< of main or debug, or NULL */
-	Dwarf *shared_dwarf;          /**< of shared, or NULL */
+	struct image_file shared; /**< what the debug file has in common with others (dwz) */
+	Dwarf *dwarf;             /**< of main or debug, or NULL */
+	Dwarf *shared_dwarf;      /**< of shared, or NULL */
 };
 
 /** One of which there is nothing. */

@@ -14,9 +14,9 @@
 enum { OWNER_DEPTH_MAX = 100, OWNER_CHAIN_MAX = 16 };
 
 struct owner_unit {
-	const char **prefixes;        /**< "outer::function()::inner::" by a span's value */
+	const char **prefixes; /**< "outer::function()::inner::" by a span's value */
 	size_t count, capacity;
-	struct span_map map;          /**< of offsets in the file */
+	struct span_map map; /**< of offsets in the file */
 };
 
 /** The state of a walk over a unit's containers. */
@@ -24,7 +24,7 @@ struct owner_walk {
 	struct owners *owners;
 	struct owner_unit *unit;
 	struct span_list list;
-	Dwarf_Off last;               /**< the furthest entry seen */
+	Dwarf_Off last; /**< the furthest entry seen */
 };
 
 /** What the entry adds to the names of those in it; NULL: there is nobody in it, or only what needs no name. */
@@ -71,7 +71,8 @@ static void owner_walk(struct owner_walk *walk, Dwarf_Die *parent, const char *p
 		struct owner_unit *unit = walk->unit;
 		span_list_add(&walk->list, offset + 1, own_end, depth, unit->count);
 		memory_grow(unit->prefixes, unit->count, unit->capacity);
-		const char *own = unit->prefixes[unit->count++] = arena_format(&walk->owners->arena, "%s%s", prefix, text);
+		const char *own = unit->prefixes[unit->count++] =
+			arena_format(&walk->owners->arena, "%s%s", prefix, text);
 		owner_walk(walk, &die, own, own_end, depth + 1);
 	}
 }
@@ -87,10 +88,10 @@ static struct owner_unit *owners_unit(struct owners *owners, Dwarf_Die *die)
 	*place = owners->count;
 	memory_grow(owners->units, owners->count, owners->capacity);
 	struct owner_unit *unit = &owners->units[owners->count++];
-	*unit = (struct owner_unit){ 0 };
+	*unit = (struct owner_unit){0};
 	if (!dwarf_diecu(die, &root, NULL, NULL))
 		return unit;
-	struct owner_walk walk = { .owners = owners, .unit = unit, .last = dwarf_dieoffset(&root) };
+	struct owner_walk walk = {.owners = owners, .unit = unit, .last = dwarf_dieoffset(&root)};
 	owner_walk(&walk, &root, "", UINT64_MAX, 0);
 	span_map_init(&unit->map, &walk.list);
 	span_list_fini(&walk.list);
@@ -99,7 +100,7 @@ static struct owner_unit *owners_unit(struct owners *owners, Dwarf_Die *die)
 
 const char *owners_qualify(struct owners *owners, Dwarf_Die *function)
 {
-	static const unsigned links[] = { DW_AT_abstract_origin, DW_AT_specification };
+	static const unsigned links[] = {DW_AT_abstract_origin, DW_AT_specification};
 	Dwarf_Attribute storage;
 	Dwarf_Die die = *function, linked;
 	bool is_linked = true;

@@ -13,7 +13,7 @@ struct owner_unit;
 /** Zero it to begin. */
 struct owners {
 	struct arena arena;
-	struct map unit_of;           /**< unit in memory -> place in units */
+	struct map unit_of; /**< unit in memory -> place in units */
 	struct owner_unit *units;
 	size_t count, capacity;
 };

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/** Whether the relative path says already where it is: builds that hide their directory write "./part" and "./part/x.c". */
+/** Whether the relative path says already where it is: builds that hide their directory write "./part" and
+    "./part/x.c". */
 static bool source_is_below(const char *directory, const char *file)
 {
 	size_t length = strlen(directory);
@@ -31,7 +32,7 @@ static void source_clean(char *path)
 	bool is_absolute = path[0] == '/';
 	size_t length = is_absolute;
 
-	for (const char *part = path; *part; ) {
+	for (const char *part = path; *part;) {
 		part += strspn(part, "/");
 		size_t size = strcspn(part, "/");
 		bool is_up = size == 2 && part[0] == '.' && part[1] == '.';

@@ -19,13 +19,13 @@ void span_list_add(struct span_list *list, uint64_t low, uint64_t high, uint64_t
 	if (low >= high)
 		return;
 	memory_grow(list->spans, list->count, list->capacity);
-	list->spans[list->count++] = (struct span){ low, high, priority, value };
+	list->spans[list->count++] = (struct span){low, high, priority, value};
 }
 
 void span_list_fini(struct span_list *list)
 {
 	free(list->spans);
-	*list = (struct span_list){ 0 };
+	*list = (struct span_list){0};
 }
 
 static int span_compare_low(const void *left, const void *right)
@@ -74,16 +74,16 @@ static void span_map_append(struct span_map *map, uint64_t low, uint32_t value)
 	if (map->count && map->pieces[map->count - 1].value == value)
 		return;
 	memory_grow(map->pieces, map->count, map->capacity);
-	map->pieces[map->count++] = (struct span_piece){ low, value };
+	map->pieces[map->count++] = (struct span_piece){low, value};
 }
 
 void span_map_init(struct span_map *map, struct span_list *list)
 {
-	struct span_heap heap = { .items = memory_resize(NULL, list->count + 1, sizeof(*heap.items)) };
+	struct span_heap heap = {.items = memory_resize(NULL, list->count + 1, sizeof(*heap.items))};
 	size_t next = 0;
 	uint64_t address = 0;
 
-	*map = (struct span_map){ 0 };
+	*map = (struct span_map){0};
 	if (list->count)
 		qsort(list->spans, list->count, sizeof(*list->spans), span_compare_low);
 	while (next < list->count || heap.count) {
@@ -106,7 +106,7 @@ void span_map_init(struct span_map *map, struct span_list *list)
 void span_map_fini(struct span_map *map)
 {
 	free(map->pieces);
-	*map = (struct span_map){ 0 };
+	*map = (struct span_map){0};
 }
 
 uint32_t span_map_find(const struct span_map *map, uint64_t address)

@@ -22,8 +22,8 @@ struct span_list {
 };
 
 struct span_piece {
-	uint64_t low;                 /**< up to the low of the next piece */
-	uint32_t value;               /**< or SPAN_NONE */
+	uint64_t low;   /**< up to the low of the next piece */
+	uint32_t value; /**< or SPAN_NONE */
 };
 
 /** Disjoint pieces in order. */

@@ -13,7 +13,7 @@ static void table_add_range(struct table *table, uint64_t low, uint64_t size)
 	if (!size || low + size < low)
 		return;
 	memory_grow(table->code, table->code_count, table->code_capacity);
-	table->code[table->code_count++] = (struct table_code){ low, low + size };
+	table->code[table->code_count++] = (struct table_code){low, low + size};
 }
 
 static void table_add_segments(struct table *table, Elf *elf)
@@ -38,7 +38,7 @@ void table_add_code(struct table *table, Elf *elf)
 {
 	GElf_Shdr section;
 
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)); )
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));)
 		if (gelf_getshdr(scn, &section) && section.sh_flags & SHF_ALLOC && section.sh_flags & SHF_EXECINSTR)
 			table_add_range(table, section.sh_addr, section.sh_size);
 	if (!table->code_count)
@@ -70,7 +70,8 @@ static const char *table_plain_name(struct table *table, const char *name)
 	return memcpy(copy, name, length);
 }
 
-/** Whether the symbol stands for code, by its type; an untyped one, as assemblers make them, has to look like a function. */
+/** Whether the symbol stands for code, by its type; an untyped one, as assemblers make them, has to look like a
+    function. */
 static bool table_is_function(const GElf_Sym *symbol, const char *name)
 {
 	switch (GELF_ST_TYPE(symbol->st_info)) {
@@ -107,7 +108,7 @@ size_t table_add_symbols(struct table *table, Elf *elf, unsigned section_type)
 	GElf_Shdr section;
 	GElf_Sym symbol;
 
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)); ) {
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
 		if (!gelf_getshdr(scn, &section) || section.sh_type != section_type)
 			continue;
 		Elf_Data *data = elf_getdata(scn, NULL);
@@ -139,12 +140,12 @@ static int table_compare(const void *left, const void *right)
 void table_finish(struct table *table)
 {
 	const uint64_t sized = UINT64_C(1) << 63;
-	struct span_list list = { 0 };
+	struct span_list list = {0};
 	uint64_t next = UINT64_MAX;
 
 	if (table->count)
 		qsort(table->symbols, table->count, sizeof(*table->symbols), table_compare);
-	for (size_t i = table->count; i-- > 0; ) {
+	for (size_t i = table->count; i-- > 0;) {
 		const struct table_symbol *symbol = &table->symbols[i];
 		uint64_t end = table_code_end(table, symbol->address);
 		if (i + 1 < table->count && table->symbols[i + 1].address > symbol->address)
@@ -185,5 +186,5 @@ void table_fini(struct table *table)
 	free(table->symbols);
 	span_map_fini(&table->map);
 	arena_fini(&table->arena);
-	*table = (struct table){ 0 };
+	*table = (struct table){0};
 }

@@ -15,7 +15,7 @@ struct table_code {
 };
 
 struct table_symbol {
-	const char *name;             /**< in the file's memory or the table's */
+	const char *name; /**< in the file's memory or the table's */
 	uint64_t address, size;
 	bool is_local, is_typed;
 };

@@ -23,9 +23,9 @@ struct answer {
 struct symbols_image {
 	struct image image;
 	struct table table;
-	struct units *units;          /**< NULL: no debug information */
+	struct units *units; /**< NULL: no debug information */
 	bool has_symbols;
-	struct map answer_of;         /**< address -> place in answers */
+	struct map answer_of; /**< address -> place in answers */
 	struct answer *answers;
 	size_t answer_count, answer_capacity;
 };
@@ -39,13 +39,13 @@ struct name_memo {
 
 struct symbols {
 	struct arena arena;
-	struct intern keys;           /**< build-id and path of images[id] */
-	char *key;                    /**< room to put one together */
+	struct intern keys; /**< build-id and path of images[id] */
+	char *key;          /**< room to put one together */
 	size_t key_capacity;
 	struct symbols_image **images;
 	size_t image_count, image_capacity;
-	struct name_memo names;            /**< of functions, by symbol */
-	struct name_memo files;            /**< of sources, as whole paths */
+	struct name_memo names; /**< of functions, by symbol */
+	struct name_memo files; /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
 	bool without_files;
 	uint64_t spent_ns;
@@ -86,7 +86,8 @@ void symbols_leave_files(struct symbols *symbols)
 static bool is_file(const struct image_file *file, const struct stat *status)
 {
 	struct stat own;
-	return file->elf && file->fd >= 0 && !fstat(file->fd, &own) && own.st_dev == status->st_dev && own.st_ino == status->st_ino;
+	return file->elf && file->fd >= 0 && !fstat(file->fd, &own) && own.st_dev == status->st_dev &&
+	       own.st_ino == status->st_ino;
 }
 
 bool symbols_read_file(const struct symbols *symbols, const struct stat *status)
@@ -125,7 +126,8 @@ void symbols_free(struct symbols *symbols)
 	free(symbols);
 }
 
-static struct symbols_image *symbols_image_new(struct symbols *symbols, const char *path, const struct build_id *build_id)
+static struct symbols_image *symbols_image_new(struct symbols *symbols, const char *path,
+					       const struct build_id *build_id)
 {
 	struct symbols_image *image = memory_zeroed(1, sizeof(*image));
 	struct table *table = &image->table;
@@ -135,7 +137,7 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 		image_init(&image->image);
 	else
 		image_open(&image->image, path, build_id, symbols->debuginfod);
-	Elf *const elfs[] = { image->image.main.elf, image->image.debug.elf, image->image.mini.elf };
+	Elf *const elfs[] = {image->image.main.elf, image->image.debug.elf, image->image.mini.elf};
 	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
 		if (elfs[i])
 			table_add_code(table, elfs[i]);
@@ -165,7 +167,7 @@ static uint32_t symbols_key(struct symbols *symbols, const char *path, const str
 
 static struct symbols_image *symbols_image(struct symbols *symbols, const char *path, const uint8_t *bytes, size_t size)
 {
-	struct build_id build_id = { .size = size < IMAGE_BUILD_ID_MAX ? size : IMAGE_BUILD_ID_MAX };
+	struct build_id build_id = {.size = size < IMAGE_BUILD_ID_MAX ? size : IMAGE_BUILD_ID_MAX};
 
 	if (build_id.size)
 		memcpy(build_id.bytes, bytes, build_id.size);
@@ -221,7 +223,8 @@ static bool symbols_is_better(const struct table *table, const struct table_symb
 
 	if (name_is_mangled(symbol->name))
 		return true;
-	return !symbol->is_local && (underscores < others || (underscores == others && !symbols_is_global(table, symbol, name)));
+	return !symbol->is_local &&
+	       (underscores < others || (underscores == others && !symbols_is_global(table, symbol, name)));
 }
 
 /** The symbol of a function at an address, or the nearest to one that debug information has. */
@@ -248,7 +251,7 @@ static struct answer symbols_look_up(struct symbols *symbols, const struct symbo
 	size_t count = image->units ? units_find(image->units, address, found) : 0;
 
 	if (!count)
-		found[count++] = (struct unit_frame){ .name = NULL };
+		found[count++] = (struct unit_frame){.name = NULL};
 	struct symbol_frame *frames = arena_new(&symbols->arena, struct symbol_frame, count);
 	for (size_t i = 0; i < count; i++) {
 		frames[i].mangled = symbols_function(image, &found[i], address);
@@ -257,7 +260,7 @@ static struct answer symbols_look_up(struct symbols *symbols, const struct symbo
 		frames[i].line = found[i].line;
 		frames[i].inlined = found[i].inlined;
 	}
-	return (struct answer){ frames, count };
+	return (struct answer){frames, count};
 }
 
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,

@@ -5,7 +5,8 @@
  * What is looked at, in this order: debug information and symbols of the file itself (only if its build-id is the
  * recorded one), a separate debug file (by build-id or debuglink, below each directory of the colon-separated
  * XHEAP_DEBUG_PATH, then below /usr/lib/debug; from debuginfod where DEBUGINFOD_URLS is set), the mini debug
- * information in .gnu_debugdata. Nothing is said rather than something wrong. One thread at a time may use a struct symbols.
+ * information in .gnu_debugdata. Nothing is said rather than something wrong. One thread at a time may use a struct
+ * symbols.
  */
 #ifndef XHEAP_SYMBOLS_SYMBOLS_H
 #define XHEAP_SYMBOLS_SYMBOLS_H
@@ -28,10 +29,10 @@ bool symbols_read_file(const struct symbols *symbols, const struct stat *status)
 void symbols_leave_files(struct symbols *symbols);
 
 struct symbol_frame {
-	const char *function;         /**< demangled; NULL: unknown */
-	const char *mangled;          /**< as the file has it; NULL: unknown */
-	const char *file;             /**< of the source; NULL: unknown */
-	uint32_t line;                /**< 0: unknown */
+	const char *function; /**< demangled; NULL: unknown */
+	const char *mangled;  /**< as the file has it; NULL: unknown */
+	const char *file;     /**< of the source; NULL: unknown */
+	uint32_t line;        /**< 0: unknown */
 	bool inlined;
 };
 
@@ -49,7 +50,8 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 uint64_t symbols_spent_ns(const struct symbols *symbols);
 
 /** Whether there is debug information or a full symbol table for the image; the names that it exports do not count. */
-bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size);
+bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id,
+			       size_t build_id_size);
 
 /** The name as its language writes it (C++, Rust, D), or as it is; cut to `size` bytes with its NUL. */
 void symbols_demangle(const char *mangled, char *out, size_t size);

@@ -24,7 +24,7 @@ enum { UNIT_DEPTH_MAX = 200, UNIT_RANGES_MAX = 1 << 20, SCOPE_NONE = -1 };
 struct scope {
 	Dwarf_Die die;
 	const char *linkage, *name;
-	int32_t parent;               /**< the scope around an inlined call */
+	int32_t parent; /**< the scope around an inlined call */
 	uint32_t call_line;
 	const char *call_file;
 	uint64_t entry;
@@ -32,9 +32,9 @@ struct scope {
 };
 
 struct unit {
-	Dwarf_Die skeleton;           /**< has the lines */
-	Dwarf_Die root;               /**< has the functions; the same unless they are in a file of their own (.dwo) */
-	const char *directory;        /**< that it was compiled in */
+	Dwarf_Die skeleton;    /**< has the lines */
+	Dwarf_Die root;        /**< has the functions; the same unless they are in a file of their own (.dwo) */
+	const char *directory; /**< that it was compiled in */
 	struct scope *scopes;
 	size_t scope_count, scope_capacity;
 	struct span_map map;
@@ -54,14 +54,15 @@ struct unit_walk {
 	const struct table *table;
 	struct unit *unit;
 	struct span_list list;
-	Dwarf_Off last;               /**< the furthest entry seen */
+	Dwarf_Off last; /**< the furthest entry seen */
 };
 
 /**
  * Add the entry's code to the list; returns how many ranges. What the linker left out keeps an address (0, 1 or -1)
  * that is no code of the image.
  */
-static size_t unit_add_ranges(const struct table *table, struct span_list *list, Dwarf_Die *die, uint64_t priority, uint32_t value)
+static size_t unit_add_ranges(const struct table *table, struct span_list *list, Dwarf_Die *die, uint64_t priority,
+			      uint32_t value)
 {
 	Dwarf_Addr base, low, high;
 	ptrdiff_t place = 0;
@@ -173,7 +174,7 @@ static const char *unit_text(Dwarf_Die *die, unsigned attribute)
 /** Read the unit's tree once. */
 static void unit_read(const struct units *units, struct unit *unit)
 {
-	struct unit_walk walk = { .table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root) };
+	struct unit_walk walk = {.table = units->table, .unit = unit, .last = dwarf_dieoffset(&unit->root)};
 
 	unit->is_walked = true;
 	unit->directory = unit_text(&unit->skeleton, DW_AT_comp_dir);
@@ -218,7 +219,7 @@ static size_t unit_find(struct units *units, struct unit *unit, uint64_t address
 
 	unit_find_line(unit, address, &file, &line);
 	if (place == SCOPE_NONE) {
-		frames[0] = (struct unit_frame){ .file = file, .directory = unit->directory, .line = line };
+		frames[0] = (struct unit_frame){.file = file, .directory = unit->directory, .line = line};
 		return 1;
 	}
 	for (; place != SCOPE_NONE; place = unit->scopes[place].parent) {
@@ -228,8 +229,13 @@ static size_t unit_find(struct units *units, struct unit *unit, uint64_t address
 		/* An inlined call without a name has nothing to say. */
 		if (!scope->inlined || ((scope->linkage || scope->name) && count < UNITS_FRAMES_MAX - 1))
 			frames[count++] = (struct unit_frame){
-				.linkage = scope->linkage, .name = scope->name,
-				.file = file, .directory = unit->directory, .line = line, .inlined = scope->inlined, .entry = scope->entry,
+				.linkage = scope->linkage,
+				.name = scope->name,
+				.file = file,
+				.directory = unit->directory,
+				.line = line,
+				.inlined = scope->inlined,
+				.entry = scope->entry,
 			};
 		file = scope->call_file;
 		line = scope->call_line;
@@ -259,7 +265,7 @@ static void units_collect(struct units *units, Dwarf *dwarf)
 	while (!dwarf_get_units(dwarf, cu, &cu, &version, &type, &root, &split)) {
 		if (!unit_has_code(type))
 			continue;
-		struct unit unit = { .skeleton = root, .root = split.cu ? split : root };
+		struct unit unit = {.skeleton = root, .root = split.cu ? split : root};
 		units_add(units, &unit);
 	}
 }
@@ -281,7 +287,7 @@ static void units_add_functions(const struct units *units, struct span_list *lis
 struct units *units_new(Dwarf *dwarf, const struct table *table)
 {
 	struct units *units = memory_zeroed(1, sizeof(*units));
-	struct span_list list = { 0 };
+	struct span_list list = {0};
 
 	units->table = table;
 	units_collect(units, dwarf);

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #define HEAP_NONE UINT32_MAX
-#define HEAP_OVERHEAD (UINT32_MAX - 1) /**< the entry of a site that is no place in the code: what pools have not handed out */
+#define HEAP_OVERHEAD \
+	(UINT32_MAX - 1) /**< the entry of a site that is no place in the code: what pools have not handed out */
 
 /** How an allocation ended. Those up to HEAP_END_CONFLICT were given back; the others are outstanding. */
 enum heap_end {
@@ -31,20 +32,20 @@ enum heap_allocation_flag {
 
 struct heap_allocation {
 	int64_t birth_ns;
-	int64_t end_ns;              /**< of open ones: the end of the trace */
+	int64_t end_ns; /**< of open ones: the end of the trace */
 	uint64_t size_bytes : 48, end : 8, flags : 8;
-	uint32_t site;               /**< where it was allocated, in heap_table.sites */
-	uint32_t end_site;           /**< where it was freed or reallocated, or HEAP_NONE */
-	uint32_t thread;             /**< that allocated it; it tells the process */
-	uint32_t heap;               /**< place in the trace's heaps, or TRACE_NONE */
+	uint32_t site;     /**< where it was allocated, in heap_table.sites */
+	uint32_t end_site; /**< where it was freed or reallocated, or HEAP_NONE */
+	uint32_t thread;   /**< that allocated it; it tells the process */
+	uint32_t heap;     /**< place in the trace's heaps, or TRACE_NONE */
 };
 
 /** What few reports ask for. */
 struct heap_details {
 	uint64_t address;
-	uint32_t slack_bytes;        /**< usable bytes beyond the size, less than HEAP_SLACK_UNKNOWN; or that */
-	uint32_t previous;           /**< the allocation that a realloc made it from, or HEAP_NONE */
-	uint32_t end_thread;         /**< that gave it back, or HEAP_NONE */
+	uint32_t slack_bytes; /**< usable bytes beyond the size, less than HEAP_SLACK_UNKNOWN; or that */
+	uint32_t previous;    /**< the allocation that a realloc made it from, or HEAP_NONE */
+	uint32_t end_thread;  /**< that gave it back, or HEAP_NONE */
 };
 
 /** The allocator could not be asked for the usable size. */
@@ -56,7 +57,8 @@ static inline uint32_t heap_slack(const struct heap_details *details)
 	return details->slack_bytes == HEAP_SLACK_UNKNOWN ? 0 : details->slack_bytes;
 }
 
-/** From beginning to end, or the age that it reached. Times of a trace may be anything: what does not fit is the most. */
+/** From beginning to end, or the age that it reached. Times of a trace may be anything: what does not fit is the
+    most. */
 static inline int64_t heap_lifetime_ns(const struct heap_allocation *allocation)
 {
 	int64_t lifetime_ns;

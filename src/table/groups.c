@@ -86,7 +86,8 @@ static void group_times(struct heap_group *group, const struct heap_allocation *
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation *row = &allocations[i];
 		bool is_earlier = row->flags & HEAP_EARLIER;
-		int64_t first_ns = is_earlier ? INT64_MIN : row->birth_ns, last_ns = is_earlier ? INT64_MAX : row->birth_ns;
+		int64_t first_ns = is_earlier ? INT64_MIN : row->birth_ns,
+			last_ns = is_earlier ? INT64_MAX : row->birth_ns;
 		group->first_ns = first_ns < group->first_ns ? first_ns : group->first_ns;
 		group->last_ns = last_ns > group->last_ns ? last_ns : group->last_ns;
 		if (row->end == HEAP_END_OPEN)
@@ -96,13 +97,16 @@ static void group_times(struct heap_group *group, const struct heap_allocation *
 	}
 }
 
-void groups_pack(struct groups_packed *packed, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first,
-		 uint32_t count)
+void groups_pack(struct groups_packed *packed, const struct heap_allocation *allocations,
+		 const struct heap_details *details, uint32_t first, uint32_t count)
 {
 	memory_grow(packed->items, packed->count, packed->capacity);
 	struct heap_group *group = &packed->items[packed->count++];
-	*group = (struct heap_group){.rows_offset = packed->rows.size, .details_offset = packed->details.size,
-				     .first_ns = INT64_MAX, .last_ns = INT64_MIN, .end_ns = INT64_MIN};
+	*group = (struct heap_group){.rows_offset = packed->rows.size,
+				     .details_offset = packed->details.size,
+				     .first_ns = INT64_MAX,
+				     .last_ns = INT64_MIN,
+				     .end_ns = INT64_MIN};
 	group_times(group, allocations, count);
 	pack_rows(&packed->rows, allocations, count);
 	group->rows_bytes = (uint32_t)(packed->rows.size - group->rows_offset);
@@ -164,7 +168,8 @@ void groups_append(struct heap_groups *groups, const struct groups_packed *packe
 		details_write(groups);
 }
 
-void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
+void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations,
+		const struct heap_details *details, uint32_t first, uint32_t count)
 {
 	groups_packed_clear(&groups->one);
 	groups_pack(&groups->one, allocations, details, first, count);
@@ -180,7 +185,8 @@ static void groups_fini_writing(struct heap_groups *groups)
 }
 
 /* They come in any order of the groups, and are read in that of the groups: so they wait. */
-void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count)
+void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_allocation *allocations,
+		     const struct pack_end *ends, uint32_t count)
 {
 	struct heap_group *group = group_reserve(groups, at);
 	group->ends_offset = groups->ends.size;
@@ -232,13 +238,15 @@ void groups_fini(struct heap_groups *groups)
 enum { WINDOW_FIRST_BYTES = 8 << 10 };
 
 /* `size` bytes at `offset`, and PACK_SLACK_BYTES behind them; NULL when they are not there or not what was written. */
-static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset, size_t size, uint32_t checksum)
+static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset,
+				 size_t size, uint32_t checksum)
 {
 	if (groups->fd < 0)
 		return groups->memory.data + offset;
 	if (!size || size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
 		return NULL;
-	if (offset < window->offset || offset - window->offset > window->size || window->size - (offset - window->offset) < size) {
+	if (offset < window->offset || offset - window->offset > window->size ||
+	    window->size - (offset - window->offset) < size) {
 		/* One group after the other is read far ahead, a few here and there are not. */
 		bool is_next = window->size && offset >= window->offset && offset <= window->offset + window->size;
 		window->ahead = is_next ? window->ahead * 2 : WINDOW_FIRST_BYTES;
@@ -254,23 +262,27 @@ static const uint8_t *window_get(struct groups_window *window, const struct heap
 	return (uint32_t)XXH3_64bits(at, size) == checksum ? at : NULL;
 }
 
-bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t at, uint32_t first, uint32_t count,
-		 const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns, struct heap_details *details)
+bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t at, uint32_t first,
+		 uint32_t count, const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns,
+		 struct heap_details *details)
 {
 	const struct heap_group *group = &groups->items[at];
-	const uint8_t *data = window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);
+	const uint8_t *data =
+		window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);
 	if (!data || !unpack_rows(data, group->rows_bytes, columns, count, limits, wanted))
 		return false;
 	bool has_details = (wanted & PACK_DETAILS) == PACK_DETAILS;
 	if (has_details) {
-		data = window_get(&reader->details, groups, group->details_offset, group->details_bytes, group->details_checksum);
+		data = window_get(&reader->details, groups, group->details_offset, group->details_bytes,
+				  group->details_checksum);
 		if (!data || !unpack_details(data, group->details_bytes, columns, details, first, count, limits))
 			return false;
 	}
 	if (!group->end_count)
 		return true;
 	data = window_get(&reader->ends, groups, group->ends_offset, group->ends_bytes, group->ends_checksum);
-	return data && unpack_ends(data, group->ends_bytes, columns, has_details ? details : NULL, count, group->end_count, limits);
+	return data && unpack_ends(data, group->ends_bytes, columns, has_details ? details : NULL, count,
+				   group->end_count, limits);
 }
 
 void groups_reader_fini(struct groups_reader *reader)

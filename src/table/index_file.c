@@ -17,13 +17,18 @@
 
 _Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
 
-static bool trace_describe(struct heap_index_trace *described, const struct trace *trace, const char *trace_path, struct stat *status)
+static bool trace_describe(struct heap_index_trace *described, const struct trace *trace, const char *trace_path,
+			   struct stat *status)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	*described = (struct heap_index_trace){
-		.size_bytes = dictionary->size_bytes, .event_count = dictionary->event_count, .start_realtime_ns = dictionary->start_realtime_ns,
-		.duration_ns = dictionary->duration_ns, .nodes = dictionary->node_count, .threads = dictionary->thread_count,
-		.heaps = dictionary->heap_count, .entries = dictionary->entry_count};
+	*described = (struct heap_index_trace){.size_bytes = dictionary->size_bytes,
+					       .event_count = dictionary->event_count,
+					       .start_realtime_ns = dictionary->start_realtime_ns,
+					       .duration_ns = dictionary->duration_ns,
+					       .nodes = dictionary->node_count,
+					       .threads = dictionary->thread_count,
+					       .heaps = dictionary->heap_count,
+					       .entries = dictionary->entry_count};
 	if (stat(trace_path, status) != 0 || (uint64_t)status->st_size != dictionary->size_bytes)
 		return false;
 	described->modified_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
@@ -35,7 +40,8 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 /* Somebody else's answers are not ours to give. */
 static bool is_trusted(const struct stat *index, const struct stat *trace)
 {
-	return S_ISREG(index->st_mode) && (index->st_uid == geteuid() || index->st_uid == 0 || index->st_uid == trace->st_uid);
+	return S_ISREG(index->st_mode) &&
+	       (index->st_uid == geteuid() || index->st_uid == 0 || index->st_uid == trace->st_uid);
 }
 
 static size_t tables_bytes(const struct heap_index_head *head)
@@ -45,11 +51,15 @@ static size_t tables_bytes(const struct heap_index_head *head)
 	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use);
 }
 
-static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of, const struct trace_dictionary *dictionary, uint64_t size_bytes)
+static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of,
+			 const struct trace_dictionary *dictionary, uint64_t size_bytes)
 {
-	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
-	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) && !memcmp(&head->trace, of, sizeof(*of)) &&
-	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS && head->process_count == dictionary->process_count &&
+	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) &&
+	       head->group_rows == PACK_ROWS &&
+	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
+	       !memcmp(&head->trace, of, sizeof(*of)) &&
+	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
+	       head->process_count == dictionary->process_count &&
 	       (head->numbers_count ? head->numbers_count == head->site_count : !head->use_count) &&
 	       head->tables_offset <= size_bytes && tables_bytes(head) <= size_bytes - head->tables_offset;
 }
@@ -59,7 +69,8 @@ static bool sites_are_good(const struct heap_table *table)
 	const struct trace_dictionary *dictionary = table->dictionary;
 	for (uint32_t i = 0; i < table->site_count; i++) {
 		const struct heap_site *site = &table->sites[i];
-		if ((site->stack && site->stack >= dictionary->node_count) || (site->entry < HEAP_OVERHEAD && site->entry >= dictionary->entry_count))
+		if ((site->stack && site->stack >= dictionary->node_count) ||
+		    (site->entry < HEAP_OVERHEAD && site->entry >= dictionary->entry_count))
 			return false;
 	}
 	for (uint32_t i = 0; i < table->groups.count; i++)
@@ -68,7 +79,8 @@ static bool sites_are_good(const struct heap_table *table)
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		if (table->inside[i] != TRACE_NONE && table->inside[i] >= dictionary->heap_count)
 			return false;
-	return !table->nested_count || (table->site_count && table->sites[table->site_count - 1].entry == HEAP_OVERHEAD);
+	return !table->nested_count ||
+	       (table->site_count && table->sites[table->site_count - 1].entry == HEAP_OVERHEAD);
 }
 
 /* Sums of more than there is would be a lot of room for lifetimes. */
@@ -99,14 +111,22 @@ static void *array_read(const uint8_t **at, size_t count, size_t size)
 static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
 {
 	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
-	if (file_read(fd, tables, tables_bytes(head), head->tables_offset) != tables_bytes(head) || XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
+	if (file_read(fd, tables, tables_bytes(head), head->tables_offset) != tables_bytes(head) ||
+	    XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
 		free(tables);
 		return NULL;
 	}
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
-	*table = (struct heap_table){.trace = trace, .dictionary = trace_dictionary(trace), .count = head->count, .site_count = head->site_count,
-				     .unknown_frees = head->unknown_frees, .order_conflicts = head->order_conflicts, .duration_ns = head->duration_ns, .peak = head->peak,
-				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace)), .nested_count = head->nested_count};
+	*table = (struct heap_table){.trace = trace,
+				     .dictionary = trace_dictionary(trace),
+				     .count = head->count,
+				     .site_count = head->site_count,
+				     .unknown_frees = head->unknown_frees,
+				     .order_conflicts = head->order_conflicts,
+				     .duration_ns = head->duration_ns,
+				     .peak = head->peak,
+				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace)),
+				     .nested_count = head->nested_count};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	const uint8_t *at = tables;
@@ -126,7 +146,8 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	return NULL;
 }
 
-static struct heap_table *path_read(const char *path, const struct trace *trace, const struct heap_index_trace *of, const struct stat *trace_status)
+static struct heap_table *path_read(const char *path, const struct trace *trace, const struct heap_index_trace *of,
+				    const struct stat *trace_status)
 {
 	struct heap_index_head head;
 	struct stat status;
@@ -134,7 +155,8 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &status) && is_trusted(&status, trace_status) && file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
+	if (!fstat(fd, &status) && is_trusted(&status, trace_status) &&
+	    file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
 	    head_is_good(&head, of, trace_dictionary(trace), (uint64_t)status.st_size))
 		table = table_read(fd, &head, trace);
 	if (table)
@@ -144,7 +166,8 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 	return table;
 }
 
-int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path, const char *const *paths, unsigned path_count)
+int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
+		    const char *const *paths, unsigned path_count)
 {
 	struct heap_index_trace of;
 	struct stat status;
@@ -195,12 +218,14 @@ static bool tables_write(const struct heap_table *table, struct heap_index_head 
 	if (!hash)
 		memory_exhausted(0);
 	XXH3_64bits_reset(hash);
-	bool is_written = append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
-			  append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
-			  append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
-			  append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
-			  append(groups->fd, hash, &offset, table->sums.numbers, head->numbers_count * sizeof(*table->sums.numbers)) &&
-			  append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
+	bool is_written =
+		append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
+		append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
+		append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
+		append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
+		append(groups->fd, hash, &offset, table->sums.numbers,
+		       head->numbers_count * sizeof(*table->sums.numbers)) &&
+		append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
 	head->tables_checksum = XXH3_64bits_digest(hash);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));

@@ -10,7 +10,7 @@
 
 /** A block's address and what is known of it; meanings of the numbers are the caller's. */
 struct live_cell {
-	uint64_t address;            /**< 0: empty */
+	uint64_t address; /**< 0: empty */
 	uint32_t current, other;
 };
 

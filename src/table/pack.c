@@ -16,14 +16,15 @@ static unsigned bits_of(uint64_t number)
 }
 
 /*
- * The width that makes the column smallest, going by each eighth number. Numbers wider than a load at any bit are not cut, and neither are
- * columns of few numbers.
+ * The width that makes the column smallest, going by each eighth number. Numbers wider than a load at any bit are not
+ * cut, and neither are columns of few numbers.
  */
 static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned widest)
 {
 	enum { STEP = 8 };
 	uint16_t of_width[WIDTHS] = {0};
-	unsigned best = widest <= WIDE ? widest : WHOLE, wider = 0, fewest = count * best, exception_bits = (widest + BYTE - 1) / BYTE * BYTE + BYTE;
+	unsigned best = widest <= WIDE ? widest : WHOLE, wider = 0, fewest = count * best,
+		 exception_bits = (widest + BYTE - 1) / BYTE * BYTE + BYTE;
 	if (count < PACK_ROWS)
 		return best;
 	for (uint32_t i = 0; i < count; i += STEP)
@@ -40,7 +41,9 @@ static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned wid
 }
 
 /* Two numbers as one, as long as that can be: there are fewer to be put behind each other then. */
-static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t (*joined)[PACK_ROWS], const uint64_t *numbers, uint32_t *count, unsigned *width)
+static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t (*joined)[PACK_ROWS],
+								       const uint64_t *numbers, uint32_t *count,
+								       unsigned *width)
 {
 	uint64_t mask = *width == WHOLE ? UINT64_MAX : (UINT64_C(1) << *width) - 1;
 	for (uint32_t i = 0; i < *count; i++)
@@ -55,7 +58,8 @@ static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t 
 	return joined[0];
 }
 
-static inline __attribute__((always_inline)) void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count, unsigned width)
+static inline __attribute__((always_inline)) void put_bits(struct bytes *bytes, const uint64_t *numbers, uint32_t count,
+							   unsigned width)
 {
 	uint64_t joined[2][PACK_ROWS], gathered = 0;
 	unsigned filled = 0;
@@ -90,7 +94,8 @@ static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32
 }
 
 /* A column whose numbers are all the same, as most are in some columns, is only its head. */
-static inline __attribute__((always_inline)) bool put_constant(struct bytes *bytes, const uint64_t *numbers, uint32_t count)
+static inline __attribute__((always_inline)) bool put_constant(struct bytes *bytes, const uint64_t *numbers,
+							       uint32_t count)
 {
 	static const uint8_t head[HEAD_BYTES];
 	uint64_t different = 0;
@@ -148,17 +153,20 @@ static uint64_t load64(const uint8_t *at)
 typedef uint64_t four __attribute__((vector_size(4 * sizeof(uint64_t))));
 
 /* Numbers k to k + 3 of eight. */
-static inline __attribute__((always_inline)) void get_four(const uint8_t *at, unsigned k, unsigned width, uint64_t least, uint64_t *numbers)
+static inline __attribute__((always_inline)) void get_four(const uint8_t *at, unsigned k, unsigned width,
+							   uint64_t least, uint64_t *numbers)
 {
 	const four shifts = {k * width % BYTE, (k + 1) * width % BYTE, (k + 2) * width % BYTE, (k + 3) * width % BYTE};
-	four loaded = {load64(at + k * width / BYTE), load64(at + (k + 1) * width / BYTE), load64(at + (k + 2) * width / BYTE),
-		       load64(at + (k + 3) * width / BYTE)};
+	four loaded = {load64(at + k * width / BYTE), load64(at + (k + 1) * width / BYTE),
+		       load64(at + (k + 2) * width / BYTE), load64(at + (k + 3) * width / BYTE)};
 	loaded = (loaded >> shifts & ((UINT64_C(1) << width) - 1)) + least;
 	memcpy(numbers + k, &loaded, sizeof(loaded));
 }
 
-/* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all that tells where they are. */
-static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+/* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all
+   that tells where they are. */
+static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least,
+							      uint64_t *numbers, uint32_t count)
 {
 	uint64_t mask = (UINT64_C(1) << width) - 1;
 	uint32_t i = 0;
@@ -171,11 +179,15 @@ static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at,
 }
 
 /* X(width): those up to WIDE. */
-#define EIGHT_WIDTHS(X, from) X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
+#define EIGHT_WIDTHS(X, from) \
+	X(from) X(from + 1) X(from + 2) X(from + 3) X(from + 4) X(from + 5) X(from + 6) X(from + 7)
 #define WIDTHS_TO_WIDE(X) \
-	EIGHT_WIDTHS(X, 1) EIGHT_WIDTHS(X, 9) EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
+	EIGHT_WIDTHS(X, 1) \
+	EIGHT_WIDTHS(X, 9) \
+	EIGHT_WIDTHS(X, 17) EIGHT_WIDTHS(X, 25) EIGHT_WIDTHS(X, 33) EIGHT_WIDTHS(X, 41) EIGHT_WIDTHS(X, 49)
 
-WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers, uint32_t count)
+WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t least, uint64_t *numbers,
+				    uint32_t count)
 {
 	switch (width) {
 	case 0:
@@ -186,8 +198,11 @@ WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t 
 		for (uint32_t i = 0; i < count; i++)
 			numbers[i] = least + load64(at + (size_t)i * sizeof(uint64_t));
 		break;
-#define X(constant) case constant: get_bits_of(at, constant, least, numbers, count); break;
-	WIDTHS_TO_WIDE(X)
+#define X(constant) \
+	case constant: \
+		get_bits_of(at, constant, least, numbers, count); \
+		break;
+		WIDTHS_TO_WIDE(X)
 #undef X
 	}
 }
@@ -202,7 +217,8 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 		return;
 	}
 	const uint8_t *bits = reading_bytes(reading, ((uint64_t)count * head[0] + BYTE - 1) / BYTE);
-	const uint8_t *places = reading_bytes(reading, head[1]), *exceptions = reading_bytes(reading, (uint64_t)head[1] * head[2]);
+	const uint8_t *places = reading_bytes(reading, head[1]),
+		      *exceptions = reading_bytes(reading, (uint64_t)head[1] * head[2]);
 	if (reading->has_failed || !numbers)
 		return;
 	get_bits(bits, head[0], least, numbers, count);
@@ -215,7 +231,8 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 	}
 }
 
-static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], unsigned column_count, uint32_t count, unsigned wanted)
+static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], unsigned column_count, uint32_t count,
+			unsigned wanted)
 {
 	for (unsigned i = 0; i < column_count && count <= PACK_ROWS && !reading->has_failed; i++)
 		get_column(reading, wanted >> i & 1 ? columns[i] : NULL, count);
@@ -255,7 +272,8 @@ void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, u
 	put_columns(bytes, columns, PACK_COLUMNS, count);
 }
 
-WIDE_REGISTERS static void times_settle(struct pack_columns *columns, uint64_t time_ns, uint32_t count, uint64_t open_ns)
+WIDE_REGISTERS static void times_settle(struct pack_columns *columns, uint64_t time_ns, uint32_t count,
+					uint64_t open_ns)
 {
 	_Static_assert(HEAP_END_OPEN == 6, "the only one with these two bits, or none");
 	uint64_t *births = columns->numbers[PACK_BIRTH], *ends = columns->numbers[PACK_END];
@@ -282,27 +300,37 @@ WIDE_REGISTERS static bool has_bad_state(const uint64_t *states, uint32_t count)
 {
 	uint64_t bad = 0;
 	for (uint32_t i = 0; i < count; i++)
-		bad |= states[i] >> (PACK_FLAGS_SHIFT + 8) | (states[i] >> 3 & 1) | (states[i] & states[i] >> 1 & states[i] >> 2 & 1);
+		bad |= states[i] >> (PACK_FLAGS_SHIFT + 8) | (states[i] >> 3 & 1) |
+		       (states[i] & states[i] >> 1 & states[i] >> 2 & 1);
 	return bad != 0;
 }
 
-static bool is_within_limits(const struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+static bool is_within_limits(const struct pack_columns *columns, uint32_t count, const struct pack_limits *limits,
+			     unsigned wanted)
 {
 	/* One more where it may be none. */
-	const struct { enum pack_column column; uint64_t limit; } below[] = {
-		{PACK_SIZE, UINT64_C(1) << 48}, {PACK_SITE, limits->sites}, {PACK_END_SITE, (uint64_t)limits->sites + 1},
-		{PACK_THREAD, limits->threads}, {PACK_HEAP, (uint64_t)limits->heaps + 1}};
+	const struct {
+		enum pack_column column;
+		uint64_t limit;
+	} below[] = {{PACK_SIZE, UINT64_C(1) << 48},
+		     {PACK_SITE, limits->sites},
+		     {PACK_END_SITE, (uint64_t)limits->sites + 1},
+		     {PACK_THREAD, limits->threads},
+		     {PACK_HEAP, (uint64_t)limits->heaps + 1}};
 	for (unsigned i = 0; i < sizeof(below) / sizeof(*below); i++)
-		if (wanted >> below[i].column & 1 && (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
+		if (wanted >> below[i].column & 1 &&
+		    (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
 			return false;
 	return !(wanted >> PACK_STATE & 1) || !has_bad_state(columns->numbers[PACK_STATE], count);
 }
 
-bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count, const struct pack_limits *limits, unsigned wanted)
+bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count,
+		 const struct pack_limits *limits, unsigned wanted)
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t time_ns = reading_number(&reading);
-	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) || (count && !is_within_limits(columns, count, limits, wanted)))
+	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) ||
+	    (count && !is_within_limits(columns, count, limits, wanted)))
 		return false;
 	if ((wanted & PACK_TIMES) == PACK_TIMES)
 		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);
@@ -324,7 +352,8 @@ static uint64_t thread_code(uint32_t end_thread, uint32_t thread)
 
 enum { ADDRESS, SLACK, PREVIOUS, END_THREAD, DETAIL_COLUMNS };
 
-void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details, uint32_t first, uint32_t count)
+void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details,
+		  uint32_t first, uint32_t count)
 {
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
@@ -344,8 +373,8 @@ static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32
 	return number >= -1 && number < (int64_t)limit;
 }
 
-bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details, uint32_t first, uint32_t count,
-		    const struct pack_limits *limits)
+bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details,
+		    uint32_t first, uint32_t count, const struct pack_limits *limits)
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
@@ -354,10 +383,12 @@ bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns 
 	bool is_good = true;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t address = columns[ADDRESS][i], slack = columns[SLACK][i], previous = columns[PREVIOUS][i];
-		details[i] = (struct heap_details){.address = address << 4 | address >> 60, .slack_bytes = (uint32_t)slack - 1,
+		details[i] = (struct heap_details){.address = address << 4 | address >> 60,
+						   .slack_bytes = (uint32_t)slack - 1,
 						   .previous = previous ? first + i - (uint32_t)previous : HEAP_NONE};
 		is_good &= slack <= UINT32_MAX && previous <= first + i &&
-			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads, &details[i].end_thread);
+			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i],
+					 limits->threads, &details[i].end_thread);
 	}
 	return is_good;
 }
@@ -366,7 +397,8 @@ bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns 
 
 enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
 
-void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends, uint32_t count)
+void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends,
+	       uint32_t count)
 {
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
@@ -379,8 +411,8 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 	put_columns(bytes, columns, ENDS_COLUMNS, count);
 }
 
-bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details, uint32_t count, uint32_t end_count,
-		 const struct pack_limits *limits)
+bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details,
+		 uint32_t count, uint32_t end_count, const struct pack_limits *limits)
 {
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
@@ -388,12 +420,14 @@ bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, st
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];
-		if (row >= count || site > limits->sites || (state & PACK_END_MASK) > HEAP_END_OPEN || state >> PACK_FLAGS_SHIFT > UINT8_MAX)
+		if (row >= count || site > limits->sites || (state & PACK_END_MASK) > HEAP_END_OPEN ||
+		    state >> PACK_FLAGS_SHIFT > UINT8_MAX)
 			return false;
 		rows->numbers[PACK_END][row] = rows->numbers[PACK_BIRTH][row] + columns[ENDS_LIFETIME][i];
 		rows->numbers[PACK_END_SITE][row] = site;
 		rows->numbers[PACK_STATE][row] = state;
-		if (details && !thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row], limits->threads, &details[row].end_thread))
+		if (details && !thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row],
+					      limits->threads, &details[row].end_thread))
 			return false;
 	}
 	return true;

@@ -15,7 +15,8 @@ uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
 	return 0;
 }
 
-/* A whole number near the value, whose mean over blocks is the value; the same for the same block, also where its thread has another id. */
+/* A whole number near the value, whose mean over blocks is the value; the same for the same block, also where its
+   thread has another id. */
 static uint64_t round_by_lot(double value, const struct heap_allocation *allocation, uint64_t which)
 {
 	uint64_t hash = ((uint64_t)allocation->birth_ns ^ (uint64_t)allocation->size_bytes << 40 ^ which) * HASH_FACTOR;
@@ -26,8 +27,11 @@ static uint64_t round_by_lot(double value, const struct heap_allocation *allocat
 
 struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation)
 {
-	double size = (double)allocation->size_bytes, length = size > 0 ? size : 1, chance = -expm1(-length / (double)sample_bytes);
+	double size = (double)allocation->size_bytes, length = size > 0 ? size : 1,
+	       chance = -expm1(-length / (double)sample_bytes);
 	double count = 1 / chance, variance = (1 - chance) * count * count;
-	return (struct heap_weight){.count = round_by_lot(count, allocation, 0), .bytes = round_by_lot(size * count, allocation, 1),
-				    .count_variance = variance, .bytes_variance = variance * size * size};
+	return (struct heap_weight){.count = round_by_lot(count, allocation, 0),
+				    .bytes = round_by_lot(size * count, allocation, 1),
+				    .count_variance = variance,
+				    .bytes_variance = variance * size * size};
 }

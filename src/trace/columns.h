@@ -7,7 +7,8 @@
 #include "trace/trace.h"
 #include "trace/writer.h"
 
-/** What many events of a block have in common. The encoder gives the trace's ids, the file has the segment's numbers. */
+/** What many events of a block have in common. The encoder gives the trace's ids, the file has the segment's
+    numbers. */
 struct columns_descriptor {
 	uint8_t kind, flags;
 	uint16_t entry;
@@ -21,10 +22,11 @@ void columns_encoder_free(struct columns_encoder *encoder);
 
 /**
  * Code the events, whose stacks are nodes[] of the segment (below node_count). Their descriptors can be had until
- * columns_finish(), which is told how they are to be written. The lowest cut_bits of times and durations are left out. 0 or -ENOMEM.
+ * columns_finish(), which is told how they are to be written. The lowest cut_bits of times and durations are left out.
+ * 0 or -ENOMEM.
  */
-int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count,
-		   uint32_t cut_bits);
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes,
+		   uint32_t node_count, uint32_t cut_bits);
 struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, uint32_t *count);
 
 /** Add the payload to out. The caller has put the segment's numbers into the descriptors. 0 or -ENOMEM. */
@@ -45,7 +47,7 @@ struct columns {
 	uint64_t *time, *duration, *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
 	const struct columns_descriptor *descriptors; /**< what of this each event has is one of these */
-	uint32_t *uses;               /**< by descriptor: how many events have it */
+	uint32_t *uses;                               /**< by descriptor: how many events have it */
 	uint32_t descriptor_count;
 };
 
@@ -55,7 +57,7 @@ struct columns_decoder *columns_decoder_new(void);
 void columns_decoder_free(struct columns_decoder *decoder);
 
 /** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. */
-const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes, uint32_t count,
-			   const struct columns_scope *scope, struct columns *columns);
+const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
+			   uint32_t count, const struct columns_scope *scope, struct columns *columns);
 
 #endif

@@ -14,16 +14,19 @@ struct columns_decoder {
 	struct columns_descriptor *descriptors;
 	uint32_t descriptor_count;
 	struct columns columns;
-	uint32_t *rests;              /* events some of whose seldom columns are not 0 */
+	uint32_t *rests; /* events some of whose seldom columns are not 0 */
 	uint32_t rest_count;
 	uint32_t capacity;
 	ZSTD_DCtx *zstd;
 };
 
 /* X(column): all of them. */
+/* clang-format off */
 #define COLUMNS(X) \
-	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) \
+	X(previous) X(size) X(usable) X(argument) \
 	X(argument2) X(result)
+/* clang-format on */
 
 struct columns_decoder *columns_decoder_new(void)
 {
@@ -85,7 +88,8 @@ static bool columns_reserve(struct columns_decoder *decoder, uint32_t count)
 
 /* ---- streams ---- */
 
-static const char *unpack_stream(struct columns_decoder *decoder, uint32_t id, const uint8_t *data, size_t stored, size_t raw)
+static const char *unpack_stream(struct columns_decoder *decoder, uint32_t id, const uint8_t *data, size_t stored,
+				 size_t raw)
 {
 	struct bytes *bytes = &decoder->unpacked[id];
 	if (stored != raw) {
@@ -101,12 +105,16 @@ static const char *unpack_stream(struct columns_decoder *decoder, uint32_t id, c
 	return NULL;
 }
 
-struct stream_head { uint8_t id; uint64_t raw, stored; };
+struct stream_head {
+	uint8_t id;
+	uint64_t raw, stored;
+};
 
 static const char *unpack_streams(struct columns_decoder *decoder, struct reading *payload, uint32_t count)
 {
 	struct stream_head heads[2 * STREAM_COUNT + 16];
-	uint64_t stream_count = reading_number(payload), raw_max = (uint64_t)count * STREAM_RAW_PER_EVENT + STREAM_RAW_PER_EVENT;
+	uint64_t stream_count = reading_number(payload),
+		 raw_max = (uint64_t)count * STREAM_RAW_PER_EVENT + STREAM_RAW_PER_EVENT;
 	memset(decoder->streams, 0, sizeof(decoder->streams));
 	if (stream_count > sizeof(heads) / sizeof(heads[0]))
 		return "too many columns";
@@ -141,11 +149,13 @@ static const char *read_descriptors(struct columns_decoder *decoder, uint32_t co
 		const uint8_t *bytes = reading_bytes(table, 2);
 		uint64_t entry = reading_number(table);
 		uint32_t heap = reading_number32(table) - 1;
-		if (!bytes || table->has_failed || read == count || bytes[0] >= EVENT_KIND_COUNT || entry >= scope->entry_count ||
-		    scope->entries[entry] > UINT16_MAX || (heap != TRACE_NONE && heap >= scope->heap_count))
+		if (!bytes || table->has_failed || read == count || bytes[0] >= EVENT_KIND_COUNT ||
+		    entry >= scope->entry_count || scope->entries[entry] > UINT16_MAX ||
+		    (heap != TRACE_NONE && heap >= scope->heap_count))
 			return "a descriptor that is not valid";
-		decoder->descriptors[read] = (struct columns_descriptor){
-			bytes[0], bytes[1], (uint16_t)scope->entries[entry], heap == TRACE_NONE ? TRACE_NONE : scope->heaps[heap]};
+		decoder->descriptors[read] =
+			(struct columns_descriptor){bytes[0], bytes[1], (uint16_t)scope->entries[entry],
+						    heap == TRACE_NONE ? TRACE_NONE : scope->heaps[heap]};
 	}
 	decoder->descriptor_count = read;
 	memset(decoder->columns.uses, 0, read * sizeof(*decoder->columns.uses));
@@ -195,7 +205,8 @@ static bool read_rest(struct columns_decoder *decoder, uint32_t i, bool is_there
 static uint64_t read_distance(struct reading *stream)
 {
 	uint64_t number = reading_number(stream);
-	return number & 1 ? (uint64_t)unzigzag(reading_number(stream)) : (uint64_t)unzigzag(number >> 1) * MODEL_ALIGNMENT;
+	return number & 1 ? (uint64_t)unzigzag(reading_number(stream))
+			  : (uint64_t)unzigzag(number >> 1) * MODEL_ALIGNMENT;
 }
 
 static bool read_freed(struct columns_decoder *decoder, uint32_t i, uint8_t how)
@@ -206,7 +217,8 @@ static bool read_freed(struct columns_decoder *decoder, uint32_t i, uint8_t how)
 		*address = model->freed + read_distance(&decoder->streams[STREAM_ADDRESS]);
 		return true;
 	}
-	uint64_t order = model->last_order + (how == FREED_NEXT ? 1 : (uint64_t)unzigzag(reading_number(&decoder->streams[STREAM_BIRTHS])));
+	uint64_t order = model->last_order +
+			 (how == FREED_NEXT ? 1 : (uint64_t)unzigzag(reading_number(&decoder->streams[STREAM_BIRTHS])));
 	if (how > FREED_NUMBER || order >= model->birth_count)
 		return false;
 	*address = decoder->columns.address[model->event[order]];
@@ -219,21 +231,24 @@ static bool read_place(struct columns_decoder *decoder, uint32_t i, uint8_t how,
 	uint64_t *address = &decoder->columns.address[i];
 	if (how == PLACE_FREED && !class->freed)
 		return false;
-	*address = how == PLACE_FREED ? decoder->columns.address[class->freed - 1]
-		 : how == PLACE_FRESH_END ? model->fresh_end
-		 : how == PLACE_CLASS_END ? class->end
-					  : model_base(model, class) + read_distance(&decoder->streams[STREAM_ADDRESS]);
+	*address = how == PLACE_FREED       ? decoder->columns.address[class->freed - 1]
+		   : how == PLACE_FRESH_END ? model->fresh_end
+		   : how == PLACE_CLASS_END
+			   ? class->end
+			   : model_base(model, class) + read_distance(&decoder->streams[STREAM_ADDRESS]);
 	return true;
 }
 
 /* `end` as the encoder has it. */
-static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node, bool is_free, uint64_t *end, uint32_t cut_bits)
+static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node, bool is_free, uint64_t *end,
+		      uint32_t cut_bits)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
 	uint32_t lane = stream_lane(node);
 	uint64_t duration = reading_number(&streams[STREAM_DURATION + lane]);
-	uint64_t time = i ? *end + (uint64_t)unzigzag(reading_number(&streams[STREAM_GAP + lane])) + stream_before(is_free, duration)
+	uint64_t time = i ? *end + (uint64_t)unzigzag(reading_number(&streams[STREAM_GAP + lane])) +
+					stream_before(is_free, duration)
 			  : reading_number(&streams[STREAM_TIME]);
 	columns->duration[i] = duration << cut_bits;
 	columns->time[i] = time << cut_bits;
@@ -242,16 +257,18 @@ static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node
 
 /* What goes from one event to the next. */
 struct progress {
-	uint32_t expected;            /* the next one's stack */
-	uint64_t end;                 /* as the encoder has it */
+	uint32_t expected; /* the next one's stack */
+	uint64_t end;      /* as the encoder has it */
 };
 
-static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_free, uint8_t how, const struct model_class *class)
+static bool read_address(struct columns_decoder *decoder, uint32_t i, bool is_free, uint8_t how,
+			 const struct model_class *class)
 {
 	return is_free ? read_freed(decoder, i, how) : read_place(decoder, i, how, class);
 }
 
-static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct progress *progress, uint32_t cut_bits, const struct columns_scope *scope)
+static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct progress *progress, uint32_t cut_bits,
+			 const struct columns_scope *scope)
 {
 	struct columns *columns = &decoder->columns;
 	struct reading *streams = decoder->streams;
@@ -264,7 +281,8 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	progress->expected = known->next;
 	/* Of many stacks it is not in the cache, and what is guessed wrongly until then would make it wait. */
 	__builtin_prefetch(&decoder->model.stacks[known->next], 1);
-	uint32_t descriptor = control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR]) : known->descriptor;
+	uint32_t descriptor =
+		control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR]) : known->descriptor;
 	if (descriptor >= decoder->descriptor_count)
 		return false;
 	columns->uses[descriptor]++;
@@ -286,7 +304,8 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	uint8_t how = control / CONTROL_PLACE & CONTROL_PLACE_MASK;
 	if (!read_address(decoder, i, is_free, how, class))
 		return false;
-	bool has_rest = control & CONTROL_REST || known->has_rest ? read_rest(decoder, i, control & CONTROL_REST, known) : false;
+	bool has_rest = control & CONTROL_REST || known->has_rest ? read_rest(decoder, i, control & CONTROL_REST, known)
+								  : false;
 	*stack = (struct model_stack){decoder->model.epoch << 16 | i, stack->next, descriptor, has_rest, size};
 	if (is_free)
 		model_free(&decoder->model, &looked_at, columns->address[i]);
@@ -296,8 +315,8 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	return true;
 }
 
-const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes, uint32_t count,
-			   const struct columns_scope *scope, struct columns *columns)
+const char *columns_decode(struct columns_decoder *decoder, const uint8_t *payload, size_t payload_bytes,
+			   uint32_t count, const struct columns_scope *scope, struct columns *columns)
 {
 	struct reading reading = {.at = payload, .end = payload + payload_bytes};
 	if (count > FORMAT_EVENTS_MAX)

@@ -87,11 +87,12 @@ static bool room(void *rows, uint32_t count, uint32_t *capacity, size_t size)
 	room(&dictionary->many, dictionary->one##_count, &dictionary->one##_capacity, sizeof(*dictionary->many))
 
 /*
- * The place of the row whose content has this hash. Two contents of one hash are told apart by trying the next hash. The
- * table is part of the key: its rows are of one type.
+ * The place of the row whose content has this hash. Two contents of one hash are told apart by trying the next hash.
+ * The table is part of the key: its rows are of one type.
  */
 static uint32_t content_find(struct dictionary *dictionary, uint64_t hash, uint32_t next_id,
-			     bool (*is_equal)(const struct dictionary *, uint32_t, const void *), const void *row, bool *added)
+			     bool (*is_equal)(const struct dictionary *, uint32_t, const void *), const void *row,
+			     bool *added)
 {
 	for (;; hash++) {
 		uint32_t *id = map_try_add(&dictionary->content, hash, added);
@@ -154,7 +155,8 @@ uint32_t dictionary_add_entry(struct dictionary *dictionary, const struct trace_
 	if (!ROOM(entry, entries))
 		return TRACE_NONE;
 	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_ENTRY, 0)) ^ hash_pair(copy.image, copy.function);
+	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_ENTRY, 0)) ^
+			hash_pair(copy.image, copy.function);
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->entry_count, entry_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)
@@ -179,7 +181,8 @@ uint32_t dictionary_add_heap(struct dictionary *dictionary, const struct trace_h
 	if (!ROOM(heap, heaps))
 		return TRACE_NONE;
 	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_HEAP, 0)) ^ hash_pair(copy.handle, copy.process);
+	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_HEAP, 0)) ^
+			hash_pair(copy.handle, copy.process);
 	bool added;
 	uint32_t id = content_find(dictionary, hash, dictionary->heap_count, heap_is_equal, &copy, &added);
 	if (id == TRACE_NONE || !added)
@@ -233,9 +236,11 @@ bool dictionary_set_process(struct dictionary *dictionary, uint32_t id, const st
 {
 	struct trace_process copy = *row, *old = &dictionary->processes[id];
 	/* A forked process is what its parent was. */
-	const struct trace_process *like = !old->image && row->forked_from < dictionary->process_count ? &dictionary->processes[row->forked_from] : old;
-	if (!replace_text(dictionary, &copy.image, like->image) || !replace_text(dictionary, &copy.command, like->command) ||
-	    !replace_text(dictionary, &copy.note, old->note))
+	const struct trace_process *like = !old->image && row->forked_from < dictionary->process_count
+						   ? &dictionary->processes[row->forked_from]
+						   : old;
+	if (!replace_text(dictionary, &copy.image, like->image) ||
+	    !replace_text(dictionary, &copy.command, like->command) || !replace_text(dictionary, &copy.note, old->note))
 		return false;
 	*old = copy;
 	return true;
@@ -255,7 +260,8 @@ uint32_t dictionary_add_process(struct dictionary *dictionary, const struct trac
 	if (!ROOM(process, processes))
 		return TRACE_NONE;
 	dictionary->processes[dictionary->process_count] = (struct trace_process){0};
-	return dictionary_set_process(dictionary, dictionary->process_count, row) ? dictionary->process_count++ : TRACE_NONE;
+	return dictionary_set_process(dictionary, dictionary->process_count, row) ? dictionary->process_count++
+										  : TRACE_NONE;
 }
 
 uint32_t dictionary_add_thread(struct dictionary *dictionary, const struct trace_thread *row)
@@ -263,7 +269,8 @@ uint32_t dictionary_add_thread(struct dictionary *dictionary, const struct trace
 	if (!ROOM(thread, threads))
 		return TRACE_NONE;
 	dictionary->threads[dictionary->thread_count] = (struct trace_thread){0};
-	return dictionary_set_thread(dictionary, dictionary->thread_count, row) ? dictionary->thread_count++ : TRACE_NONE;
+	return dictionary_set_thread(dictionary, dictionary->thread_count, row) ? dictionary->thread_count++
+										: TRACE_NONE;
 }
 
 uint32_t dictionary_add_mapping(struct dictionary *dictionary, const struct trace_mapping *row)
@@ -302,8 +309,8 @@ uint32_t dictionary_add_symbol(struct dictionary *dictionary, const struct trace
 uint32_t dictionary_add_function(struct dictionary *dictionary, const struct trace_function *row)
 {
 	struct trace_function copy = *row;
-	if (!keep_text(dictionary, &copy.function) || !keep_text(dictionary, &copy.mangled) || !keep_text(dictionary, &copy.file) ||
-	    !ROOM(function, functions))
+	if (!keep_text(dictionary, &copy.function) || !keep_text(dictionary, &copy.mangled) ||
+	    !keep_text(dictionary, &copy.file) || !ROOM(function, functions))
 		return TRACE_NONE;
 	dictionary->functions[dictionary->function_count] = copy;
 	return dictionary->function_count++;

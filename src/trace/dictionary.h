@@ -8,20 +8,25 @@
 #include "trace/trace.h"
 
 /** X(one, many): the tables of rows. */
+/* clang-format off */
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
-	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) X(function, functions) X(named, nameds) X(early_end, early_ends) \
+	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) \
+	X(function, functions) X(named, nameds) X(early_end, early_ends) \
 	X(option, options) X(fold, folds) X(sum, sums) X(lifetime, lifetimes)
+/* clang-format on */
 
 struct dictionary {
-#define X(one, many) struct trace_##one *many; uint32_t one##_count, one##_capacity;
+#define X(one, many) \
+	struct trace_##one *many; \
+	uint32_t one##_count, one##_capacity;
 	DICTIONARY_TABLES(X)
 #undef X
 	struct tree tree;
-	struct map content;          /* of images, entries, heaps and options, by the hash of what they hold */
+	struct map content; /* of images, entries, heaps and options, by the hash of what they hold */
 	struct text_chunk *texts;
 	char *text_next, *text_end;
-	uint64_t text_bytes;           /* of all chunks */
+	uint64_t text_bytes; /* of all chunks */
 	const char *host;
 	struct trace_statistics statistics;
 };
@@ -32,7 +37,8 @@ void dictionary_fini(struct dictionary *dictionary);
 /** A copy of these bytes with a NUL behind, or NULL. */
 const char *dictionary_text(struct dictionary *dictionary, const void *data, size_t size);
 
-/* Add a row: its id, or TRACE_NONE when there is no memory. Of images, entries, heaps and options an equal one gives the same id. */
+/* Add a row: its id, or TRACE_NONE when there is no memory. Of images, entries, heaps and options an equal one gives
+   the same id. */
 #define X(one, many) uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *row);
 DICTIONARY_TABLES(X)
 #undef X

@@ -10,8 +10,8 @@
 #include "trace/streams.h"
 
 /*
- * Gaps and durations repeat no sequences worth finding; what they gain they gain by the coding of each byte. A small table of long
- * matches takes 0.6 of the time for 1.01 to 1.04 of the bytes.
+ * Gaps and durations repeat no sequences worth finding; what they gain they gain by the coding of each byte. A small
+ * table of long matches takes 0.6 of the time for 1.01 to 1.04 of the bytes.
  */
 enum { DESCRIPTOR_CELL_BITS = 8, SMALL_STREAM_BYTES = 48, TIMES_MATCH_BYTES = 7, TIMES_HASH_BITS = 6 };
 
@@ -25,8 +25,8 @@ struct columns_encoder {
 	uint32_t descriptor_count;
 	uint32_t cells[1 << DESCRIPTOR_CELL_BITS]; /* descriptors found lately, by hash */
 	struct bytes packed;
-	ZSTD_CCtx *zstd, *zstd_times;  /* zstd_times: of gaps and durations */
-	int compression;               /* below 0: as it is */
+	ZSTD_CCtx *zstd, *zstd_times; /* zstd_times: of gaps and durations */
+	int compression;              /* below 0: as it is */
 };
 
 static ZSTD_CCtx *compressor_new(int compression)
@@ -75,7 +75,8 @@ void columns_encoder_free(struct columns_encoder *encoder)
 static uint32_t descriptor_number(struct columns_encoder *encoder, const struct writer_events *events, uint32_t i)
 {
 	struct columns_descriptor wanted = {events->kind[i], events->flags[i], events->entry[i], events->heap[i]};
-	uint64_t key = (uint64_t)wanted.heap << 32 | (uint32_t)wanted.entry << 16 | (uint32_t)wanted.flags << 8 | wanted.kind;
+	uint64_t key =
+		(uint64_t)wanted.heap << 32 | (uint32_t)wanted.entry << 16 | (uint32_t)wanted.flags << 8 | wanted.kind;
 	uint32_t *cell = &encoder->cells[hash_bits(key, DESCRIPTOR_CELL_BITS)];
 	if (*cell < encoder->descriptor_count && !memcmp(&encoder->descriptors[*cell], &wanted, sizeof(wanted)))
 		return *cell;
@@ -101,10 +102,13 @@ static void add_rest(struct columns_encoder *encoder, const struct writer_events
 static uint8_t rest_of(const struct writer_events *events, uint32_t i, const struct model_stack *known)
 {
 	uint32_t j = known->last & UINT16_MAX;
-	uint64_t argument = known->has_rest ? events->argument[j] : 0, argument2 = known->has_rest ? events->argument2[j] : 0;
+	uint64_t argument = known->has_rest ? events->argument[j] : 0,
+		 argument2 = known->has_rest ? events->argument2[j] : 0;
 	int32_t result = known->has_rest ? events->result[j] : 0;
-	return (uint8_t)((events->previous[i] ? REST_PREVIOUS : 0) | (events->argument[i] != argument ? REST_ARGUMENT : 0) |
-			 (events->argument2[i] != argument2 ? REST_ARGUMENT2 : 0) | (events->result[i] != result ? REST_RESULT : 0));
+	return (uint8_t)((events->previous[i] ? REST_PREVIOUS : 0) |
+			 (events->argument[i] != argument ? REST_ARGUMENT : 0) |
+			 (events->argument2[i] != argument2 ? REST_ARGUMENT2 : 0) |
+			 (events->result[i] != result ? REST_RESULT : 0));
 }
 
 /* Most are multiples of 16. */
@@ -133,7 +137,8 @@ static uint8_t encode_freed(struct columns_encoder *encoder, const struct model_
 	return FREED_ORDER;
 }
 
-static uint8_t encode_place(struct columns_encoder *encoder, const struct model_columns *columns, const struct model_class *class, uint64_t address)
+static uint8_t encode_place(struct columns_encoder *encoder, const struct model_columns *columns,
+			    const struct model_class *class, uint64_t address)
 {
 	const struct model *model = &encoder->model;
 	if (class->freed && address == columns->address[class->freed - 1])
@@ -163,8 +168,8 @@ static uint8_t encode_address(struct columns_encoder *encoder, const struct writ
 }
 
 /* `end`: when the call before it ended, in ticks less the cut bits; of this one afterwards. */
-static void encode_time(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i, uint64_t *end,
-			uint32_t cut_bits)
+static void encode_time(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i,
+			uint64_t *end, uint32_t cut_bits)
 {
 	uint64_t time = events->time[i] >> cut_bits, duration = events->duration[i] >> cut_bits;
 	bool is_free = events->kind[i] == EVENT_FREE;
@@ -172,12 +177,14 @@ static void encode_time(struct columns_encoder *encoder, const struct writer_eve
 	if (i == 0)
 		bytes_number_in_room(&encoder->streams[STREAM_TIME], time);
 	else
-		bytes_number_in_room(&encoder->streams[STREAM_GAP + lane], zigzag((int64_t)(time - stream_before(is_free, duration) - *end)));
+		bytes_number_in_room(&encoder->streams[STREAM_GAP + lane],
+				     zigzag((int64_t)(time - stream_before(is_free, duration) - *end)));
 	bytes_number_in_room(&encoder->streams[STREAM_DURATION + lane], duration);
 	*end = time + stream_after(is_free, duration);
 }
 
-static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i, uint32_t *expected)
+static void encode_event(struct columns_encoder *encoder, const struct writer_events *events, uint32_t node, uint32_t i,
+			 uint32_t *expected)
 {
 	struct bytes *streams = encoder->streams;
 	struct model_stack *stack = model_stack(&encoder->model, node);
@@ -214,8 +221,8 @@ static void encode_event(struct columns_encoder *encoder, const struct writer_ev
 	streams[STREAM_CONTROL].data[streams[STREAM_CONTROL].size++] = control;
 }
 
-int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes, uint32_t node_count,
-		   uint32_t cut_bits)
+int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes,
+		   uint32_t node_count, uint32_t cut_bits)
 {
 	uint8_t cut_byte = (uint8_t)cut_bits;
 	uint64_t end = 0;
@@ -256,7 +263,8 @@ static void pack_stream(struct columns_encoder *encoder, enum stream_id id, stru
 	uint8_t *to = encoder->packed.data + encoder->packed.size;
 	ZSTD_CCtx *zstd = id >= STREAM_GAP ? encoder->zstd_times : encoder->zstd;
 	if (encoder->compression >= 0 && stream->size >= SMALL_STREAM_BYTES)
-		stored = ZSTD_compress2(zstd, to, encoder->packed.capacity - encoder->packed.size, stream->data, stream->size);
+		stored = ZSTD_compress2(zstd, to, encoder->packed.capacity - encoder->packed.size, stream->data,
+					stream->size);
 	if (ZSTD_isError(stored) || stored >= stream->size) {
 		stored = stream->size;
 		memcpy(to, stream->data, stored);

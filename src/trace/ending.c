@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a file that could not take everything: how its processes ended, what is missing, and when and why recording ended. All of it fits the
- * room that is kept for the end.
+ * The end of a file that could not take everything: how its processes ended, what is missing, and when and why
+ * recording ended. All of it fits the room that is kept for the end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ int writer_end_reason(const struct writer *writer, char reason[TRACE_REASON_BYTE
 {
 	struct diag diag = {""};
 	writer_explain(writer, writer->error, &diag);
-	snprintf(reason, TRACE_REASON_BYTES, "%.*s", TRACE_REASON_BYTES - 1, writer->ending.reason[0] ? writer->ending.reason : diag.text);
+	snprintf(reason, TRACE_REASON_BYTES, "%.*s", TRACE_REASON_BYTES - 1,
+		 writer->ending.reason[0] ? writer->ending.reason : diag.text);
 	*ticks = writer->ending.ticks;
 	return writer->error;
 }
@@ -89,8 +90,8 @@ static uint64_t text_bytes_of(const char *text)
 void ending_note_process(struct writer *writer, const struct trace_process *process)
 {
 	enum { NUMBERS_BYTES = 64 };
-	uint64_t bytes = writer->output.ending_bytes + NUMBERS_BYTES + text_bytes_of(process->image) + text_bytes_of(process->command) +
-			 text_bytes_of(process->note);
+	uint64_t bytes = writer->output.ending_bytes + NUMBERS_BYTES + text_bytes_of(process->image) +
+			 text_bytes_of(process->command) + text_bytes_of(process->note);
 	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
 }
 
@@ -102,7 +103,9 @@ const struct trace_process *writer_process(const struct writer *writer, uint32_t
 uint64_t writer_calls_after(const struct writer *writer, uint32_t process)
 {
 	const struct segment_ending *ending = &writer->ending;
-	return process == TRACE_NONE ? ending->other_calls : process < ending->call_capacity ? ending->calls[process] : 0;
+	return process == TRACE_NONE             ? ending->other_calls
+	       : process < ending->call_capacity ? ending->calls[process]
+						 : 0;
 }
 
 uint64_t writer_all_calls_after(const struct writer *writer)
@@ -144,20 +147,27 @@ static void put_early_ends(struct writer *writer, const char *reason)
 	const struct dictionary *dictionary = &writer->dictionary;
 	struct section *section = segment_section(writer, FORMAT_EARLY_ENDS);
 	uint64_t other_calls = writer->ending.other_calls;
-	int64_t ticks = (int64_t)(writer->ending.ticks ? writer->ending.ticks : writer->last_ticks ? writer->last_ticks : writer->clock.start_ticks);
+	int64_t ticks = (int64_t)(writer->ending.ticks ? writer->ending.ticks
+				  : writer->last_ticks ? writer->last_ticks
+						       : writer->clock.start_ticks);
 	for (uint32_t id = 0; id < dictionary->process_count; id++) {
 		const struct trace_process *process = &dictionary->processes[id];
 		uint64_t calls = writer_calls_after(writer, id);
-		if (trace_process_is_untraced(process) || (!calls && process->end != TRACE_END_OPEN && process->end_ns < ticks))
+		if (trace_process_is_untraced(process) ||
+		    (!calls && process->end != TRACE_END_OPEN && process->end_ns < ticks))
 			continue;
 		if (section->bytes.size >= EARLY_ENDS_BYTES) {
 			other_calls += calls;
 			continue;
 		}
-		rows_put_early_end(&section->bytes, &(struct trace_early_end){.process = id, .time_ns = ticks, .calls = calls, .reason = ""});
+		rows_put_early_end(
+			&section->bytes,
+			&(struct trace_early_end){.process = id, .time_ns = ticks, .calls = calls, .reason = ""});
 		section->count++;
 	}
-	rows_put_early_end(&section->bytes, &(struct trace_early_end){.process = TRACE_NONE, .time_ns = ticks, .calls = other_calls, .reason = reason});
+	rows_put_early_end(&section->bytes,
+			   &(struct trace_early_end){
+				   .process = TRACE_NONE, .time_ns = ticks, .calls = other_calls, .reason = reason});
 	section->count++;
 }
 

@@ -5,12 +5,13 @@
  *     | header | segment 9 | SKIP  (remains)| segment 6 | segment 7 | segment 8 | SKIP |
  *                          ^ end                                                 size ^
  *
- * What is written next overwrites segment 6, which is dropped by then. Up to the first time round it is a file like any other.
+ * What is written next overwrites segment 6, which is dropped by then. Up to the first time round it is a file like any
+ * other.
  *
  * The writer may be killed between any two writes, and a reader may come then. So a write has four steps:
  *
- *     1. the SKIP at the end goes on to the oldest segment that stays; from now on no reader sees those that are dropped;
- *     2. the SKIP behind the new bytes, and 3. all of the new bytes but the first ones, come below that SKIP;
+ *     1. the SKIP at the end goes on to the oldest segment that stays; from now on no reader sees those that are
+ *     dropped; 2. the SKIP behind the new bytes, and 3. all of the new bytes but the first ones, come below that SKIP;
  *     4. the first bytes take the place of the SKIP, which has as many.
  *
  * Remains have no whole head of a segment, so a search behind damage finds no segment that was dropped.
@@ -31,9 +32,11 @@
 #include "trace/format.h"
 
 enum {
-	AHEAD_BYTES = 1 << 22,         /* allocated ahead of the end, so that the footer fits on a full disk */
-	FOOTER_BYTES = 2560,           /* kept free for the end, and more for each segment and for rows of processes */
-	CIRCULAR_BYTES = 1 << 13,      /* in a circular file, which is full all the time, in place of both: one that is gone on with has room for a block */
+	AHEAD_BYTES = 1 << 22, /* allocated ahead of the end, so that the footer fits on a full disk */
+	FOOTER_BYTES = 2560,   /* kept free for the end, and more for each segment and for rows of processes */
+	/* in a circular file, which is full all the time, in place of both: one that is gone on with has room for a
+	   block */
+	CIRCULAR_BYTES = 1 << 13,
 	FOOTER_SEGMENT_BYTES = 56,
 	SKIP_BYTES = sizeof(struct format_block) + sizeof(struct format_skip)
 };
@@ -50,7 +53,8 @@ bool output_add_segment(struct output *output)
 static uint32_t count_ahead(const struct output *output, uint64_t to)
 {
 	uint32_t count = 0;
-	while (count + 1 < output->segment_count && output->segments[count].offset >= output->end && output->segments[count].offset < to)
+	while (count + 1 < output->segment_count && output->segments[count].offset >= output->end &&
+	       output->segments[count].offset < to)
 		count++;
 	return count;
 }
@@ -75,7 +79,8 @@ bool output_make_way(struct output *output, uint64_t size)
 
 static uint64_t footer_room(const struct output *output)
 {
-	return (output->is_circular ? CIRCULAR_BYTES : FOOTER_BYTES + output->ending_bytes) + (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
+	return (output->is_circular ? CIRCULAR_BYTES : FOOTER_BYTES + output->ending_bytes) +
+	       (uint64_t)FOOTER_SEGMENT_BYTES * (output->segment_count + 1);
 }
 
 uint64_t output_room_left(const struct output *output)
@@ -125,8 +130,11 @@ int output_skip(struct output *output, uint64_t at, uint64_t to, uint64_t segmen
 {
 	uint8_t skip[SKIP_BYTES];
 	struct format_skip head = {.bytes = to - at - SKIP_BYTES};
-	struct format_block block = {.magic = FORMAT_BLOCK_MAGIC, .type = FORMAT_SKIP, .head_bytes = sizeof(head),
-				     .place = at - segment_offset, .payload_checksum = XXH3_64bits("", 0)};
+	struct format_block block = {.magic = FORMAT_BLOCK_MAGIC,
+				     .type = FORMAT_SKIP,
+				     .head_bytes = sizeof(head),
+				     .place = at - segment_offset,
+				     .payload_checksum = XXH3_64bits("", 0)};
 	if (to - at < SKIP_BYTES)
 		return -ENOSPC;
 	format_sign(&block, &head);
@@ -154,12 +162,14 @@ static int skip_remains(struct output *output, uint64_t at, uint64_t size)
 /* The steps of a write over what was there before, as told at the top. */
 static int write_over(struct output *output, const uint8_t *data, size_t size)
 {
-	uint64_t at = output->end, end = at + size, file_size = output->size > end + SKIP_BYTES ? output->size : end + SKIP_BYTES;
+	uint64_t at = output->end, end = at + size,
+		 file_size = output->size > end + SKIP_BYTES ? output->size : end + SKIP_BYTES;
 	assert(size >= SKIP_BYTES);
 	output_make_way(output, size);
 	int error = skip_remains(output, at, file_size);
 	error = error ? error : skip_remains(output, end, file_size);
-	if (!error && (!file_write(output->fd, data + SKIP_BYTES, size - SKIP_BYTES, at + SKIP_BYTES) || !file_write(output->fd, data, SKIP_BYTES, at)))
+	if (!error && (!file_write(output->fd, data + SKIP_BYTES, size - SKIP_BYTES, at + SKIP_BYTES) ||
+		       !file_write(output->fd, data, SKIP_BYTES, at)))
 		error = -errno;
 	return error;
 }
@@ -204,7 +214,8 @@ int output_wrap(struct output *output)
 	uint32_t count = count_ahead(output, output->limit);
 	int error = 0;
 	if (output->has_wrapped && output->segment_count)
-		error = output_skip(output, output->end, output->size, output->segments[output->segment_count - 1].offset);
+		error = output_skip(output, output->end, output->size,
+				    output->segments[output->segment_count - 1].offset);
 	error = error ? error : void_heads(output, count);
 	drop_segments(output, count);
 	output->end = FORMAT_HEADER_BYTES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last blocks before a file is as large as it may be. How much a block takes is known when it is coded; one that is too large is taken back, with
- * the rows that went along, and as many of its events are tried as should fit.
+ * The last blocks before a file is as large as it may be. How much a block takes is known when it is coded; one that is
+ * too large is taken back, with the rows that went along, and as many of its events are tried as should fit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "trace/segment.h"
 
 enum {
-	NEAR_BYTES = 16 << 20,         /* more than a block takes, with the rows that it needs */
-	EVENTS_MIN = 24,               /* fewer are not worth a block's head */
+	NEAR_BYTES = 16 << 20, /* more than a block takes, with the rows that it needs */
+	EVENTS_MIN = 24,       /* fewer are not worth a block's head */
 	NUMBERS_COUNT = 7
 };
 
@@ -21,7 +21,9 @@ bool fill_is_near(const struct writer *writer)
 
 /* ---- taking back ---- */
 
-struct numbers_copy { uint32_t *numbers, capacity, next; };
+struct numbers_copy {
+	uint32_t *numbers, capacity, next;
+};
 
 struct fill_copy {
 	struct numbers_copy numbers[NUMBERS_COUNT];
@@ -34,8 +36,8 @@ struct fill_copy {
 
 static struct numbers *numbers_at(struct writer *writer, int i)
 {
-	struct numbers *all[NUMBERS_COUNT] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
-					      &writer->threads};
+	struct numbers *all[NUMBERS_COUNT] = {&writer->images, &writer->entries,   &writer->heaps,  &writer->frames,
+					      &writer->nodes,  &writer->processes, &writer->threads};
 	return all[i];
 }
 
@@ -63,7 +65,8 @@ struct fill_copy *fill_copy_new(struct writer *writer)
 	}
 	for (int type = 0; !has_failed && type < FORMAT_TYPE_COUNT; type++) {
 		copy->sections[type].count = writer->sections[type].count;
-		bytes_add(&copy->sections[type].bytes, writer->sections[type].bytes.data, writer->sections[type].bytes.size);
+		bytes_add(&copy->sections[type].bytes, writer->sections[type].bytes.data,
+			  writer->sections[type].bytes.size);
 		has_failed = copy->sections[type].bytes.has_failed;
 	}
 	if (has_failed) {
@@ -89,7 +92,8 @@ void fill_take_back(struct writer *writer, const struct fill_copy *copy)
 		if (old->capacity)
 			memcpy(numbers->numbers, old->numbers, old->capacity * sizeof(*numbers->numbers));
 		if (numbers->capacity > old->capacity)
-			memset(numbers->numbers + old->capacity, 0, (numbers->capacity - old->capacity) * sizeof(*numbers->numbers));
+			memset(numbers->numbers + old->capacity, 0,
+			       (numbers->capacity - old->capacity) * sizeof(*numbers->numbers));
 		numbers->next = old->next;
 	}
 	for (int type = 0; type < FORMAT_TYPE_COUNT; type++) {
@@ -110,7 +114,8 @@ void fill_take_back(struct writer *writer, const struct fill_copy *copy)
 uint32_t fill_fewer(const struct writer *writer, uint32_t tried)
 {
 	enum { SURE = 15, OF = 16 }; /* fewer events share fewer rows */
-	uint64_t room = output_room_left(&writer->output), count = writer->out.size ? tried * room / writer->out.size * SURE / OF : 0;
+	uint64_t room = output_room_left(&writer->output),
+		 count = writer->out.size ? tried * room / writer->out.size * SURE / OF : 0;
 	uint64_t most = tried - tried / OF - 1;
 	count = count < most ? count : most;
 	return count >= EVENTS_MIN ? (uint32_t)count : 0;

@@ -14,7 +14,8 @@
  *     | footer      |  FOOTER; more segments and a newer footer may follow it
  *     +-------------+
  *
- * A circular file is written round and round: a segment may lie before an older one, and a SKIP behind it leads over the remains.
+ * A circular file is written round and round: a segment may lie before an older one, and a SKIP behind it leads over
+ * the remains.
  *
  *     block:  | struct format_block | head (by type, plain) | payload (by type) | zeros up to a multiple of 8 |
  */
@@ -25,25 +26,25 @@
 
 #include "base/events.h"
 
-#define FORMAT_MAGIC 0x0a1a0a0d54485889u       /* 89 'X' 'H' 'T' 0d 0a 1a 0a */
+#define FORMAT_MAGIC 0x0a1a0a0d54485889u        /* 89 'X' 'H' 'T' 0d 0a 1a 0a */
 #define FORMAT_FOOTER_MAGIC 0x444e455f54485889u /* 89 'X' 'H' 'T' '_' 'E' 'N' 'D' */
 #define FORMAT_BLOCK_MAGIC 0x4b4c4258u          /* 'X' 'B' 'L' 'K' */
 
 enum {
-	FORMAT_VERSION = 1,            /* a reader refuses a file of a greater version */
+	FORMAT_VERSION = 1, /* a reader refuses a file of a greater version */
 	FORMAT_HEADER_BYTES = 64,
-	FORMAT_EVENTS_MAX = 65536,     /* events of a block */
-	FORMAT_HEAD_MAX = 4096,        /* bytes of a block's head */
-	FORMAT_PAYLOAD_MAX = 1 << 24,  /* bytes of a block's payload as stored */
-	FORMAT_RAW_MAX = 1 << 22,      /* bytes of a dictionary block's payload when unpacked */
-	FORMAT_EXPANSION_MAX = 16,     /* unpacked bytes of a dictionary block for each stored one */
-	FORMAT_EVENTS_PER_BYTE = 64,   /* events of a block for each stored byte of its payload */
-	FORMAT_TEXT_MAX = 1 << 19      /* bytes of a text */
+	FORMAT_EVENTS_MAX = 65536,    /* events of a block */
+	FORMAT_HEAD_MAX = 4096,       /* bytes of a block's head */
+	FORMAT_PAYLOAD_MAX = 1 << 24, /* bytes of a block's payload as stored */
+	FORMAT_RAW_MAX = 1 << 22,     /* bytes of a dictionary block's payload when unpacked */
+	FORMAT_EXPANSION_MAX = 16,    /* unpacked bytes of a dictionary block for each stored one */
+	FORMAT_EVENTS_PER_BYTE = 64,  /* events of a block for each stored byte of its payload */
+	FORMAT_TEXT_MAX = 1 << 19     /* bytes of a text */
 };
 
 /** What a block holds. The numbers are the file's: append, never reorder. Readers skip those that they do not know. */
 enum format_type {
-	FORMAT_SEGMENT = 1,    /**< begins a segment: identity, clock, host */
+	FORMAT_SEGMENT = 1, /**< begins a segment: identity, clock, host */
 	FORMAT_OPTIONS = 2,
 	FORMAT_PROCESSES = 3,
 	FORMAT_THREADS = 4,
@@ -59,8 +60,8 @@ enum format_type {
 	FORMAT_FOOTER = 14,
 	FORMAT_MEMORY = 15,
 	FORMAT_SYMBOLS = 16,
-	FORMAT_SKIP = 17,      /**< in a circular file: ends what is here of a segment */
-	FORMAT_FOLDED = 18,    /**< what is in place of events that are not there any more */
+	FORMAT_SKIP = 17,       /**< in a circular file: ends what is here of a segment */
+	FORMAT_FOLDED = 18,     /**< what is in place of events that are not there any more */
 	FORMAT_EARLY_ENDS = 19, /**< recording ended before those who were recorded did */
 	FORMAT_TYPE_COUNT
 	/* Up to 31 are kept for raw buffers and segment indexes. */
@@ -68,72 +69,74 @@ enum format_type {
 
 /** Bits of a block's flags. */
 enum format_flag {
-	FORMAT_ESSENTIAL = 1,  /**< a reader that does not know the type must stop here instead of skipping it */
-	FORMAT_PACKED = 2      /**< the payload is one zstd frame (and perhaps a skippable one); never with events */
+	FORMAT_ESSENTIAL = 1, /**< a reader that does not know the type must stop here instead of skipping it */
+	FORMAT_PACKED = 2     /**< the payload is one zstd frame (and perhaps a skippable one); never with events */
 };
 
 /** Bits of the header's flags. */
 enum format_header_flag {
-	FORMAT_CIRCULAR = 1    /**< segments lie in any order; their numbers tell */
+	FORMAT_CIRCULAR = 1 /**< segments lie in any order; their numbers tell */
 };
 
 struct format_header {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t header_bytes;         /* where the first block begins */
-	uint8_t trace_id[16];          /* random */
-	uint64_t flags;                /* enum format_header_flag */
+	uint32_t header_bytes; /* where the first block begins */
+	uint8_t trace_id[16];  /* random */
+	uint64_t flags;        /* enum format_header_flag */
 	uint64_t reserved[2];
-	uint64_t checksum;             /* XXH3 of what is before it */
+	uint64_t checksum; /* XXH3 of what is before it */
 };
 _Static_assert(sizeof(struct format_header) == FORMAT_HEADER_BYTES, "on-disk layout");
 
 struct format_block {
 	uint32_t magic;
-	uint16_t type;                 /* enum format_type */
-	uint16_t flags;                /* enum format_flag */
-	uint32_t head_bytes;           /* multiple of 4 */
-	uint32_t payload_bytes;        /* as stored, without the zeros behind */
-	uint32_t raw_bytes;            /* of the payload when unpacked */
-	uint32_t count;                /* rows or events */
-	uint64_t place;                /* of this block from the beginning of its segment */
-	uint64_t payload_checksum;     /* XXH3 of the payload as stored */
-	uint64_t head_checksum;        /* XXH3 of the 40 bytes before this and of the head, with seed 0 */
+	uint16_t type;             /* enum format_type */
+	uint16_t flags;            /* enum format_flag */
+	uint32_t head_bytes;       /* multiple of 4 */
+	uint32_t payload_bytes;    /* as stored, without the zeros behind */
+	uint32_t raw_bytes;        /* of the payload when unpacked */
+	uint32_t count;            /* rows or events */
+	uint64_t place;            /* of this block from the beginning of its segment */
+	uint64_t payload_checksum; /* XXH3 of the payload as stored */
+	uint64_t head_checksum;    /* XXH3 of the 40 bytes before this and of the head, with seed 0 */
 };
 _Static_assert(sizeof(struct format_block) == 48, "on-disk layout");
 
 /** Head of SEGMENT; the payload has the clock's name, the host. */
 struct format_segment {
-	uint8_t trace_id[16];          /* of the file that it was first written to */
-	uint32_t number;               /* counts from 0 in that file */
-	uint32_t shift;                /* ns = (ticks - start_ticks) * mult >> shift */
+	uint8_t trace_id[16]; /* of the file that it was first written to */
+	uint32_t number;      /* counts from 0 in that file */
+	uint32_t shift;       /* ns = (ticks - start_ticks) * mult >> shift */
 	uint64_t start_ticks, mult;
 	int64_t start_realtime_ns;
-	uint64_t events_before;        /* in segments with lower numbers, and the last point in them: some may have been dropped */
+	/* in segments with lower numbers, and the last point in them: some may have been dropped */
+	uint64_t events_before;
 	uint64_t last_ticks_before;
 };
 _Static_assert(sizeof(struct format_segment) == 64, "on-disk layout");
 
 /** Head of SKIP: remains of what was overwritten follow the block. */
 struct format_skip {
-	uint64_t bytes;                /* so many */
+	uint64_t bytes; /* so many */
 };
 _Static_assert(sizeof(struct format_skip) == 8, "on-disk layout");
 
-/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it; then, unless the file is older, by FORMAT_EVENTS_END_WORDS more. */
+/** Head of EVENTS, followed by kind_count words: kind << 24 | successful events of it; then, unless the file is older,
+    by FORMAT_EVENTS_END_WORDS more. */
 struct format_events {
-	uint32_t process, thread;      /* ids of rows before it in its segment */
+	uint32_t process, thread;         /* ids of rows before it in its segment */
 	uint64_t first_ticks, last_ticks; /* bounds of all points */
 	uint64_t region;
 	uint32_t slot, first_sequence, last_sequence, part_sequence, part_events;
 	uint32_t failed, in_flight, truncated;
-	uint32_t node_count;           /* nodes of the segment, the root included, when this block was coded */
+	uint32_t node_count; /* nodes of the segment, the root included, when this block was coded */
 	uint32_t kind_count;
 };
 _Static_assert(sizeof(struct format_events) == 72, "on-disk layout");
 
-/** Words at the end of the head of EVENTS: events whose stack ends for want of unwind data, and events whose stack reaches its start.
- *  Older files have neither, or the first one unless it is 0. */
+/** Words at the end of the head of EVENTS: events whose stack ends for want of unwind data, and events whose stack
+ *  reaches its start. Older files have neither, or the first one unless it is 0. */
 enum { FORMAT_EVENTS_END_WORDS = 2 };
 
 /** The last 16 bytes of a finished file, the end of FOOTER's payload. */

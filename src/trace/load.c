@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks a file from block to block by their heads. The first thing that does not hold ends the segment: the walk then looks
- * for the head of another one behind it, which is complete by itself, and remembers that something is missing.
+ * Walks a file from block to block by their heads. The first thing that does not hold ends the segment: the walk then
+ * looks for the head of another one behind it, which is complete by itself, and remembers that something is missing.
  */
 #include "trace/load_parts.h"
 
@@ -47,7 +47,8 @@ int64_t load_ns(const struct format_segment *segment, uint64_t ticks)
 
 static int64_t boot_ns(const struct writer_clock *clock)
 {
-	return clock->start_realtime_ns - (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
+	return clock->start_realtime_ns -
+	       (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
 }
 
 bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other)
@@ -128,7 +129,9 @@ static int read_segments(struct load *load, const struct format_header *header, 
 	}
 	load_walk_circular(load, header->header_bytes);
 	/* A writer that goes on with the file has locked it. */
-	return load->is_complete || load->keeps_ids || load->lacks_memory ? 0 : load_read_overwritten(load, header, path, diag);
+	return load->is_complete || load->keeps_ids || load->lacks_memory
+		       ? 0
+		       : load_read_overwritten(load, header, path, diag);
 }
 
 int load_file(struct load *load, const char *path, struct diag *diag)
@@ -143,13 +146,16 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 	if (S_ISDIR(status.st_mode))
 		return diag_fail(diag, EISDIR, "%s is a directory", path);
 	if (!S_ISREG(status.st_mode))
-		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path, S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
-	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) || header.magic != FORMAT_MAGIC)
+		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path,
+				 S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
+	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) ||
+	    header.magic != FORMAT_MAGIC)
 		return diag_fail(diag, EINVAL, "%s is not a trace", path);
 	if (header.checksum != XXH3_64bits(&header, offsetof(struct format_header, checksum)))
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is damaged: its checksum differs", path);
 	if (header.version > FORMAT_VERSION)
-		return diag_fail(diag, EPROTO, "%s is of version %u, this program reads up to %d", path, header.version, FORMAT_VERSION);
+		return diag_fail(diag, EPROTO, "%s is of version %u, this program reads up to %d", path, header.version,
+				 FORMAT_VERSION);
 	if (header.header_bytes < sizeof(header) || header.header_bytes % 8)
 		return diag_fail(diag, EINVAL, "%s: the header at offset 0 is not valid", path);
 	if (!load_begin(load, &header))
@@ -160,7 +166,8 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 	if (load->lacks_memory)
 		return diag_fail(diag, ENOMEM, "no memory to read %s", path);
 	if (!load->is_complete)
-		load_cut(load, load->end, "the file ends without a footer, at offset %llu", (unsigned long long)load->end);
+		load_cut(load, load->end, "the file ends without a footer, at offset %llu",
+			 (unsigned long long)load->end);
 	return 0;
 }
 

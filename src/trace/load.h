@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What is read of a file when it is opened: everything but the events' columns. Shared by reader and reopened writer. */
+/** What is read of a file when it is opened: everything but the events' columns. Shared by reader and reopened
+    writer. */
 #ifndef XHEAP_TRACE_LOAD_H
 #define XHEAP_TRACE_LOAD_H
 
@@ -12,36 +13,38 @@
 
 /** The rows of a segment by their numbers in it. */
 struct load_ids {
-	uint32_t *ids;                 /* trace-wide */
+	uint32_t *ids; /* trace-wide */
 	uint32_t count, capacity;
 };
 
 struct load_segment {
-	uint64_t offset, end;          /* of its bytes in the file */
+	uint64_t offset, end; /* of its bytes in the file */
 	struct format_segment head;
 	struct load_ids images, entries, heaps, frames, nodes;
-	uint32_t frame_next;           /* the first frame that no node has */
-	uint64_t folded;               /* events that it has sums of */
+	uint32_t frame_next; /* the first frame that no node has */
+	uint64_t folded;     /* events that it has sums of */
 };
 
 /** An event block, by its head. */
 struct load_block {
-	uint64_t offset;               /* of the block */
+	uint64_t offset; /* of the block */
 	uint32_t segment;
 	uint32_t head_bytes, payload_bytes, count;
 	uint64_t payload_checksum;
-	struct format_events head;     /* process and thread are trace-wide ids */
+	struct format_events head; /* process and thread are trace-wide ids */
 	uint32_t kind_count[EVENT_KIND_COUNT];
-	uint32_t unwindless, whole;    /* events whose stack ends for want of unwind data, and whose stack reaches its start */
+	/* events whose stack ends for want of unwind data, and whose stack reaches its start */
+	uint32_t unwindless, whole;
 	bool is_whole_known;
 };
 
 struct load {
 	int fd;
-	uint64_t size, end;            /* of the file; where the last whole block ends */
+	uint64_t size, end; /* of the file; where the last whole block ends */
 	uint8_t trace_id[16];
-	bool keeps_ticks;              /* in rows: set it before load_file() */
-	bool keeps_ids;                /* of processes, threads, mappings, as the file has them; likewise. Rows that it has not are blank */
+	bool keeps_ticks; /* in rows: set it before load_file() */
+	/* of processes, threads, mappings, as the file has them; likewise. Rows that it has not are blank */
+	bool keeps_ids;
 	struct dictionary dictionary;
 	struct rows_texts texts;
 	struct load_segment *segments;
@@ -50,17 +53,18 @@ struct load {
 	uint32_t block_count, block_capacity;
 	struct rows_sequence *sequences; /* of slots whose blocks are not there any more */
 	uint32_t sequence_count, sequence_capacity;
-	struct map origins;          /* of trace ids: their numbers */
+	struct map origins;                      /* of trace ids: their numbers */
 	struct map processes, threads, mappings; /* origin and the file's number: trace-wide ids */
 	const char *clock_name;
 	bool has_footer, is_complete, lacks_memory;
-	uint32_t footer_segments;      /* segments that the newest footer lists */
+	uint32_t footer_segments; /* segments that the newest footer lists */
 	uint64_t unwritten_blocks, unwritten_events;
 	uint64_t cut_offset;
-	uint64_t hole_end;             /* of what is torn from there on, in the midst of a circular file; 0: nothing is */
+	/* of what is torn from there on, in the midst of a circular file; 0: nothing is */
+	uint64_t hole_end;
 	char cut_reason[160];
 	struct bytes scratch, unpacked;
-	uint64_t wasted;               /* bytes of payloads read since the last block that was whole */
+	uint64_t wasted; /* bytes of payloads read since the last block that was whole */
 };
 
 /** Read the file. 0 or a negative errno; load_fini() is needed either way. */
@@ -73,7 +77,8 @@ bool load_bytes(int fd, void *to, size_t size, uint64_t offset);
 /** Ticks of a segment's clock as nanoseconds since T = 0. INT64_MAX stays what it is. */
 int64_t load_ns(const struct format_segment *segment, uint64_t ticks);
 
-/** Whether both clocks were 0 at one time: traces since one start of a machine agree about it, but for what the wall clock was set by. */
+/** Whether both clocks were 0 at one time: traces since one start of a machine agree about it, but for what the wall
+    clock was set by. */
 bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other);
 
 #endif

@@ -19,24 +19,30 @@ bool load_read_payload(struct load *load, const struct load_found *found, struct
 	size_t head_bytes = sizeof(*block) + block->head_bytes;
 	stored->size = head_bytes;
 	if (!bytes_reserve(stored, block->payload_bytes + 1))
-		return load_cut(load, found->offset, "no memory for the block at offset %llu", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "no memory for the block at offset %llu",
+				(unsigned long long)found->offset);
 	uint8_t *data = stored->data + head_bytes;
 	if (!load_bytes(load->fd, data, block->payload_bytes, found->offset + head_bytes))
-		return load_cut(load, found->offset, "the block at offset %llu cannot be read", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu cannot be read",
+				(unsigned long long)found->offset);
 	load->wasted += block->payload_bytes;
 	if (XXH3_64bits(data, block->payload_bytes) != block->payload_checksum)
-		return load_cut(load, found->offset, "the block at offset %llu is damaged: its checksum differs", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu is damaged: its checksum differs",
+				(unsigned long long)found->offset);
 	*reading = (struct reading){.at = data, .end = data + block->payload_bytes};
 	if (!(block->flags & FORMAT_PACKED))
 		return true;
 	if (block->raw_bytes > FORMAT_RAW_MAX || block->raw_bytes / FORMAT_EXPANSION_MAX > block->payload_bytes)
-		return load_cut(load, found->offset, "the block at offset %llu claims more than it can hold", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu claims more than it can hold",
+				(unsigned long long)found->offset);
 	load->unpacked.size = 0;
 	if (!bytes_reserve(&load->unpacked, block->raw_bytes + 1))
-		return load_cut(load, found->offset, "no memory for the block at offset %llu", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "no memory for the block at offset %llu",
+				(unsigned long long)found->offset);
 	size_t size = ZSTD_decompress(load->unpacked.data, block->raw_bytes, data, block->payload_bytes);
 	if (ZSTD_isError(size) || size != block->raw_bytes)
-		return load_cut(load, found->offset, "the block at offset %llu cannot be unpacked", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu cannot be unpacked",
+				(unsigned long long)found->offset);
 	*reading = (struct reading){.at = load->unpacked.data, .end = load->unpacked.data + size};
 	return true;
 }
@@ -48,8 +54,9 @@ static bool take_rows(struct load *load, const struct load_found *found)
 		return false;
 	for (uint32_t i = 0; i < found->block.count; i++)
 		if (!load_take_row(load, found->block.type, &reading))
-			return load_cut(load, found->offset, "row %u of the block at offset %llu (type %u) is not valid", i,
-				   (unsigned long long)found->offset, found->block.type);
+			return load_cut(load, found->offset,
+					"row %u of the block at offset %llu (type %u) is not valid", i,
+					(unsigned long long)found->offset, found->block.type);
 	return true;
 }
 
@@ -61,12 +68,16 @@ static bool take_statistics(struct load *load, const struct load_found *found)
 	struct trace_statistics row, *sum = &load->dictionary.statistics;
 	rows_get_statistics(&reading, &row);
 	if (reading.has_failed)
-		return load_cut(load, found->offset, "the statistics at offset %llu are not valid", (unsigned long long)found->offset);
-	/* A trace that was gone on with has them from each of its writers. */
+		return load_cut(load, found->offset, "the statistics at offset %llu are not valid",
+				(unsigned long long)found->offset);
+		/* A trace that was gone on with has them from each of its writers. */
 #define X(name) sum->name += row.name;
-	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed) X(unwatched) X(heapless) X(untraced_calls)
+	/* clang-format off */
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed)
+	X(unwatched) X(heapless) X(untraced_calls)
+	/* clang-format on */
 #undef X
-	sum->is_known = true;
+			sum->is_known = true;
 	sum->buffer_size = row.buffer_size;
 	sum->peak_buffers = row.peak_buffers > sum->peak_buffers ? row.peak_buffers : sum->peak_buffers;
 	return true;
@@ -84,19 +95,25 @@ static void take_ends(struct load_block *block, const uint8_t *at, uint64_t word
 
 static bool take_events(struct load *load, const struct load_found *found)
 {
-	struct load_block own = {.offset = found->offset, .segment = load->segment_count - 1, .head_bytes = found->block.head_bytes,
-				 .payload_bytes = found->block.payload_bytes, .payload_checksum = found->block.payload_checksum,
+	struct load_block own = {.offset = found->offset,
+				 .segment = load->segment_count - 1,
+				 .head_bytes = found->block.head_bytes,
+				 .payload_bytes = found->block.payload_bytes,
+				 .payload_checksum = found->block.payload_checksum,
 				 .count = found->block.count};
 	uint64_t words = (found->block.head_bytes - sizeof(own.head)) / 4, total;
 	if (found->block.head_bytes < sizeof(own.head))
-		return load_cut(load, found->offset, "the events at offset %llu have no head", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the events at offset %llu have no head",
+				(unsigned long long)found->offset);
 	memcpy(&own.head, found->head, sizeof(own.head));
 	own.head.process = load_known_id(load, &load->processes, own.head.process);
 	own.head.thread = load_known_id(load, &load->threads, own.head.thread);
 	total = (uint64_t)own.head.failed + own.head.in_flight;
-	bool is_valid = own.count > 0 && own.count <= FORMAT_EVENTS_MAX && own.count / FORMAT_EVENTS_PER_BYTE <= own.payload_bytes &&
-			own.head.process != TRACE_NONE && own.head.thread != TRACE_NONE && own.head.kind_count <= words &&
-			own.head.node_count && own.head.node_count <= load_current(load)->nodes.count && own.head.first_ticks <= own.head.last_ticks;
+	bool is_valid = own.count > 0 && own.count <= FORMAT_EVENTS_MAX &&
+			own.count / FORMAT_EVENTS_PER_BYTE <= own.payload_bytes && own.head.process != TRACE_NONE &&
+			own.head.thread != TRACE_NONE && own.head.kind_count <= words && own.head.node_count &&
+			own.head.node_count <= load_current(load)->nodes.count &&
+			own.head.first_ticks <= own.head.last_ticks;
 	for (uint32_t i = 0; is_valid && i < own.head.kind_count; i++) {
 		uint32_t word;
 		memcpy(&word, found->head + sizeof(own.head) + i * 4, sizeof(word));
@@ -108,9 +125,11 @@ static bool take_events(struct load *load, const struct load_found *found)
 	if (is_valid)
 		take_ends(&own, found->head + sizeof(own.head) + own.head.kind_count * 4, words - own.head.kind_count);
 	if (!is_valid || total != own.count || (uint64_t)own.head.truncated + own.unwindless + own.whole > own.count)
-		return load_cut(load, found->offset, "the head of the events at offset %llu is not valid", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the head of the events at offset %llu is not valid",
+				(unsigned long long)found->offset);
 	if (!load_grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
-		return load_cut(load, found->offset, "no memory for the events at offset %llu", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "no memory for the events at offset %llu",
+				(unsigned long long)found->offset);
 	load->blocks[load->block_count++] = own;
 	return true;
 }
@@ -131,19 +150,25 @@ static bool take_segment(struct load *load, const struct load_found *found)
 {
 	struct load_segment segment = {.offset = found->offset, .end = found->offset};
 	struct reading reading;
-	if (found->block.head_bytes < sizeof(segment.head) || found->block.place || found->block.payload_bytes > SEGMENT_PAYLOAD_MAX)
-		return load_cut(load, found->offset, "the head of the segment at offset %llu is not valid", (unsigned long long)found->offset);
+	if (found->block.head_bytes < sizeof(segment.head) || found->block.place ||
+	    found->block.payload_bytes > SEGMENT_PAYLOAD_MAX)
+		return load_cut(load, found->offset, "the head of the segment at offset %llu is not valid",
+				(unsigned long long)found->offset);
 	memcpy(&segment.head, found->head, sizeof(segment.head));
-	if (segment.head.shift > 63 || !load_grow(&load->segments, load->segment_count, &load->segment_capacity, sizeof(segment)))
-		return load_cut(load, found->offset, "the clock of the segment at offset %llu is not valid", (unsigned long long)found->offset);
+	if (segment.head.shift > 63 ||
+	    !load_grow(&load->segments, load->segment_count, &load->segment_capacity, sizeof(segment)))
+		return load_cut(load, found->offset, "the clock of the segment at offset %llu is not valid",
+				(unsigned long long)found->offset);
 	if (!load_read_payload(load, found, &reading))
 		return false;
 	const char *text = rows_get_text(&reading, &load->texts);
 	const char *clock = dictionary_text(&load->dictionary, text, strlen(text));
 	text = rows_get_text(&reading, &load->texts);
 	const char *host = dictionary_text(&load->dictionary, text, strlen(text));
-	if (reading.has_failed || !clock || !host || !origin_note(load, &segment.head) || !load_ids_add(&segment.nodes, 0))
-		return load_cut(load, found->offset, "the segment at offset %llu does not say what it is", (unsigned long long)found->offset);
+	if (reading.has_failed || !clock || !host || !origin_note(load, &segment.head) ||
+	    !load_ids_add(&segment.nodes, 0))
+		return load_cut(load, found->offset, "the segment at offset %llu does not say what it is",
+				(unsigned long long)found->offset);
 	if (!load->segment_count) {
 		load->clock_name = clock;
 		load->dictionary.host = host;
@@ -171,12 +196,14 @@ static bool take_footer(struct load *load, const struct load_found *found)
 	for (uint32_t i = 0; i < load->block_count; i++)
 		known += load->blocks[i].count;
 	if (reading.has_failed)
-		return load_cut(load, found->offset, "the footer at offset %llu is not valid", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the footer at offset %llu is not valid",
+				(unsigned long long)found->offset);
 	load->has_footer = true;
 	if (found->block.count != load->segment_count || events != known)
-		load_cut(load, found->offset, "the footer at offset %llu lists %u segments with %llu events, found were %u with %llu",
-		    (unsigned long long)found->offset, found->block.count, (unsigned long long)events, load->segment_count,
-		    (unsigned long long)known);
+		load_cut(load, found->offset,
+			 "the footer at offset %llu lists %u segments with %llu events, found were %u with %llu",
+			 (unsigned long long)found->offset, found->block.count, (unsigned long long)events,
+			 load->segment_count, (unsigned long long)known);
 	return true;
 }
 
@@ -186,10 +213,12 @@ static bool take_block(struct load *load, const struct load_found *found)
 	if (block->type == FORMAT_SEGMENT)
 		return take_segment(load, found);
 	if (!load->segment_count)
-		return load_cut(load, found->offset, "the block at offset %llu is in no segment", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu is in no segment",
+				(unsigned long long)found->offset);
 	struct load_segment *segment = load_current(load);
 	if (block->place != found->offset - segment->offset)
-		return load_cut(load, found->offset, "the block at offset %llu does not belong there", (unsigned long long)found->offset);
+		return load_cut(load, found->offset, "the block at offset %llu does not belong there",
+				(unsigned long long)found->offset);
 	bool is_taken;
 	if (load_has_row_type(block->type))
 		is_taken = take_rows(load, found);
@@ -202,7 +231,7 @@ static bool take_block(struct load *load, const struct load_found *found)
 	else
 		is_taken = !(block->flags & FORMAT_ESSENTIAL) ||
 			   load_cut(load, found->offset, "the block at offset %llu is of a later version (type %u)",
-			       (unsigned long long)found->offset, block->type);
+				    (unsigned long long)found->offset, block->type);
 	return is_taken;
 }
 
@@ -226,9 +255,11 @@ bool load_find_block(struct load *load, uint64_t offset, struct load_found *foun
 		return load_cut(load, offset, "the file ends within a block, at offset %llu", at);
 	/* The checksum goes over what is before it and what is behind it. */
 	memmove(scratch->data + 8, scratch->data, offsetof(struct format_block, head_checksum));
-	uint64_t checksum = XXH3_64bits(scratch->data + 8, offsetof(struct format_block, head_checksum) + block->head_bytes);
+	uint64_t checksum =
+		XXH3_64bits(scratch->data + 8, offsetof(struct format_block, head_checksum) + block->head_bytes);
 	if (checksum != block->head_checksum)
-		return load_cut(load, offset, "the block at offset %llu is damaged: the checksum of its head differs", at);
+		return load_cut(load, offset, "the block at offset %llu is damaged: the checksum of its head differs",
+				at);
 	uint64_t bytes = format_aligned(sizeof(*block) + (uint64_t)block->head_bytes + block->payload_bytes);
 	if (block->payload_bytes > FORMAT_PAYLOAD_MAX)
 		return load_cut(load, offset, "the block at offset %llu is too large", at);
@@ -239,7 +270,8 @@ bool load_find_block(struct load *load, uint64_t offset, struct load_found *foun
 
 uint64_t load_found_end(const struct load_found *found)
 {
-	return found->offset + format_aligned(sizeof(found->block) + (uint64_t)found->block.head_bytes + found->block.payload_bytes);
+	return found->offset +
+	       format_aligned(sizeof(found->block) + (uint64_t)found->block.head_bytes + found->block.payload_bytes);
 }
 
 uint64_t load_search_segment(struct load *load, uint64_t from)

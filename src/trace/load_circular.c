@@ -17,7 +17,10 @@ enum { COPY_BYTES_MAX = 64 << 20, COPY_TRIES = 20, PAUSE_NS = 2000000, TICK_NS =
 #define NS_PER_S INT64_C(1000000000)
 
 /* Where a segment of a circular file lies. */
-struct range { uint64_t offset, end; uint32_t number; };
+struct range {
+	uint64_t offset, end;
+	uint32_t number;
+};
 
 static int range_compare(const void *a, const void *b)
 {
@@ -25,10 +28,13 @@ static int range_compare(const void *a, const void *b)
 	return left->number < right->number ? -1 : left->number > right->number;
 }
 
-struct ranges { struct range *rows; uint32_t count, capacity; };
+struct ranges {
+	struct range *rows;
+	uint32_t count, capacity;
+};
 
-/* Note where a segment begins, or how far the one before goes. Return where the next block lies, which for a SKIP may be behind the
- * end of a file that was cut; 0: no memory. */
+/* Note where a segment begins, or how far the one before goes. Return where the next block lies, which for a SKIP may
+ * be behind the end of a file that was cut; 0: no memory. */
 static uint64_t range_note(struct ranges *ranges, const struct load_found *found)
 {
 	struct format_segment segment;
@@ -67,7 +73,8 @@ static bool find_in_place(struct load *load, const struct ranges *ranges, uint64
 	if (!load_find_block(load, offset, found))
 		return false;
 	bool has_segment = found->block.type != FORMAT_SEGMENT && ranges->count;
-	return found->block.type == FORMAT_SKIP || found->block.place == (has_segment ? offset - ranges->rows[ranges->count - 1].offset : 0) ||
+	return found->block.type == FORMAT_SKIP ||
+	       found->block.place == (has_segment ? offset - ranges->rows[ranges->count - 1].offset : 0) ||
 	       load_cut(load, offset, "the block at offset %llu does not belong there", (unsigned long long)offset);
 }
 
@@ -77,8 +84,10 @@ static uint64_t find_ranges(struct load *load, struct ranges *ranges, uint64_t o
 	struct load_found found;
 	while (offset && offset < load->size)
 		/* A SKIP must have room over what is torn. */
-		offset = find_in_place(load, ranges, offset, &found) ? range_note(ranges, &found)
-			 : load_search_segment(load, offset + sizeof(struct format_block) + sizeof(struct format_skip));
+		offset = find_in_place(load, ranges, offset, &found)
+				 ? range_note(ranges, &found)
+				 : load_search_segment(load, offset + sizeof(struct format_block) +
+								     sizeof(struct format_skip));
 	return offset;
 }
 
@@ -91,13 +100,14 @@ static bool is_whole(struct load *load, uint64_t offset, struct load_found *foun
 static bool is_ended(struct load *load, const struct range *range)
 {
 	struct load_found found = {.block.type = FORMAT_SEGMENT};
-	for (uint64_t at = range->offset; at < range->end && load_find_block(load, at, &found); at = load_found_end(&found))
+	for (uint64_t at = range->offset; at < range->end && load_find_block(load, at, &found);
+	     at = load_found_end(&found))
 		continue;
 	return found.block.type == FORMAT_FOOTER;
 }
 
-/* The last write to the newest segment may be torn within a payload, and remains behind it may look right: until the segment has ended, all its
- * payloads are read. The first one that is not whole ends the segment. */
+/* The last write to the newest segment may be torn within a payload, and remains behind it may look right: until the
+ * segment has ended, all its payloads are read. The first one that is not whole ends the segment. */
 static void check_newest(struct load *load, struct range *newest)
 {
 	struct load_found found;
@@ -140,7 +150,9 @@ void load_walk_circular(struct load *load, uint64_t offset)
 static int copy_take(int file)
 {
 	struct stat status;
-	int copy = fstat(file, &status) == 0 && status.st_size <= COPY_BYTES_MAX ? memfd_create("xheap-trace", MFD_CLOEXEC) : -1;
+	int copy = fstat(file, &status) == 0 && status.st_size <= COPY_BYTES_MAX
+			   ? memfd_create("xheap-trace", MFD_CLOEXEC)
+			   : -1;
 	if (copy >= 0 && (lseek(file, 0, SEEK_SET) != 0 || !file_copy(copy, file))) {
 		close(copy);
 		copy = -1;
@@ -148,7 +160,8 @@ static int copy_take(int file)
 	return copy;
 }
 
-/* Whether the checksum of each event block's payload is right: those of all other blocks were found right when they were read. */
+/* Whether the checksum of each event block's payload is right: those of all other blocks were found right when they
+   were read. */
 static bool events_are_whole(struct load *load)
 {
 	bool are_whole = true;
@@ -156,7 +169,8 @@ static bool events_are_whole(struct load *load)
 		const struct load_block *block = &load->blocks[i];
 		uint64_t at = block->offset + sizeof(struct format_block) + block->head_bytes;
 		load->scratch.size = 0;
-		are_whole = bytes_reserve(&load->scratch, block->payload_bytes + 1) && load_bytes(load->fd, load->scratch.data, block->payload_bytes, at) &&
+		are_whole = bytes_reserve(&load->scratch, block->payload_bytes + 1) &&
+			    load_bytes(load->fd, load->scratch.data, block->payload_bytes, at) &&
 			    XXH3_64bits(load->scratch.data, block->payload_bytes) == block->payload_checksum;
 	}
 	return are_whole;
@@ -173,11 +187,13 @@ static int64_t now_ns(void)
 static bool is_still_since(int file, int64_t since_ns)
 {
 	struct stat status;
-	return fstat(file, &status) != 0 || status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec < since_ns - TICK_NS;
+	return fstat(file, &status) != 0 ||
+	       status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec < since_ns - TICK_NS;
 }
 
 /* Begin again, with a copy of the file or, where there is none, with the file. 0, or a negative errno. */
-static int load_again(struct load *load, int fd, const struct format_header *header, const char *path, struct diag *diag)
+static int load_again(struct load *load, int fd, const struct format_header *header, const char *path,
+		      struct diag *diag)
 {
 	struct stat status;
 	load_clear(load);
@@ -191,9 +207,10 @@ static int load_again(struct load *load, int fd, const struct format_header *hea
 }
 
 /*
- * A circular file that has no end may be overwritten while it is read. What is read of it then may be of several moments: blocks do not follow each
- * other, or are not there any more when their events are asked for. So read a copy, which stays as it is, and take another one where the copy
- * is torn. What is damaged and no longer written is as it is. A file that is too large for a copy is read where it is.
+ * A circular file that has no end may be overwritten while it is read. What is read of it then may be of several
+ * moments: blocks do not follow each other, or are not there any more when their events are asked for. So read a copy,
+ * which stays as it is, and take another one where the copy is torn. What is damaged and no longer written is as it is.
+ * A file that is too large for a copy is read where it is.
  */
 int load_read_overwritten(struct load *load, const struct format_header *header, const char *path, struct diag *diag)
 {
@@ -204,7 +221,8 @@ int load_read_overwritten(struct load *load, const struct format_header *header,
 		int copy = copy_take(file);
 		error = load_again(load, copy >= 0 ? copy : file, header, path, diag);
 		bool is_whole = !error && !load->cut_reason[0] && (copy < 0 || events_are_whole(load));
-		is_done = is_whole || error || load->lacks_memory || tries == COPY_TRIES || is_still_since(file, began_ns);
+		is_done = is_whole || error || load->lacks_memory || tries == COPY_TRIES ||
+			  is_still_since(file, began_ns);
 		if (is_done)
 			break;
 		if (copy >= 0)

@@ -17,13 +17,14 @@ struct load_found {
 /* ---- load.c ---- */
 
 /** Note the first place at which something is missing. Return false. */
-__attribute__((format(printf, 3, 4)))
-bool load_cut(struct load *load, uint64_t offset, const char *format, ...);
+__attribute__((format(printf, 3, 4))) bool load_cut(struct load *load, uint64_t offset, const char *format, ...);
 
-/** Make room for one more row of `size` bytes; rows: the address of the pointer to them. Return false without memory, or if there are too many. */
+/** Make room for one more row of `size` bytes; rows: the address of the pointer to them. Return false without memory,
+    or if there are too many. */
 bool load_grow(void *rows, uint32_t count, uint32_t *capacity, size_t size);
 
-/** Free what was read, but for the descriptor; and begin again with the open file, whose header is known. False without memory. */
+/** Free what was read, but for the descriptor; and begin again with the open file, whose header is known. False without
+    memory. */
 void load_clear(struct load *load);
 bool load_begin(struct load *load, const struct format_header *header);
 

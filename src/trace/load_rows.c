@@ -36,7 +36,8 @@ uint32_t load_known_id(const struct load *load, const struct map *index, uint32_
 	return known ? *known : TRACE_NONE;
 }
 
-/* The file's own number is the id: rows that were dropped with their segments are blank. False: more than a file can have. */
+/* The file's own number is the id: rows that were dropped with their segments are blank. False: more than a file can
+   have. */
 static bool blanks_add(struct load *load, uint32_t number, uint32_t count, uint32_t (*add)(struct dictionary *))
 {
 	if (number >= count && number - count > BLANKS_MAX)
@@ -49,8 +50,13 @@ static bool blanks_add(struct load *load, uint32_t number, uint32_t count, uint3
 
 static uint32_t add_blank_process(struct dictionary *dictionary)
 {
-	return dictionary_add_process(dictionary, &(struct trace_process){
-		.parent = TRACE_NONE, .forked_from = TRACE_NONE, .end_ns = TRACE_TIME_NONE, .end = TRACE_END_UNKNOWN, .image = "", .command = "", .note = ""});
+	return dictionary_add_process(dictionary, &(struct trace_process){.parent = TRACE_NONE,
+									  .forked_from = TRACE_NONE,
+									  .end_ns = TRACE_TIME_NONE,
+									  .end = TRACE_END_UNKNOWN,
+									  .image = "",
+									  .command = "",
+									  .note = ""});
 }
 
 static uint32_t add_blank_thread(struct dictionary *dictionary)
@@ -88,7 +94,8 @@ static bool take_process(struct load *load, struct reading *reading)
 	row.start_ns = load_row_time(load, row.start_ns);
 	row.end_ns = load_row_time(load, row.end_ns);
 	row.parent = row.parent == TRACE_NONE ? TRACE_NONE : load_known_id(load, &load->processes, row.parent);
-	row.forked_from = row.forked_from == TRACE_NONE ? TRACE_NONE : load_known_id(load, &load->processes, row.forked_from);
+	row.forked_from =
+		row.forked_from == TRACE_NONE ? TRACE_NONE : load_known_id(load, &load->processes, row.forked_from);
 	bool added;
 	uint32_t *id = map_try_add(&load->processes, load_file_key(load, number), &added);
 	if (!id)
@@ -137,7 +144,8 @@ static bool take_image(struct load *load, struct reading *reading)
 {
 	struct trace_image row = {0};
 	rows_get_image(reading, &load->texts, &row);
-	return !reading->has_failed && load_ids_add(&load_current(load)->images, dictionary_add_image(&load->dictionary, &row));
+	return !reading->has_failed &&
+	       load_ids_add(&load_current(load)->images, dictionary_add_image(&load->dictionary, &row));
 }
 
 static bool take_mapping(struct load *load, struct reading *reading)
@@ -173,7 +181,8 @@ static bool take_entry(struct load *load, struct reading *reading)
 	struct trace_entry row = {0};
 	rows_get_entry(reading, &load->texts, &row);
 	row.image = load_image_id(load, row.image);
-	return !reading->has_failed && load_ids_add(&load_current(load)->entries, dictionary_add_entry(&load->dictionary, &row));
+	return !reading->has_failed &&
+	       load_ids_add(&load_current(load)->entries, dictionary_add_entry(&load->dictionary, &row));
 }
 
 static bool take_heap(struct load *load, struct reading *reading)
@@ -197,7 +206,8 @@ static bool take_frame(struct load *load, struct reading *reading)
 	return load_ids_add(&segment->frames, tree_frame(&load->dictionary.tree, image, offset));
 }
 
-/* The distance back to its parent; its frame: 0 is the first that no node has yet, else the distance back from that one. */
+/* The distance back to its parent; its frame: 0 is the first that no node has yet, else the distance back from that
+   one. */
 static bool take_node(struct load *load, struct reading *reading)
 {
 	struct load_segment *segment = load_current(load);
@@ -205,7 +215,8 @@ static bool take_node(struct load *load, struct reading *reading)
 	if (reading->has_failed || back == 0 || back > segment->nodes.count || frame > segment->frame_next ||
 	    segment->frame_next - frame >= segment->frames.count)
 		return false;
-	uint32_t parent = segment->nodes.ids[segment->nodes.count - back], own = segment->frames.ids[segment->frame_next - frame];
+	uint32_t parent = segment->nodes.ids[segment->nodes.count - back],
+		 own = segment->frames.ids[segment->frame_next - frame];
 	segment->frame_next += frame == 0;
 	return load_ids_add(&segment->nodes, tree_node(&load->dictionary.tree, parent, own));
 }
@@ -229,7 +240,8 @@ static bool take_early_end(struct load *load, struct reading *reading)
 	row.process = load_known_id(load, &load->processes, row.process);
 	row.time_ns = load_row_time(load, row.time_ns);
 	/* A row of a process that is not known says nothing. */
-	return !reading->has_failed && (is_of_process != (row.process != TRACE_NONE) || dictionary_add_early_end(&load->dictionary, &row) != TRACE_NONE);
+	return !reading->has_failed && (is_of_process != (row.process != TRACE_NONE) ||
+					dictionary_add_early_end(&load->dictionary, &row) != TRACE_NONE);
 }
 
 static bool take_sample(struct load *load, struct reading *reading)
@@ -239,14 +251,17 @@ static bool take_sample(struct load *load, struct reading *reading)
 	row.process = load_known_id(load, &load->processes, row.process);
 	row.time_ns = load_row_time(load, row.time_ns);
 	/* Of a process that is not known it says nothing. */
-	return !reading->has_failed && (row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE);
+	return !reading->has_failed &&
+	       (row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE);
 }
 
 static bool take_named(struct load *load, struct reading *reading)
 {
 	uint32_t number = reading_number32(reading);
-	struct trace_named row = {.image = number ? load_image_id(load, number - 1) : TRACE_NONE, .has_symbols = reading_number(reading)};
-	return !reading->has_failed && row.image != TRACE_NONE && dictionary_add_named(&load->dictionary, &row) != TRACE_NONE;
+	struct trace_named row = {.image = number ? load_image_id(load, number - 1) : TRACE_NONE,
+				  .has_symbols = reading_number(reading)};
+	return !reading->has_failed && row.image != TRACE_NONE &&
+	       dictionary_add_named(&load->dictionary, &row) != TRACE_NONE;
 }
 
 static bool take_symbol(struct load *load, struct reading *reading)
@@ -257,7 +272,8 @@ static bool take_symbol(struct load *load, struct reading *reading)
 	uint32_t number = reading_number32(reading), count = reading_number32(reading);
 	if (reading->has_failed || number >= frames->count)
 		return false;
-	struct trace_symbol row = {.frame = frames->ids[number], .first = load->dictionary.function_count, .count = count};
+	struct trace_symbol row = {
+		.frame = frames->ids[number], .first = load->dictionary.function_count, .count = count};
 	/* A count that is no true one ends with the bytes. */
 	for (uint32_t i = 0; i < count; i++) {
 		struct trace_function function;
@@ -284,7 +300,8 @@ static bool take_fold(struct load *load, struct reading *reading)
 	row.until_ns = load_row_time(load, row.until_ns);
 	row.peak_at_ns = load_row_time(load, row.peak_at_ns);
 	load_current(load)->folded += row.event_count;
-	return !reading->has_failed && row.interval_ns > 0 && dictionary_add_fold(&load->dictionary, &row) != TRACE_NONE;
+	return !reading->has_failed && row.interval_ns > 0 &&
+	       dictionary_add_fold(&load->dictionary, &row) != TRACE_NONE;
 }
 
 /* 0 is none; else a row's number in the segment plus one becomes its place. */
@@ -314,9 +331,11 @@ static bool take_sum(struct load *load, struct reading *reading)
 	struct trace_sum row;
 	rows_get_sum(reading, &row);
 	row.thread = load_known_id(load, &load->threads, row.thread);
-	bool is_valid = !reading->has_failed && row.thread != TRACE_NONE && row.stack < segment->nodes.count && take_place(&segment->heaps, &row.heap) &&
-			take_place(&segment->entries, &row.entry) && row.size_min <= row.size_max && row.lifetime_min_ns <= row.lifetime_max_ns &&
-			row.lifetime_max_ns <= INT64_MAX && row.birth_first_ns <= row.birth_last_ns && row.end_first_ns <= row.end_last_ns;
+	bool is_valid = !reading->has_failed && row.thread != TRACE_NONE && row.stack < segment->nodes.count &&
+			take_place(&segment->heaps, &row.heap) && take_place(&segment->entries, &row.entry) &&
+			row.size_min <= row.size_max && row.lifetime_min_ns <= row.lifetime_max_ns &&
+			row.lifetime_max_ns <= INT64_MAX && row.birth_first_ns <= row.birth_last_ns &&
+			row.end_first_ns <= row.end_last_ns;
 	if (!is_valid || (row.entry == TRACE_NONE && !(row.flags & TRACE_SUM_EARLIER)))
 		return false;
 	row.stack = segment->nodes.ids[row.stack];
@@ -332,7 +351,8 @@ static bool take_sequence(struct load *load, struct reading *reading)
 	struct rows_sequence row;
 	rows_get_sequence(reading, &row);
 	row.process = load_known_id(load, &load->processes, row.process);
-	if (row.process == TRACE_NONE || reading->has_failed || !load_grow(&load->sequences, load->sequence_count, &load->sequence_capacity, sizeof(*load->sequences)))
+	if (row.process == TRACE_NONE || reading->has_failed ||
+	    !load_grow(&load->sequences, load->sequence_count, &load->sequence_capacity, sizeof(*load->sequences)))
 		return false;
 	load->sequences[load->sequence_count++] = row;
 	return true;
@@ -340,7 +360,8 @@ static bool take_sequence(struct load *load, struct reading *reading)
 
 static bool take_folded(struct load *load, struct reading *reading)
 {
-	static bool (*const takes[])(struct load *, struct reading *) = {[ROWS_FOLD] = take_fold, [ROWS_SUM] = take_sum, [ROWS_SEQUENCE] = take_sequence};
+	static bool (*const takes[])(struct load *, struct reading *) = {
+		[ROWS_FOLD] = take_fold, [ROWS_SUM] = take_sum, [ROWS_SEQUENCE] = take_sequence};
 	uint64_t kind = reading_number(reading);
 	return !reading->has_failed && kind < sizeof(takes) / sizeof(takes[0]) && takes[kind](load, reading);
 }
@@ -348,11 +369,11 @@ static bool take_folded(struct load *load, struct reading *reading)
 static const struct {
 	bool (*take)(struct load *, struct reading *);
 } row_types[] = {
-	[FORMAT_OPTIONS] = {take_option},   [FORMAT_PROCESSES] = {take_process}, [FORMAT_THREADS] = {take_thread},
-	[FORMAT_IMAGES] = {take_image},     [FORMAT_MAPPINGS] = {take_mapping},  [FORMAT_ENTRIES] = {take_entry},
-	[FORMAT_HEAPS] = {take_heap},       [FORMAT_FRAMES] = {take_frame},      [FORMAT_NODES] = {take_node},
-	[FORMAT_GAPS] = {take_gap},         [FORMAT_MEMORY] = {take_sample},
-	[FORMAT_SYMBOLS] = {take_symbol},   [FORMAT_FOLDED] = {take_folded},     [FORMAT_EARLY_ENDS] = {take_early_end},
+	[FORMAT_OPTIONS] = {take_option}, [FORMAT_PROCESSES] = {take_process},    [FORMAT_THREADS] = {take_thread},
+	[FORMAT_IMAGES] = {take_image},   [FORMAT_MAPPINGS] = {take_mapping},     [FORMAT_ENTRIES] = {take_entry},
+	[FORMAT_HEAPS] = {take_heap},     [FORMAT_FRAMES] = {take_frame},         [FORMAT_NODES] = {take_node},
+	[FORMAT_GAPS] = {take_gap},       [FORMAT_MEMORY] = {take_sample},        [FORMAT_SYMBOLS] = {take_symbol},
+	[FORMAT_FOLDED] = {take_folded},  [FORMAT_EARLY_ENDS] = {take_early_end},
 };
 
 bool load_has_row_type(uint32_t type)

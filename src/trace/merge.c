@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A segment is complete by itself, and its rows are kept apart by the trace that it comes from. So segments are copied as they are, but for
- * their clock, which becomes that of the trace that began first, and for footers, of which there is one in the end.
+ * A segment is complete by itself, and its rows are kept apart by the trace that it comes from. So segments are copied
+ * as they are, but for their clock, which becomes that of the trace that began first, and for footers, of which there
+ * is one in the end.
  */
 #include "trace/merge.h"
 
@@ -26,7 +27,9 @@ struct merge_part {
 	bool is_loaded;
 };
 
-struct note { uint64_t offset, bytes, first_ticks, last_ticks, events; };
+struct note {
+	uint64_t offset, bytes, first_ticks, last_ticks, events;
+};
 
 struct merging {
 	struct merge_part *parts;
@@ -45,7 +48,10 @@ struct merging {
 
 static struct writer_clock clock_of(const struct format_segment *head)
 {
-	return (struct writer_clock){.start_ticks = head->start_ticks, .mult = head->mult, .shift = head->shift, .start_realtime_ns = head->start_realtime_ns};
+	return (struct writer_clock){.start_ticks = head->start_ticks,
+				     .mult = head->mult,
+				     .shift = head->shift,
+				     .start_realtime_ns = head->start_realtime_ns};
 }
 
 static bool is_same_segment(const struct format_segment *one, const struct format_segment *other)
@@ -58,7 +64,8 @@ static int piece_check(const struct merging *merging, const struct merge_part *p
 {
 	const struct load *load = &part->load;
 	if (memcmp(load->trace_id, merging->parts[0].load.trace_id, sizeof(load->trace_id)) != 0)
-		return diag_fail(diag, EINVAL, "%s and %s are no parts of one trace", merging->parts[0].path, part->path);
+		return diag_fail(diag, EINVAL, "%s and %s are no parts of one trace", merging->parts[0].path,
+				 part->path);
 	if (!load->segment_count && part == &merging->parts[0])
 		return diag_fail(diag, EINVAL, "%s: %s", part->path, load->cut_reason);
 	return 0;
@@ -68,19 +75,24 @@ static int part_check(const struct merging *merging, const struct merge_part *pa
 {
 	const struct load *load = &part->load, *first = &merging->parts[0].load;
 	if (!load->is_complete || !load->segment_count)
-		return diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", part->path, load->segment_count ? load->cut_reason : "it is empty");
+		return diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", part->path,
+				 load->segment_count ? load->cut_reason : "it is empty");
 	if (strcmp(load->clock_name, first->clock_name) != 0)
-		return diag_fail(diag, EINVAL, "%s has the clock %s, %s has %s", part->path, load->clock_name, merging->parts[0].path, first->clock_name);
+		return diag_fail(diag, EINVAL, "%s has the clock %s, %s has %s", part->path, load->clock_name,
+				 merging->parts[0].path, first->clock_name);
 	if (strcmp(load->dictionary.host, first->dictionary.host) != 0)
-		return diag_fail(diag, EINVAL, "%s is of another machine than %s: %s", part->path, merging->parts[0].path, load->dictionary.host);
+		return diag_fail(diag, EINVAL, "%s is of another machine than %s: %s", part->path,
+				 merging->parts[0].path, load->dictionary.host);
 	struct writer_clock own = clock_of(&load->segments[0].head), known = clock_of(&first->segments[0].head);
 	if (!load_is_one_boot(&own, &known))
-		return diag_fail(diag, EINVAL, "%s and %s were recorded before and after the machine was started anew", merging->parts[0].path, part->path);
+		return diag_fail(diag, EINVAL, "%s and %s were recorded before and after the machine was started anew",
+				 merging->parts[0].path, part->path);
 	for (const struct merge_part *other = merging->parts; other < part; other++)
 		for (uint32_t i = 0; i < load->segment_count; i++)
 			for (uint32_t k = 0; k < other->load.segment_count; k++)
 				if (is_same_segment(&load->segments[i].head, &other->load.segments[k].head))
-					return diag_fail(diag, EINVAL, "%s and %s are, or hold, the same trace", other->path, part->path);
+					return diag_fail(diag, EINVAL, "%s and %s are, or hold, the same trace",
+							 other->path, part->path);
 	return 0;
 }
 
@@ -99,7 +111,8 @@ static int parts_load(struct merging *merging, struct diag *diag)
 		}
 		if (!error)
 			error = merging->is_join ? piece_check(merging, part, diag) : part_check(merging, part, diag);
-		if (!error && part->load.segment_count && (!merging->clock || part->load.segments[0].head.start_ticks < merging->clock->start_ticks))
+		if (!error && part->load.segment_count &&
+		    (!merging->clock || part->load.segments[0].head.start_ticks < merging->clock->start_ticks))
 			merging->clock = &part->load.segments[0].head;
 	}
 	return error;
@@ -117,7 +130,8 @@ static int put(struct merging *merging, const void *data, size_t size, struct di
 
 static int put_header(struct merging *merging, struct diag *diag)
 {
-	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header)};
+	struct format_header header = {
+		.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header)};
 	if (getrandom(header.trace_id, sizeof(header.trace_id), 0) != (ssize_t)sizeof(header.trace_id))
 		return diag_errno(diag, "no random number");
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
@@ -125,7 +139,8 @@ static int put_header(struct merging *merging, struct diag *diag)
 }
 
 /* A block as it is, but for the head of a segment, which gets the clock of all. */
-static int copy_block(struct merging *merging, int fd, uint64_t offset, const struct format_block *read, uint64_t bytes, struct diag *diag)
+static int copy_block(struct merging *merging, int fd, uint64_t offset, const struct format_block *read, uint64_t bytes,
+		      struct diag *diag)
 {
 	struct bytes *buffer = &merging->buffer;
 	buffer->size = 0;
@@ -157,11 +172,14 @@ static int copy_segment(struct merging *merging, const struct merge_part *part, 
 	*note = (struct note){.offset = merging->end, .first_ticks = UINT64_MAX};
 	for (uint64_t at = from; at < end;) {
 		struct format_block block;
-		if (end - at < sizeof(block) || !load_bytes(load->fd, &block, sizeof(block), at) || block.magic != FORMAT_BLOCK_MAGIC)
-			return diag_fail(diag, EIO, "%s: the block at offset %llu is gone", part->path, (unsigned long long)at);
+		if (end - at < sizeof(block) || !load_bytes(load->fd, &block, sizeof(block), at) ||
+		    block.magic != FORMAT_BLOCK_MAGIC)
+			return diag_fail(diag, EIO, "%s: the block at offset %llu is gone", part->path,
+					 (unsigned long long)at);
 		uint64_t bytes = format_aligned(sizeof(block) + (uint64_t)block.head_bytes + block.payload_bytes);
 		if (bytes > end - at)
-			return diag_fail(diag, EIO, "%s: the block at offset %llu is cut", part->path, (unsigned long long)at);
+			return diag_fail(diag, EIO, "%s: the block at offset %llu is cut", part->path,
+					 (unsigned long long)at);
 		int error = block.type == FORMAT_FOOTER ? 0 : copy_block(merging, load->fd, at, &block, bytes, diag);
 		if (error)
 			return error;
@@ -173,8 +191,10 @@ static int copy_segment(struct merging *merging, const struct merge_part *part, 
 		if (block->segment != number)
 			continue;
 		note->events += block->count;
-		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
-		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
+		note->first_ticks =
+			block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
+		note->last_ticks =
+			block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
 	}
 	return 0;
 }
@@ -188,7 +208,8 @@ static int put_block(struct merging *merging, struct format_block *block, struct
 	format_sign(block, "");
 	if (!payload->has_failed)
 		bytes_zero(payload, format_aligned(payload->size) - payload->size);
-	int error = payload->has_failed ? diag_fail(diag, ENOMEM, "no memory to merge traces") : put(merging, block, sizeof(*block), diag);
+	int error = payload->has_failed ? diag_fail(diag, ENOMEM, "no memory to merge traces")
+					: put(merging, block, sizeof(*block), diag);
 	error = error ? error : put(merging, payload->data, payload->size, diag);
 	bytes_fini(payload);
 	return error;
@@ -278,7 +299,8 @@ static int output_make(struct merging *merging, const char *output, struct diag 
 	return error;
 }
 
-static int merge(const char *output, const char *const *paths, unsigned count, const struct merging *how, struct diag *diag)
+static int merge(const char *output, const char *const *paths, unsigned count, const struct merging *how,
+		 struct diag *diag)
 {
 	struct merging merging = *how;
 	merging.count = count;
@@ -307,7 +329,8 @@ int trace_merge(const char *output, const char *const *paths, unsigned count, st
 	return merge(output, paths, count, &(struct merging){.is_join = false}, diag);
 }
 
-int trace_join(const char *output, const char *const *paths, unsigned count, const struct trace_statistics *statistics, struct diag *diag)
+int trace_join(const char *output, const char *const *paths, unsigned count, const struct trace_statistics *statistics,
+	       struct diag *diag)
 {
 	return merge(output, paths, count, &(struct merging){.is_join = true, .statistics = statistics}, diag);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What both sides know while they go through a block: which event had a stack last, how large blocks of a size are, and where the
- * allocator is likely to take the next block from: what was freed last of its class (allocators keep such blocks in stacks), the end
- * of the last block that was none of these, the end of the last block of its class. Frees are told by the order of the blocks' births.
+ * What both sides know while they go through a block: which event had a stack last, how large blocks of a size are, and
+ * where the allocator is likely to take the next block from: what was freed last of its class (allocators keep such
+ * blocks in stacks), the end of the last block that was none of these, the end of the last block of its class. Frees
+ * are told by the order of the blocks' births.
  */
 #ifndef XHEAP_TRACE_MODEL_H
 #define XHEAP_TRACE_MODEL_H
@@ -14,28 +15,34 @@
 
 #include "base/hash.h"
 
-enum { MODEL_NONE = UINT32_MAX, MODEL_USABLE_BITS = 11, MODEL_BIRTH_BITS = 15, MODEL_EVENTS_MAX = 1 << 16, MODEL_ALIGNMENT = 16 };
+enum {
+	MODEL_NONE = UINT32_MAX,
+	MODEL_USABLE_BITS = 11,
+	MODEL_BIRTH_BITS = 15,
+	MODEL_EVENTS_MAX = 1 << 16,
+	MODEL_ALIGNMENT = 16
+};
 
 /** What events with one stack had last. */
 struct model_stack {
-	uint32_t last;             /* epoch << 16 | index of the last event with it */
-	uint32_t next;             /* the stack of the event behind that one */
+	uint32_t last; /* epoch << 16 | index of the last event with it */
+	uint32_t next; /* the stack of the event behind that one */
 	uint32_t descriptor;
-	uint32_t has_rest;         /* some of the last one's seldom columns is not 0 */
+	uint32_t has_rest; /* some of the last one's seldom columns is not 0 */
 	uint64_t size;
 };
 
 /** Blocks of a usable size. */
 struct model_class {
-	uint64_t end;              /* of the last one; 0: none yet */
-	uint32_t freed;            /* 1 + the event that gave birth to the one that was freed last; 0: none is free */
+	uint64_t end;   /* of the last one; 0: none yet */
+	uint32_t freed; /* 1 + the event that gave birth to the one that was freed last; 0: none is free */
 };
 
 struct model {
 	struct model_stack *stacks; /* for each node */
 	uint32_t node_capacity;
 	uint32_t epoch;
-	uint32_t before;           /* the stack of the event before */
+	uint32_t before;                         /* the stack of the event before */
 	uint64_t usable[1 << MODEL_USABLE_BITS]; /* for each class of sizes: usable bytes of the last block of it */
 	struct model_class classes[1 << MODEL_USABLE_BITS];
 	uint32_t birth[1 << MODEL_BIRTH_BITS];   /* by address: epoch << 16 | index of the event that allocated it */
@@ -43,7 +50,8 @@ struct model {
 	uint16_t order[MODEL_EVENTS_MAX];        /* by event */
 	uint32_t freed_before[MODEL_EVENTS_MAX]; /* by event: the next of its class's list */
 	uint32_t birth_count, last_order;        /* last_order: of the block that was freed last */
-	uint64_t fresh, fresh_end, freed;        /* the last block that was nobody's before, its end; the last freed one */
+	/* the last block that was nobody's before, its end; the last freed one */
+	uint64_t fresh, fresh_end, freed;
 };
 
 /** How an address is told of an event other than a Free. */
@@ -53,7 +61,9 @@ enum model_place { PLACE_FREED, PLACE_FRESH_END, PLACE_CLASS_END, PLACE_NUMBER }
 enum model_freed { FREED_NEXT, FREED_ORDER, FREED_NUMBER };
 
 /** The columns that the model looks back at. */
-struct model_columns { const uint64_t *address, *usable, *previous; };
+struct model_columns {
+	const uint64_t *address, *usable, *previous;
+};
 
 /** Begin a block whose nodes are below node_count. */
 static inline bool model_begin(struct model *model, uint32_t node_count)
@@ -145,7 +155,8 @@ static inline void model_free(struct model *model, const struct model_columns *c
 }
 
 /** Event i, not a Free, got columns->address[i], of `class`, as `place` tells. */
-static inline void model_allocate(struct model *model, const struct model_columns *columns, uint32_t i, struct model_class *class, uint8_t place)
+static inline void model_allocate(struct model *model, const struct model_columns *columns, uint32_t i,
+				  struct model_class *class, uint8_t place)
 {
 	uint64_t address = columns->address[i], previous = columns->previous[i];
 	uint64_t end = (address + columns->usable[i] + MODEL_ALIGNMENT - 1) & ~(uint64_t)(MODEL_ALIGNMENT - 1);

@@ -22,7 +22,8 @@ static void count_block(struct trace *trace, const struct load_block *block)
 	struct trace_dictionary *dictionary = &trace->dictionary;
 	struct trace_thread *thread = &trace->load.dictionary.threads[block->head.thread];
 	const struct format_segment *segment = &trace->load.segments[block->segment].head;
-	int64_t first_ns = load_ns(segment, block->head.first_ticks), last_ns = load_ns(segment, block->head.last_ticks);
+	int64_t first_ns = load_ns(segment, block->head.first_ticks),
+		last_ns = load_ns(segment, block->head.last_ticks);
 	dictionary->event_count += block->count;
 	dictionary->failed_count += block->head.failed;
 	dictionary->in_flight_count += block->head.in_flight;
@@ -59,7 +60,8 @@ static void count_dropped(struct trace *trace)
 			dictionary->dropped_events += head->events_before - known;
 			later(&dictionary->dropped_until_ns, load_ns(head, head->last_ticks_before));
 		}
-		for (known = head->events_before + load->segments[i].folded; block < load->block_count && load->blocks[block].segment == i; block++)
+		for (known = head->events_before + load->segments[i].folded;
+		     block < load->block_count && load->blocks[block].segment == i; block++)
 			known += load->blocks[block].count;
 	}
 }
@@ -113,7 +115,9 @@ static void summarize(struct trace *trace)
 		later(&view->duration_ns, load->dictionary.gaps[i].to_ns);
 	for (uint32_t i = 0; i < load->dictionary.early_end_count; i++)
 		later(&view->duration_ns, load->dictionary.early_ends[i].time_ns);
-#define X(one, many) view->many = load->dictionary.many; view->one##_count = load->dictionary.one##_count;
+#define X(one, many) \
+	view->many = load->dictionary.many; \
+	view->one##_count = load->dictionary.one##_count;
 	DICTIONARY_TABLES(X)
 #undef X
 	view->frames = load->dictionary.tree.frames;
@@ -169,7 +173,8 @@ void trace_close(struct trace *trace)
 }
 
 /* Whether `count` rows are there again; `is_same` compares two. */
-static bool rows_continue(const void *rows, uint32_t count, const void *later, uint32_t later_count, size_t size, bool (*is_same)(const void *, const void *))
+static bool rows_continue(const void *rows, uint32_t count, const void *later, uint32_t later_count, size_t size,
+			  bool (*is_same)(const void *, const void *))
 {
 	const char *row = rows, *later_row = later;
 	bool do_continue = count <= later_count;
@@ -181,7 +186,8 @@ static bool rows_continue(const void *rows, uint32_t count, const void *later, u
 static bool process_is_same(const void *a, const void *b)
 {
 	const struct trace_process *row = a, *later = b;
-	return row->pid == later->pid && row->exec_generation == later->exec_generation && row->forked_from == later->forked_from;
+	return row->pid == later->pid && row->exec_generation == later->exec_generation &&
+	       row->forked_from == later->forked_from;
 }
 
 static bool thread_is_same(const void *a, const void *b)
@@ -211,19 +217,23 @@ static bool node_is_same(const void *a, const void *b)
 static bool block_is_same(const void *a, const void *b)
 {
 	const struct load_block *block = a, *later = b;
-	return block->offset == later->offset && block->count == later->count && block->head.process == later->head.process &&
-	       block->head.thread == later->head.thread && block->payload_checksum == later->payload_checksum;
+	return block->offset == later->offset && block->count == later->count &&
+	       block->head.process == later->head.process && block->head.thread == later->head.thread &&
+	       block->payload_checksum == later->payload_checksum;
 }
 
 bool trace_continues(const struct trace *trace, const struct trace *later)
 {
 	const struct load *load = &trace->load, *more = &later->load;
 #define CONTINUES(from, to, rows, row) \
-	rows_continue((from)->rows, (from)->row##_count, (to)->rows, (to)->row##_count, sizeof(*(from)->rows), row##_is_same)
-	return !memcmp(load->trace_id, more->trace_id, sizeof(load->trace_id)) && CONTINUES(&trace->dictionary, &later->dictionary, processes, process) &&
-	       CONTINUES(&trace->dictionary, &later->dictionary, threads, thread) && CONTINUES(&trace->dictionary, &later->dictionary, entries, entry) &&
-	       CONTINUES(&trace->dictionary, &later->dictionary, heaps, heap) && CONTINUES(&trace->dictionary, &later->dictionary, nodes, node) &&
-	       CONTINUES(load, more, blocks, block);
+	rows_continue((from)->rows, (from)->row##_count, (to)->rows, (to)->row##_count, sizeof(*(from)->rows), \
+		      row##_is_same)
+	return !memcmp(load->trace_id, more->trace_id, sizeof(load->trace_id)) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, processes, process) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, threads, thread) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, entries, entry) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, heaps, heap) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, nodes, node) && CONTINUES(load, more, blocks, block);
 #undef CONTINUES
 }
 
@@ -241,9 +251,11 @@ void trace_block_head(const struct trace *trace, uint32_t i, struct trace_block 
 {
 	const struct load_block *block = &trace->load.blocks[i];
 	const struct format_segment *segment = &trace->load.segments[block->segment].head;
-	*head = (struct trace_block){
-		.process = block->head.process, .thread = block->head.thread, .count = block->count,
-		.first_ns = load_ns(segment, block->head.first_ticks), .last_ns = load_ns(segment, block->head.last_ticks)};
+	*head = (struct trace_block){.process = block->head.process,
+				     .thread = block->head.thread,
+				     .count = block->count,
+				     .first_ns = load_ns(segment, block->head.first_ticks),
+				     .last_ns = load_ns(segment, block->head.last_ticks)};
 }
 
 /* ---- events ---- */
@@ -284,9 +296,11 @@ static int64_t plain_ns(const struct format_segment *segment, uint64_t ticks)
 }
 
 /* Whether all points of the block lie where its head says, and no more after the start than plain_ns() can take. */
-static bool is_plain(const struct format_segment *segment, const struct load_block *block, const struct columns *columns)
+static bool is_plain(const struct format_segment *segment, const struct load_block *block,
+		     const struct columns *columns)
 {
-	uint64_t least = UINT64_MAX, most = 0, longest = 0, first_ticks = block->head.first_ticks, last_ticks = block->head.last_ticks;
+	uint64_t least = UINT64_MAX, most = 0, longest = 0, first_ticks = block->head.first_ticks,
+		 last_ticks = block->head.last_ticks;
 	bool is_backward = false;
 	for (uint32_t i = 0; i < columns->count; i++) {
 		uint64_t last = columns->time[i], duration = columns->duration[i];
@@ -296,8 +310,9 @@ static bool is_plain(const struct format_segment *segment, const struct load_blo
 		most = last > most ? last : most;
 		longest = duration > longest ? duration : longest;
 	}
-	return !is_backward && least >= first_ticks && most <= last_ticks && first_ticks >= segment->start_ticks && last_ticks < INT64_MAX &&
-	       load_ns(segment, last_ticks) < INT64_MAX / 2 && longest <= last_ticks - segment->start_ticks;
+	return !is_backward && least >= first_ticks && most <= last_ticks && first_ticks >= segment->start_ticks &&
+	       last_ticks < INT64_MAX && load_ns(segment, last_ticks) < INT64_MAX / 2 &&
+	       longest <= last_ticks - segment->start_ticks;
 }
 
 static void convert_plain(const struct format_segment *segment, const struct columns *columns)
@@ -306,7 +321,8 @@ static void convert_plain(const struct format_segment *segment, const struct col
 	for (uint32_t i = 0; i < columns->count; i++) {
 		uint64_t since = columns->time[i] - segment->start_ticks, duration = columns->duration[i];
 		bool has_two = columns->kind[i] == EVENT_REALLOC;
-		int64_t time_ns = plain_ns(segment, since), other_ns = plain_ns(segment, has_two ? since - duration : duration);
+		int64_t time_ns = plain_ns(segment, since),
+			other_ns = plain_ns(segment, has_two ? since - duration : duration);
 		time_to[i] = time_ns;
 		/* The first point of a ReAlloc must be the same nanosecond wherever it is computed. */
 		duration_to[i] = has_two ? time_ns - other_ns : other_ns;
@@ -327,7 +343,8 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 		uint64_t last = columns->time[i], duration = columns->duration[i];
 		bool has_two = columns->kind[i] == EVENT_REALLOC;
 		uint64_t first = has_two && duration <= last ? last - duration : last;
-		is_inside &= first >= block->head.first_ticks && last <= block->head.last_ticks && (!has_two || duration <= last);
+		is_inside &= first >= block->head.first_ticks && last <= block->head.last_ticks &&
+			     (!has_two || duration <= last);
 		time_to[i] = load_ns(segment, last);
 		duration_to[i] = has_two ? (int64_t)((uint64_t)time_to[i] - (uint64_t)load_ns(segment, first))
 					 : load_ns(segment, segment->start_ticks + duration);
@@ -347,8 +364,8 @@ static bool counts_agree(const struct load_block *block, const struct columns *c
 		truncated += descriptor->flags & EVENT_TRUNCATED ? uses : 0;
 		kinds[descriptor->kind] += descriptor->flags & (EVENT_FAILED | EVENT_IN_FLIGHT) ? 0 : uses;
 	}
-	return failed == block->head.failed && in_flight == block->head.in_flight && truncated == block->head.truncated &&
-	       !memcmp(kinds, block->kind_count, sizeof(kinds));
+	return failed == block->head.failed && in_flight == block->head.in_flight &&
+	       truncated == block->head.truncated && !memcmp(kinds, block->kind_count, sizeof(kinds));
 }
 
 static int read_payload(struct trace_cursor *cursor, const struct load_block *block, struct diag *diag)
@@ -369,16 +386,20 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 {
 	const struct load_block *own = &cursor->trace->load.blocks[i];
 	const struct load_segment *segment = &cursor->trace->load.segments[own->segment];
-	struct columns_scope scope = {
-		.node_count = own->head.node_count, .entry_count = segment->entries.count, .heap_count = segment->heaps.count,
-		.nodes = segment->nodes.ids, .entries = segment->entries.ids, .heaps = segment->heaps.ids};
+	struct columns_scope scope = {.node_count = own->head.node_count,
+				      .entry_count = segment->entries.count,
+				      .heap_count = segment->heaps.count,
+				      .nodes = segment->nodes.ids,
+				      .entries = segment->entries.ids,
+				      .heaps = segment->heaps.ids};
 	struct columns columns;
 	unsigned long long at = own->offset;
 	int error = read_payload(cursor, own, diag);
 	if (error)
 		return error;
 	errno = 0;
-	const char *what = columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
+	const char *what =
+		columns_decode(cursor->decoder, cursor->payload.data, own->payload_bytes, own->count, &scope, &columns);
 	if (!what && !counts_agree(own, &columns))
 		what = "other counts than its head";
 	if (!what && !convert_times(cursor, own, &columns))
@@ -390,9 +411,12 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		return diag_fail(diag, EBADMSG, "the events at offset %llu are not valid: %s", at, what);
 	trace_block_head(cursor->trace, i, block);
 #define X(column) block->column = columns.column;
-	X(kind) X(flags) X(entry) X(heap) X(stack) X(address) X(previous) X(size) X(usable) X(argument) X(argument2) X(result)
+	/* clang-format off */
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(address) X(previous) X(size)
+	X(usable) X(argument) X(argument2) X(result)
+	/* clang-format on */
 #undef X
-	block->time_ns = (const int64_t *)columns.time;
+		block->time_ns = (const int64_t *)columns.time;
 	block->duration_ns = (const int64_t *)columns.duration;
 	return 0;
 }

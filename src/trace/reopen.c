@@ -15,8 +15,9 @@ static void adopt_sequences(struct writer *writer, const struct load *load)
 	for (uint32_t i = 0; i < load->sequence_count && !writer->error; i++) {
 		const struct rows_sequence *row = &load->sequences[i];
 		bool has_whole = row->last != UINT32_MAX;
-		if (writer_note_sequence(writer, &(struct taken){row->region, row->process, row->slot, !has_whole, has_whole ? row->last : 0, row->part_sequence,
-							  row->part_events}))
+		if (writer_note_sequence(writer, &(struct taken){row->region, row->process, row->slot, !has_whole,
+								 has_whole ? row->last : 0, row->part_sequence,
+								 row->part_events}))
 			writer_fail(writer, -ENOMEM);
 	}
 }
@@ -50,12 +51,15 @@ static void adopt_segments(struct writer *writer, const struct load *load)
 	for (uint32_t i = 0; i < load->block_count && !writer->error; i++) {
 		const struct load_block *block = &load->blocks[i];
 		struct output_segment *note = &writer->output.segments[block->segment];
-		note->first_ticks = block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
-		note->last_ticks = block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
+		note->first_ticks =
+			block->head.first_ticks < note->first_ticks ? block->head.first_ticks : note->first_ticks;
+		note->last_ticks =
+			block->head.last_ticks > note->last_ticks ? block->head.last_ticks : note->last_ticks;
 		note->events += block->count;
 		writer->event_count += block->count;
 		writer->events_before += block->segment == load->segment_count - 1 ? block->count : 0;
-		writer->last_ticks = block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
+		writer->last_ticks =
+			block->head.last_ticks > writer->last_ticks ? block->head.last_ticks : writer->last_ticks;
 	}
 }
 
@@ -67,7 +71,10 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 	const struct dictionary *dictionary = &writer->dictionary;
 	if (load->segment_count) {
 		const struct format_segment *head = &load->segments[load->segment_count - 1].head;
-		struct writer_clock clock = {.name = load->clock_name, .start_ticks = head->start_ticks, .mult = head->mult, .shift = head->shift,
+		struct writer_clock clock = {.name = load->clock_name,
+					     .start_ticks = head->start_ticks,
+					     .mult = head->mult,
+					     .shift = head->shift,
 					     .start_realtime_ns = head->start_realtime_ns};
 		writer_set_clock(writer, &clock);
 	}
@@ -88,7 +95,8 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 	/* Merged traces are numbered anew: our rows are then of a trace of their own. */
 	memcpy(writer->trace_id, load->trace_id, sizeof(writer->trace_id));
 	if (load->segment_count)
-		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id, sizeof(writer->trace_id));
+		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id,
+		       sizeof(writer->trace_id));
 	return writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
 }
 
@@ -109,7 +117,9 @@ static void put_sequences(struct writer *writer)
 		segment_need(writer);
 		segment_need_process(writer, from->process);
 		struct section *section = segment_section(writer, FORMAT_FOLDED);
-		rows_put_sequence(&section->bytes, &(struct rows_sequence){from->process, from->region, from->slot, from->last, from->part_sequence, from->part_events});
+		rows_put_sequence(&section->bytes,
+				  &(struct rows_sequence){from->process, from->region, from->slot, from->last,
+							  from->part_sequence, from->part_events});
 		segment_section_added(writer, section);
 	}
 }
@@ -130,7 +140,8 @@ static void put_known_processes(struct writer *writer)
 	}
 }
 
-int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag)
+int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options,
+			struct diag *diag)
 {
 	struct load load = {.fd = -1, .keeps_ticks = true, .keeps_ids = true};
 	struct writer *writer = writer_new_whole(options);
@@ -173,7 +184,8 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	if (!error)
 		error = load_file(&load, path, diag);
 	if (!error && load.origins.count > 1)
-		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with", path);
+		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with",
+				  path);
 	if (!error && writer->options.is_whole && !load.is_complete)
 		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
 	if (!error)
@@ -186,8 +198,9 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 		if (load.hole_end)
 			mend_hole(writer, &load);
 		if (load.end < load.size)
-			diag_fail(diag, 0, "cut %llu bytes behind offset %llu: %s", (unsigned long long)(load.size - load.end),
-				  (unsigned long long)load.end, load.cut_reason);
+			diag_fail(diag, 0, "cut %llu bytes behind offset %llu: %s",
+				  (unsigned long long)(load.size - load.end), (unsigned long long)load.end,
+				  load.cut_reason);
 		*out = writer;
 	} else {
 		writer_free(writer);

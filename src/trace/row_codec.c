@@ -284,9 +284,12 @@ void rows_get_option(struct reading *reading, struct rows_texts *texts, struct t
 }
 
 /* The numbers of the statistics in the order of the file: append, never reorder. */
+/* clang-format off */
 #define STATISTICS(X) \
-	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(buffer_size) X(peak_buffers) X(suppressed) X(unwatched) X(heapless) \
+	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(buffer_size) \
+	X(peak_buffers) X(suppressed) X(unwatched) X(heapless) \
 	X(untraced_calls)
+/* clang-format on */
 
 void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics)
 {
@@ -308,16 +311,20 @@ void rows_get_statistics(struct reading *reading, struct trace_statistics *stati
 
 /* X(member): numbers of a fold and of a sum, as they are in the file; times are apart, as they are signed. */
 #define FOLD_TIMES(X) X(until_ns) X(interval_ns) X(peak_at_ns)
-#define FOLD_NUMBERS(X) X(peak_bytes) X(event_count) X(failed) X(in_flight) X(ends.truncated) X(unknown_frees) X(order_conflicts)
+#define FOLD_NUMBERS(X) \
+	X(peak_bytes) X(event_count) X(failed) X(in_flight) X(ends.truncated) X(unknown_frees) X(order_conflicts)
 #define SUM_IDS(X) X(thread) X(heap) X(stack) X(entry) X(flags)
 #define SUM_TIMES(X) X(birth_first_ns) X(birth_last_ns) X(end_first_ns) X(end_last_ns)
+/* clang-format off */
 #define SUM_NUMBERS(X) \
-	X(lifetime_min_ns) X(lifetime_max_ns) X(size_min) X(size_max) X(recorded) X(count) X(bytes) X(reallocs) X(moved) X(temporary) \
+	X(lifetime_min_ns) X(lifetime_max_ns) X(size_min) X(size_max) X(recorded) X(count) \
+	X(bytes) X(reallocs) X(moved) X(temporary) \
 	X(peak_count) X(peak_bytes)
+/* clang-format on */
 #define SUM_VARIANCES(X) X(count_variance) X(bytes_variance) X(peak_count_variance) X(peak_bytes_variance)
 
-/* The places, among the counts by kind, of the events whose stack ends for want of unwind data, and of those whose stack reaches its start: a reader
- * passes over kinds that it does not know. Older files end before the second one. */
+/* The places, among the counts by kind, of the events whose stack ends for want of unwind data, and of those whose
+ * stack reaches its start: a reader passes over kinds that it does not know. Older files end before the second one. */
 enum { FOLD_UNWINDLESS = 31, FOLD_WHOLE, FOLD_PLACES };
 _Static_assert((int)EVENT_KIND_COUNT <= (int)FOLD_UNWINDLESS, "no kind has this number");
 

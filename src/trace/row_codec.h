@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Rows of dictionaries as bytes, both ways. Times are ticks. Where a row names an image it does so by the image's number in
- * the segment plus one; 0 is none.
+ * Rows of dictionaries as bytes, both ways. Times are ticks. Where a row names an image it does so by the image's
+ * number in the segment plus one; 0 is none.
  */
 #ifndef XHEAP_TRACE_ROW_CODEC_H
 #define XHEAP_TRACE_ROW_CODEC_H
@@ -44,14 +44,15 @@ struct rows_sequence {
 	uint32_t slot, last, part_sequence, part_events;
 };
 
-/** A sum's place is by the numbers of the segment; heap and entry plus one, 0: none. Its times and those of a fold are ticks. */
+/** A sum's place is by the numbers of the segment; heap and entry plus one, 0: none. Its times and those of a fold are
+    ticks. */
 void rows_put_fold(struct bytes *bytes, const struct trace_fold *row);
 void rows_put_sum(struct bytes *bytes, const struct trace_sum *row, const struct trace_lifetime *lifetimes);
 void rows_put_sequence(struct bytes *bytes, const struct rows_sequence *row);
 
 /*
- * Read a row. Its texts are valid until the next row is read. Images come as their number in the segment (TRACE_NONE: none), processes as
- * the number that the file gives them. What is not there or wrong sets reading->has_failed.
+ * Read a row. Its texts are valid until the next row is read. Images come as their number in the segment (TRACE_NONE:
+ * none), processes as the number that the file gives them. What is not there or wrong sets reading->has_failed.
  */
 void rows_get_process(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_process *row);
 void rows_get_thread(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_thread *row);

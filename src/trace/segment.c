@@ -17,17 +17,18 @@
 #include "base/memory.h"
 
 enum {
-	SECTION_BYTES = 1 << 20,       /* a section is written when it has as many */
+	SECTION_BYTES = 1 << 20, /* a section is written when it has as many */
 	FIRST_SEGMENTS = 4,
 	FIRST_SEGMENT_BYTES = 1 << 16,
-	GAP_BYTES_MAX = 300,           /* of a row, with all its numbers large */
+	GAP_BYTES_MAX = 300, /* of a row, with all its numbers large */
 	PACKED_MIN = 64
 };
 
 /* Sections in the order in which they are written: none refers to a later one. */
-static const uint16_t section_types[] = {FORMAT_OPTIONS, FORMAT_IMAGES, FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS,
-					 FORMAT_ENTRIES, FORMAT_HEAPS, FORMAT_FRAMES, FORMAT_NODES, FORMAT_GAPS, FORMAT_MEMORY,
-					 FORMAT_SYMBOLS, FORMAT_FOLDED, FORMAT_EARLY_ENDS};
+static const uint16_t section_types[] = {FORMAT_OPTIONS,  FORMAT_IMAGES,    FORMAT_PROCESSES, FORMAT_THREADS,
+					 FORMAT_MAPPINGS, FORMAT_ENTRIES,   FORMAT_HEAPS,     FORMAT_FRAMES,
+					 FORMAT_NODES,    FORMAT_GAPS,      FORMAT_MEMORY,    FORMAT_SYMBOLS,
+					 FORMAT_FOLDED,   FORMAT_EARLY_ENDS};
 
 /* ---- memory ---- */
 
@@ -82,7 +83,8 @@ struct section *segment_section(struct writer *writer, enum format_type type)
 }
 
 /* Add a block to what is to be written, right there. */
-static void put_block_here(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload)
+static void put_block_here(struct writer *writer, struct format_block *block, const void *head,
+			   const struct bytes *payload)
 {
 	static const uint8_t no_payload[1];
 	struct bytes *out = &writer->out;
@@ -107,9 +109,12 @@ void segment_end(struct output_segment *segment, uint64_t offset)
 void segment_put_head(struct writer *writer)
 {
 	struct output *output = &writer->output;
-	struct format_segment head = {.number = output->first_number + output->segment_count - 1, .shift = writer->clock.shift,
-				      .start_ticks = writer->clock.start_ticks, .mult = writer->clock.mult,
-				      .start_realtime_ns = writer->clock.start_realtime_ns, .events_before = writer->events_before,
+	struct format_segment head = {.number = output->first_number + output->segment_count - 1,
+				      .shift = writer->clock.shift,
+				      .start_ticks = writer->clock.start_ticks,
+				      .mult = writer->clock.mult,
+				      .start_realtime_ns = writer->clock.start_realtime_ns,
+				      .events_before = writer->events_before,
 				      .last_ticks_before = writer->last_ticks};
 	struct format_block block = {.type = FORMAT_SEGMENT, .count = 1, .head_bytes = sizeof(head)};
 	struct bytes payload = {0};
@@ -147,7 +152,8 @@ static void put_section(struct writer *writer, uint16_t type, struct section *se
 {
 	/* Without them numbers would be wrong. */
 	uint16_t essential = type == FORMAT_FOLDED ? FORMAT_ESSENTIAL : 0;
-	struct format_block block = {.type = type, .flags = essential, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
+	struct format_block block = {
+		.type = type, .flags = essential, .raw_bytes = (uint32_t)section->bytes.size, .count = section->count};
 	struct bytes *packed = &writer->payload;
 	size_t least = section->bytes.size / FORMAT_EXPANSION_MAX + 1;
 	packed->size = 0;
@@ -155,7 +161,8 @@ static void put_section(struct writer *writer, uint16_t type, struct section *se
 		writer_fail(writer, -ENOMEM);
 	if (section->bytes.size >= PACKED_MIN && writer->options.compression >= 0 &&
 	    bytes_reserve(packed, ZSTD_compressBound(section->bytes.size))) {
-		size_t size = ZSTD_compressCCtx(writer->zstd, packed->data, packed->capacity, section->bytes.data, section->bytes.size, 3);
+		size_t size = ZSTD_compressCCtx(writer->zstd, packed->data, packed->capacity, section->bytes.data,
+						section->bytes.size, 3);
 		if (!ZSTD_isError(size) && size < section->bytes.size) {
 			packed->size = size;
 			if (size < least)
@@ -237,8 +244,8 @@ void segment_begin(struct writer *writer, uint64_t ticks)
 		writer_fail(writer, -ENOMEM);
 		return;
 	}
-	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
-				 &writer->threads};
+	struct numbers *all[] = {&writer->images, &writer->entries,   &writer->heaps,  &writer->frames,
+				 &writer->nodes,  &writer->processes, &writer->threads};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		numbers_begin(all[i]);
 	writer->nodes.next = 1;
@@ -324,7 +331,8 @@ void segment_need_process(struct writer *writer, uint32_t id)
 				break;
 			oldest = at;
 			at = row->forked_from != TRACE_NONE && row->forked_from < at ? row->forked_from
-			     : row->parent != TRACE_NONE && row->parent < at ? row->parent : TRACE_NONE;
+			     : row->parent != TRACE_NONE && row->parent < at         ? row->parent
+										     : TRACE_NONE;
 		}
 		if (oldest == TRACE_NONE)
 			return;
@@ -651,8 +659,8 @@ void writer_update_thread(struct writer *writer, uint32_t id, const struct trace
 
 void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping)
 {
-	if (id >= writer->dictionary.mapping_count || mapping->image >= writer->dictionary.image_count || mapping->end < mapping->base ||
-	    mapping->process != writer->dictionary.mappings[id].process)
+	if (id >= writer->dictionary.mapping_count || mapping->image >= writer->dictionary.image_count ||
+	    mapping->end < mapping->base || mapping->process != writer->dictionary.mappings[id].process)
 		return;
 	segment_need(writer);
 	segment_need_process(writer, mapping->process);
@@ -663,8 +671,9 @@ void writer_update_mapping(struct writer *writer, uint32_t id, const struct trac
 struct writer_kept writer_kept(const struct writer *writer)
 {
 	const struct dictionary *dictionary = &writer->dictionary;
-	const uint32_t counts[] = {dictionary->process_count, dictionary->thread_count, dictionary->image_count, dictionary->mapping_count,
-				   dictionary->entry_count, dictionary->heap_count, dictionary->option_count, writer->sequence_count};
+	const uint32_t counts[] = {dictionary->process_count, dictionary->thread_count, dictionary->image_count,
+				   dictionary->mapping_count, dictionary->entry_count,  dictionary->heap_count,
+				   dictionary->option_count,  writer->sequence_count};
 	struct writer_kept kept = {.nodes = dictionary->tree.node_count, .frames = dictionary->tree.frame_count};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		kept.rows += counts[i];
@@ -688,8 +697,9 @@ void writer_limit_stacks(struct writer *writer, uint32_t more_nodes, uint32_t mo
 uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset)
 {
 	const struct tree *tree = &writer->dictionary.tree;
-	uint32_t id = image == TRACE_NONE || image < writer->dictionary.image_count ? tree_frame(&writer->dictionary.tree, image, offset)
-										     : TRACE_NONE;
+	uint32_t id = image == TRACE_NONE || image < writer->dictionary.image_count
+			      ? tree_frame(&writer->dictionary.tree, image, offset)
+			      : TRACE_NONE;
 	if (id == TRACE_NONE && tree->frame_count < tree->frame_limit)
 		writer_fail(writer, -ENOMEM);
 	return id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The inside of a writer: its segment, and the rows of dictionaries that the segment has. writer.c writes events and the file's beginning and end,
- * segment.c rows, reopen.c goes on with a file that is there.
+ * The inside of a writer: its segment, and the rows of dictionaries that the segment has. writer.c writes events and
+ * the file's beginning and end, segment.c rows, reopen.c goes on with a file that is there.
  */
 #ifndef XHEAP_TRACE_SEGMENT_H
 #define XHEAP_TRACE_SEGMENT_H
@@ -19,7 +19,7 @@
 enum {
 	GAPS_AFTER_END_BYTES = 1 << 10, /* of gaps once the file is full */
 	PROCESSES_AFTER_END_BYTES = 1 << 11,
-	EARLY_ENDS_BYTES = 1 << 9      /* of rows that say what came after the end; one more may follow */
+	EARLY_ENDS_BYTES = 1 << 9 /* of rows that say what came after the end; one more may follow */
 };
 
 struct section {
@@ -33,21 +33,25 @@ struct numbers {
 	uint32_t capacity, next;
 };
 
-struct sequence { uint64_t region; uint32_t process, slot, last, part_sequence, part_events; };
+struct sequence {
+	uint64_t region;
+	uint32_t process, slot, last, part_sequence, part_events;
+};
 
 /* What is known of the time after writing has failed. */
 struct segment_ending {
-	uint64_t *calls;               /* by process: made, and not written */
+	uint64_t *calls; /* by process: made, and not written */
 	uint32_t call_capacity;
-	uint64_t other_calls;          /* of no known process */
-	uint64_t ticks;                /* the first of them; 0: none yet */
-	char reason[TRACE_REASON_BYTES]; /* why a writer before this one could take no more; "": there was none that could not */
+	uint64_t other_calls; /* of no known process */
+	uint64_t ticks;       /* the first of them; 0: none yet */
+	/* why a writer before this one could take no more; "": there was none that could not */
+	char reason[TRACE_REASON_BYTES];
 	void (*note)(void *cookie, uint32_t process); /* of those that are counted; NULL: nobody wants to know */
 	void *cookie;
 };
 
 struct writer {
-	int error;                     /* once writing has failed, that is its answer */
+	int error; /* once writing has failed, that is its answer */
 	struct output output;
 	struct writer_options options;
 	struct writer_clock clock;
@@ -57,11 +61,11 @@ struct writer {
 	bool has_rows;                 /* sections have something to write */
 	uint64_t segment_offset, segment_first, segment_ticks_max;
 	uint64_t events_before, last_ticks; /* of all segments, and of those that were dropped */
-	uint32_t cut_bits;             /* of times */
+	uint32_t cut_bits;                  /* of times */
 	struct dictionary dictionary;
 	struct section sections[FORMAT_TYPE_COUNT];
 	struct numbers images, entries, heaps, frames, nodes;
-	struct numbers processes, threads; /* any number: it is in this segment */
+	struct numbers processes, threads;        /* any number: it is in this segment */
 	uint32_t *process_mapping, *mapping_next; /* the mappings of each process, newest first, plus one */
 	uint32_t process_capacity, mapping_capacity;
 	struct columns_encoder *encoder;
@@ -76,7 +80,10 @@ struct writer {
 };
 
 /** What of a region's slot is in the file. first > last: no whole buffer. */
-struct taken { uint64_t region; uint32_t process, slot, first, last, part_sequence, part_events; };
+struct taken {
+	uint64_t region;
+	uint32_t process, slot, first, last, part_sequence, part_events;
+};
 
 /* ---- segment.c ---- */
 
@@ -89,7 +96,8 @@ bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id);
 /** Old segments make room for new ones. */
 bool segment_drops_old(const struct writer *writer);
 
-/** A new one from `ticks` on; the first one, if there is none; another one, if the present one is large or long enough and something is in it. */
+/** A new one from `ticks` on; the first one, if there is none; another one, if the present one is large or long enough
+    and something is in it. */
 void segment_begin(struct writer *writer, uint64_t ticks);
 void segment_need(struct writer *writer);
 void segment_turn(struct writer *writer, const struct writer_events *events);
@@ -101,10 +109,12 @@ void segment_section_added(struct writer *writer, struct section *section);
 
 /** The head of a segment, a block, all sections that have rows: to what is gathered. */
 void segment_put_head(struct writer *writer);
-void segment_put_block(struct writer *writer, struct format_block *block, const void *head, const struct bytes *payload);
+void segment_put_block(struct writer *writer, struct format_block *block, const void *head,
+		       const struct bytes *payload);
 void segment_put_sections(struct writer *writer);
 
-/** Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. 0 or a negative errno. */
+/** Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. 0 or a negative
+    errno. */
 int segment_flush(struct writer *writer, bool is_end);
 
 /** The segment has the row from now on: its number there, of a heap plus one. */

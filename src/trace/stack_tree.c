@@ -7,7 +7,9 @@
 
 enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30 };
 
-struct tree_memory { uint32_t parent, frame, id; };
+struct tree_memory {
+	uint32_t parent, frame, id;
+};
 
 bool tree_init(struct tree *tree)
 {
@@ -117,15 +119,14 @@ static uint8_t end_of(const struct tree *tree, uint32_t parent, uint32_t frame)
 	if (parent)
 		return tree->ends[parent];
 	return outermost->image != TRACE_NONE                ? TRACE_STACK_WHOLE
-	       : outermost->offset == TRACE_FRAME_TRUNCATED    ? TRACE_STACK_TRUNCATED
+	       : outermost->offset == TRACE_FRAME_TRUNCATED  ? TRACE_STACK_TRUNCATED
 	       : outermost->offset == TRACE_FRAME_UNWINDLESS ? TRACE_STACK_UNWINDLESS
 							     : TRACE_STACK_WHOLE;
 }
 
 static uint32_t node_slowly(struct tree *tree, uint32_t parent, uint32_t frame)
 {
-	if (!cells_grow(tree, &tree->node_cells, &tree->node_bits, 1, tree->node_count, node_hash) ||
-	    !nodes_grow(tree))
+	if (!cells_grow(tree, &tree->node_cells, &tree->node_bits, 1, tree->node_count, node_hash) || !nodes_grow(tree))
 		return TRACE_NONE;
 	uint32_t mask = (1u << tree->node_bits) - 1;
 	uint32_t place = (uint32_t)hash_pair((uint64_t)parent << 32 | frame, 0) & mask;

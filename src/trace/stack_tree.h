@@ -7,13 +7,13 @@
 
 struct tree {
 	struct trace_frame *frames;
-	struct trace_node *nodes;      /* 0 is the root */
-	uint8_t *ends;                 /* enum trace_stack_end, by node */
+	struct trace_node *nodes; /* 0 is the root */
+	uint8_t *ends;            /* enum trace_stack_end, by node */
 	uint32_t frame_count, frame_capacity, node_count, node_capacity;
 	uint32_t *frame_cells, *node_cells; /* id + 1, open addressing */
 	uint32_t frame_bits, node_bits;
 	uint32_t frame_limit, node_limit; /* no more are added from these counts on */
-	struct tree_memory *memory;    /* the nodes asked for last, by a hash of what was asked */
+	struct tree_memory *memory;       /* the nodes asked for last, by a hash of what was asked */
 };
 
 /** The root is there after it. */
@@ -23,7 +23,8 @@ void tree_fini(struct tree *tree);
 /** No more is asked for: drop what finds ids. */
 void tree_settle(struct tree *tree);
 
-/** The id of the frame, or TRACE_NONE: it would be one more than the limit, or there is no memory (or no number left). */
+/** The id of the frame, or TRACE_NONE: it would be one more than the limit, or there is no memory (or no number
+    left). */
 uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset);
 
 /** The id of `frame` called from `parent`, likewise; both must exist. */

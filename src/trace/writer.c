@@ -16,18 +16,18 @@
 
 #include "base/file.h"
 
-enum {
-	DEFAULT_SEGMENT_BYTES = 64 << 20,
-	CUT_BITS_MAX = 16
-};
+enum { DEFAULT_SEGMENT_BYTES = 64 << 20, CUT_BITS_MAX = 16 };
 #define DEFAULT_SEGMENT_NS 10000000000ull
 
 /* ---- columns of the logger ---- */
 
 /* X(column): all columns of struct writer_events. */
+/* clang-format off */
 #define EVENT_COLUMNS(X) \
-	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) \
+	X(previous) X(size) X(usable) X(argument) \
 	X(argument2) X(result)
+/* clang-format on */
 
 int writer_events_reserve(struct writer_events *events, uint32_t more)
 {
@@ -38,6 +38,7 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 		capacity *= 2;
 	if (capacity > UINT32_MAX)
 		return -ENOMEM;
+/* clang-format off */
 #define X(column) \
 	{ \
 		void *larger = realloc(events->column, capacity * sizeof(*events->column)); \
@@ -45,6 +46,7 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 			return -ENOMEM; \
 		events->column = larger; \
 	}
+	/* clang-format on */
 	EVENT_COLUMNS(X)
 #undef X
 	events->capacity = (uint32_t)capacity;
@@ -53,7 +55,9 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 
 void writer_events_fini(struct writer_events *events)
 {
-#define X(column) free(events->column); events->column = NULL;
+#define X(column) \
+	free(events->column); \
+	events->column = NULL;
 	EVENT_COLUMNS(X)
 #undef X
 	events->count = events->capacity = 0;
@@ -71,20 +75,28 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 	return is_valid;
 }
 
-/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes no sense.
- * ends: how each stack ends, by node. */
-static uint32_t make_head(const struct writer_events *events, const uint8_t *ends, uint8_t *to, uint32_t node_count, uint32_t cut_bits)
+/* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes
+ * no sense. ends: how each stack ends, by node. */
+static uint32_t make_head(const struct writer_events *events, const uint8_t *ends, uint8_t *to, uint32_t node_count,
+			  uint32_t cut_bits)
 {
 	uint64_t mask = UINT64_MAX << cut_bits;
-	struct format_events head = {
-		.process = events->process, .thread = events->thread, .first_ticks = UINT64_MAX, .region = events->region, .slot = events->slot,
-		.first_sequence = events->first_sequence, .last_sequence = events->last_sequence, .part_sequence = events->part_sequence,
-		.part_events = events->part_events, .node_count = node_count};
+	struct format_events head = {.process = events->process,
+				     .thread = events->thread,
+				     .first_ticks = UINT64_MAX,
+				     .region = events->region,
+				     .slot = events->slot,
+				     .first_sequence = events->first_sequence,
+				     .last_sequence = events->last_sequence,
+				     .part_sequence = events->part_sequence,
+				     .part_events = events->part_events,
+				     .node_count = node_count};
 	uint32_t kinds[256] = {0};
 	struct stack_ends stacks = {0};
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
-		uint64_t last = events->time[i] & mask, first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
+		uint64_t last = events->time[i] & mask,
+			 first = kind == EVENT_REALLOC ? last - (events->duration[i] & mask) : last;
 		if (first > last)
 			return 0;
 		head.first_ticks = first < head.first_ticks ? first : head.first_ticks;
@@ -140,7 +152,8 @@ int writer_note_sequence(struct writer *writer, const struct taken *taken)
 struct taken writer_block_taken(const struct load_block *block)
 {
 	const struct format_events *head = &block->head;
-	return (struct taken){head->region, head->process, head->slot, head->first_sequence, head->last_sequence, head->part_sequence, head->part_events};
+	return (struct taken){head->region,        head->process,       head->slot,       head->first_sequence,
+			      head->last_sequence, head->part_sequence, head->part_events};
 }
 
 const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
@@ -180,8 +193,10 @@ static int put_events(struct writer *writer, const struct writer_events *events,
 	if (payload->size < least)
 		bytes_zero(payload, least - payload->size);
 	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + FORMAT_EVENTS_END_WORDS) * 4) / 4];
-	struct format_block block = {.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
-	block.head_bytes = make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
+	struct format_block block = {
+		.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
+	block.head_bytes =
+		make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
 	if (!block.head_bytes)
 		return -EINVAL;
 	segment_put_block(writer, &block, head, payload);
@@ -207,7 +222,8 @@ int writer_explain(const struct writer *writer, int error, struct diag *diag)
 	if (error == -EFBIG && writer->output.is_full)
 		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
 				 (unsigned long long)writer->options.max_file_bytes);
-	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s", (unsigned long long)writer->output.end, strerror(-error));
+	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s",
+			 (unsigned long long)writer->output.end, strerror(-error));
 }
 
 /* ---- turning: where this file, or this round, has no room left ---- */
@@ -224,7 +240,8 @@ static void forget_unwritten(struct writer *writer)
 	struct output *output = &writer->output;
 	writer->out.size = 0;
 	forget_rows(writer);
-	while (output->segment_count && (writer->is_head_due || output->segments[output->segment_count - 1].offset >= output->end)) {
+	while (output->segment_count &&
+	       (writer->is_head_due || output->segments[output->segment_count - 1].offset >= output->end)) {
 		output->segment_count--;
 		writer->is_head_due = false;
 	}
@@ -280,14 +297,16 @@ static int find_room(struct writer *writer, uint64_t size)
 	int error;
 	do
 		error = output_room(&writer->output, size);
-	while ((error == -ENOSPC || error == -EDQUOT) && writer->options.make_room && writer->options.make_room(writer->options.cookie));
+	while ((error == -ENOSPC || error == -EDQUOT) && writer->options.make_room &&
+	       writer->options.make_room(writer->options.cookie));
 	return error;
 }
 
 /* Rows that wait, apart from what comes after them: turning would forget some. */
 static int write_rows(struct writer *writer, struct diag *diag)
 {
-	int error = segment_drops_old(writer) && find_room(writer, rows_bound(writer)) == -EFBIG ? turn(writer, diag) : 0;
+	int error =
+		segment_drops_old(writer) && find_room(writer, rows_bound(writer)) == -EFBIG ? turn(writer, diag) : 0;
 	if (error)
 		return error;
 	segment_need(writer);
@@ -296,7 +315,8 @@ static int write_rows(struct writer *writer, struct diag *diag)
 }
 
 /* A block that is too large for an empty file is not written; others may find room. */
-static int put_turned(struct writer *writer, const struct writer_events *events, struct format_events *made, struct diag *diag)
+static int put_turned(struct writer *writer, const struct writer_events *events, struct format_events *made,
+		      struct diag *diag)
 {
 	int error = turn(writer, diag);
 	if (error)
@@ -403,8 +423,10 @@ static int write_last(struct writer *writer, const struct writer_events *events)
 /* What is too large for an empty file is written as two. Which buffers it completes, the second one says. */
 static int write_halves(struct writer *writer, const struct writer_events *events, struct diag *diag)
 {
-	struct writer_events first = events_front(events, events->count / 2), second = events_behind(events, events->count / 2);
-	int error = writer_write_events(writer, &first, diag), second_error = writer_write_events(writer, &second, diag);
+	struct writer_events first = events_front(events, events->count / 2),
+			     second = events_behind(events, events->count / 2);
+	int error = writer_write_events(writer, &first, diag),
+	    second_error = writer_write_events(writer, &second, diag);
 	return second_error ? second_error : error;
 }
 
@@ -415,13 +437,16 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!events_are_valid(writer, events))
 		return diag_fail(diag, EINVAL, "events that refer to what is not there");
 	bool had_ended = writer_has_ended(writer), is_near = !had_ended && fill_is_near(writer);
-	int note_error = 0, error = had_ended ? writer->error : is_near ? write_last(writer, events) : write_block(writer, events, diag);
+	int note_error = 0, error = had_ended ? writer->error
+				    : is_near ? write_last(writer, events)
+					      : write_block(writer, events, diag);
 	if (error == -EFBIG && !writer->error && events->count > 1)
 		return write_halves(writer, events, diag);
 	/* Also what cannot be written any more: it is not to be counted again. */
 	if (!error || writer_has_ended(writer))
-		note_error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot, events->first_sequence,
-								  events->last_sequence, events->part_sequence, events->part_events});
+		note_error = writer_note_sequence(writer, &(struct taken){events->region, events->process, events->slot,
+									  events->first_sequence, events->last_sequence,
+									  events->part_sequence, events->part_events});
 	if (note_error)
 		writer_fail(writer, note_error);
 	error = error ? error : note_error;
@@ -511,8 +536,8 @@ void writer_free(struct writer *writer)
 {
 	for (size_t i = 0; i < sizeof(writer->sections) / sizeof(writer->sections[0]); i++)
 		bytes_fini(&writer->sections[i].bytes);
-	struct numbers *all[] = {&writer->images, &writer->entries, &writer->heaps, &writer->frames, &writer->nodes, &writer->processes,
-				 &writer->threads};
+	struct numbers *all[] = {&writer->images, &writer->entries,   &writer->heaps,  &writer->frames,
+				 &writer->nodes,  &writer->processes, &writer->threads};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]->numbers);
 	dictionary_fini(&writer->dictionary);
@@ -571,7 +596,9 @@ int writer_open_locked(struct writer *writer, const char *path, bool is_new, str
 
 int writer_write_header(struct writer *writer, const char *path, struct diag *diag)
 {
-	struct format_header header = {.magic = FORMAT_MAGIC, .version = FORMAT_VERSION, .header_bytes = sizeof(header),
+	struct format_header header = {.magic = FORMAT_MAGIC,
+				       .version = FORMAT_VERSION,
+				       .header_bytes = sizeof(header),
 				       .flags = writer->output.is_circular ? FORMAT_CIRCULAR : 0};
 	static const uint8_t none[sizeof(header.trace_id)];
 	struct stat status;
@@ -580,7 +607,8 @@ int writer_write_header(struct writer *writer, const char *path, struct diag *di
 	if (S_ISREG(status.st_mode) && ftruncate(writer->output.fd, 0))
 		return diag_errno(diag, "cannot write %s", path);
 	/* The pieces of a trace have one id. */
-	if (!memcmp(writer->trace_id, none, sizeof(none)) && getrandom(writer->trace_id, sizeof(writer->trace_id), 0) != (ssize_t)sizeof(writer->trace_id))
+	if (!memcmp(writer->trace_id, none, sizeof(none)) &&
+	    getrandom(writer->trace_id, sizeof(writer->trace_id), 0) != (ssize_t)sizeof(writer->trace_id))
 		return diag_errno(diag, "no random number for %s", path);
 	memcpy(header.trace_id, writer->trace_id, sizeof(header.trace_id));
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
@@ -654,10 +682,12 @@ void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
 	writer->clock_name = strdup(clock->name ? clock->name : "");
 	if (!writer->clock_name)
 		writer_fail(writer, -ENOMEM);
-	unsigned __int128 ticks = ((unsigned __int128)writer->options.segment_ns << clock->shift) / (clock->mult ? clock->mult : 1);
+	unsigned __int128 ticks =
+		((unsigned __int128)writer->options.segment_ns << clock->shift) / (clock->mult ? clock->mult : 1);
 	writer->segment_ticks_max = ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 	writer->segment_first = clock->start_ticks;
-	while (writer->cut_bits < CUT_BITS_MAX && (((unsigned __int128)clock->mult << (writer->cut_bits + 1)) >> clock->shift) < writer->options.resolution_ns)
+	while (writer->cut_bits < CUT_BITS_MAX && (((unsigned __int128)clock->mult << (writer->cut_bits + 1)) >>
+						   clock->shift) < writer->options.resolution_ns)
 		writer->cut_bits++;
 }
 
@@ -755,7 +785,8 @@ static void put_footer(struct writer *writer)
 {
 	struct bytes payload = {0};
 	struct format_block block = {.type = FORMAT_FOOTER};
-	struct format_tail tail = {.footer_offset = writer->output.end + writer->out.size, .magic = FORMAT_FOOTER_MAGIC};
+	struct format_tail tail = {.footer_offset = writer->output.end + writer->out.size,
+				   .magic = FORMAT_FOOTER_MAGIC};
 	/* A footer lists no segment that the footer itself overwrites. */
 	do
 		footer_rows(writer, &payload, &tail);

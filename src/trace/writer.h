@@ -13,32 +13,37 @@
 struct writer;
 
 enum writer_mode {
-	WRITER_SEQUENTIAL,            /**< at the file's greatest size it is ended cleanly and writing returns -EFBIG */
-	WRITER_CIRCULAR,              /**< then the oldest segments are overwritten */
-	WRITER_PIECES                 /**< then the file is ended and another one begun: each a trace by itself */
+	WRITER_SEQUENTIAL, /**< at the file's greatest size it is ended cleanly and writing returns -EFBIG */
+	WRITER_CIRCULAR,   /**< then the oldest segments are overwritten */
+	WRITER_PIECES      /**< then the file is ended and another one begun: each a trace by itself */
 };
 
 enum { WRITER_PATH_MAX = 4096, TRACE_REASON_BYTES = 200 };
 
 struct writer_options {
 	enum writer_mode mode;
-	uint64_t max_file_bytes;      /**< 0: no limit */
-	void *cookie;                 /**< for what is called */
-	/** For pieces: the file before is whole and has so many bytes and events; the path of the next. 0 or a negative errno. */
+	uint64_t max_file_bytes; /**< 0: no limit */
+	void *cookie;            /**< for what is called */
+	/** For pieces: the file before is whole and has so many bytes and events; the path of the next. 0 or a negative
+	    errno. */
 	int (*next)(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag);
 	bool (*make_room)(void *cookie); /**< the disk is full: whether something could be done about it; may be NULL */
-	bool is_whole;                /**< what is gone on with has to be complete */
-	uint64_t segment_bytes;       /**< 0: 64 MiB */
-	uint64_t segment_ns;          /**< 0: 10 s */
-	int compression;              /**< zstd level; 0: 1; below 0: nothing is compressed */
-	uint32_t permissions;         /**< mode of the files, which have to be this user's; 0: 0600, and a file that is gone on with may be anybody's */
-	bool ends_without_memory;     /**< what is given cannot be given again: without memory for it, memory_exhausted() */
-	uint32_t resolution_ns;       /**< times and durations of events are cut to the largest power of two of ticks below it; 0: not */
+	bool is_whole;                   /**< what is gone on with has to be complete */
+	uint64_t segment_bytes;          /**< 0: 64 MiB */
+	uint64_t segment_ns;             /**< 0: 10 s */
+	int compression;                 /**< zstd level; 0: 1; below 0: nothing is compressed */
+	/** mode of the files, which have to be this user's; 0: 0600, and a file that is gone on with may be
+	    anybody's */
+	uint32_t permissions;
+	/** what is given cannot be given again: without memory for it, memory_exhausted() */
+	bool ends_without_memory;
+	/** times and durations of events are cut to the largest power of two of ticks below it; 0: not */
+	uint32_t resolution_ns;
 };
 
 /** How raw ticks of the clock become nanoseconds: ns = (ticks - start_ticks) * mult >> shift, by 128 bits. */
 struct writer_clock {
-	const char *name;             /**< "tsc" or "monotonic_raw" */
+	const char *name; /**< "tsc" or "monotonic_raw" */
 	uint64_t start_ticks;
 	uint64_t mult;
 	uint32_t shift;
@@ -47,17 +52,17 @@ struct writer_clock {
 
 /** Columns of one thread's events, as the logger collects them. Times are raw ticks; the reader converts. */
 struct writer_events {
-	uint32_t process, thread;     /**< ids from writer_add_* */
+	uint32_t process, thread; /**< ids from writer_add_* */
 	uint32_t count, capacity;
 	uint8_t *kind, *flags;
 	uint16_t *entry;
 	uint32_t *heap, *stack;
-	uint64_t *time, *duration;    /**< ticks */
+	uint64_t *time, *duration; /**< ticks */
 	uint64_t *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
 	/* What of the region these came from, so that recovery writes no event twice. */
-	uint64_t region;              /**< random id of the region */
-	uint32_t slot;                /**< thread slot */
+	uint64_t region;                        /**< random id of the region */
+	uint32_t slot;                          /**< thread slot */
 	uint32_t first_sequence, last_sequence; /**< buffers of that slot wholly contained; first > last: none */
 	/* A buffer that several threads filled one after another is spread over blocks: with this block, the first
 	 * part_events events of buffer part_sequence are in the trace. 0: no such buffer. */
@@ -70,48 +75,57 @@ void writer_events_fini(struct writer_events *events);
 
 int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
-/** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their ids. */
+/** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their
+    ids. */
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
-/** Of a trace in several files, one of which was reopened: how far regions were taken in an earlier one, where the later ones do not say. The latest first. */
+/** Of a trace in several files, one of which was reopened: how far regions were taken in an earlier one, where the
+    later ones do not say. The latest first. */
 int writer_learn(struct writer *writer, const char *path, struct diag *diag);
 
-/** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is added or referred to), all
- *  ids, its clock, and how far the regions of processes that run were taken. */
-int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options, struct diag *diag);
+/** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is
+ *  added or referred to), all ids, its clock, and how far the regions of processes that run were taken. */
+int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options,
+			struct diag *diag);
 
 /** Before the first events; fixed for the file. */
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
 
-/** Whether a file that is gone on with has a clock that goes as this one: of one kind, since one start of the machine. Then *own is the file's. */
+/** Whether a file that is gone on with has a clock that goes as this one: of one kind, since one start of the machine.
+    Then *own is the file's. */
 bool writer_has_clock(const struct writer *writer, const struct writer_clock *like, struct writer_clock *own);
 void writer_set_host(struct writer *writer, const char *host);
 void writer_add_option(struct writer *writer, const char *name, const char *value);
 
-/** Add a row; its id. Texts and bytes are copied. Times in rows are ticks here (start_ns etc. hold ticks), INT64_MAX open. */
+/** Add a row; its id. Texts and bytes are copied. Times in rows are ticks here (start_ns etc. hold ticks), INT64_MAX
+    open. */
 uint32_t writer_add_process(struct writer *writer, const struct trace_process *process);
 uint32_t writer_add_thread(struct writer *writer, const struct trace_thread *thread);
-uint32_t writer_add_image(struct writer *writer, const struct trace_image *image); /**< an equal one gives the same id */
+/** an equal one gives the same id */
+uint32_t writer_add_image(struct writer *writer, const struct trace_image *image);
 uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *mapping);
-uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry); /**< an equal one gives the same id */
-uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);    /**< an equal one gives the same id */
+/** an equal one gives the same id */
+uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry);
+/** an equal one gives the same id */
+uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
 
-/** Whether writing has come to an end: the limit, a full disk, an error. What is given to the writer from then on goes into no number but those of
- *  writer_count_after(). */
+/** Whether writing has come to an end: the limit, a full disk, an error. What is given to the writer from then on goes
+ *  into no number but those of writer_count_after(). */
 bool writer_has_ended(const struct writer *writer);
 
 /** Bytes that the file may still get, or UINT64_MAX: any number. */
 uint64_t writer_room_left(const struct writer *writer);
 
-/** Count calls of a process (TRACE_NONE: of none that is known) that were made after that, from these ticks on. The writer itself counts the events that
- *  it could not write. */
+/** Count calls of a process (TRACE_NONE: of none that is known) that were made after that, from these ticks on. The
+ *  writer itself counts the events that it could not write. */
 void writer_count_after(struct writer *writer, uint32_t process, uint64_t calls, uint64_t ticks);
 
 /** Whether the last thing that was to be written found no room below the file's greatest size. */
 bool writer_is_full(const struct writer *writer);
 
-/** Have note(cookie, process) called whenever calls were counted so, of this process, or of none that is known (TRACE_NONE). */
+/** Have note(cookie, process) called whenever calls were counted so, of this process, or of none that is known
+    (TRACE_NONE). */
 void writer_note_after(struct writer *writer, void (*note)(void *cookie, uint32_t process), void *cookie);
 
 /** How many there have been of the process, of none that is known (TRACE_NONE), of all. */
@@ -124,13 +138,16 @@ const struct trace_process *writer_process(const struct writer *writer, uint32_t
 /** Of a writer that has ended: its error, why, and the ticks of the first call that was counted, 0 without one. */
 int writer_end_reason(const struct writer *writer, char reason[TRACE_REASON_BYTES], uint64_t *ticks);
 
-/** Go on with a file whose writer has ended, as that one said by writer_end_reason(): nothing more is written but the file's end. */
+/** Go on with a file whose writer has ended, as that one said by writer_end_reason(): nothing more is written but the
+    file's end. */
 void writer_end_early(struct writer *writer, int error, const char *reason, uint64_t ticks);
 
-/** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished file for it. */
+/** Add the functions of a frame's code, inlined ones first. Not in a segment that gets nodes later: reopen a finished
+    file for it. */
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count);
 
-/** Ticks of the clock at a time since T = 0; a reader makes the same time of them, where the clock has a tick a nanosecond or more. */
+/** Ticks of the clock at a time since T = 0; a reader makes the same time of them, where the clock has a tick a
+    nanosecond or more. */
 uint64_t writer_ticks(const struct writer *writer, int64_t time_ns);
 
 /** Add what is in place of events. Times are nanoseconds since T = 0, places those of the dictionaries. */
@@ -150,8 +167,8 @@ void writer_update_mapping(struct writer *writer, uint32_t id, const struct trac
 
 /** What a writer keeps to the end, of all its files: rows, and about how many bytes they take. */
 struct writer_kept {
-	uint32_t nodes, frames;       /**< of stacks */
-	uint32_t rows;                /**< of all else that events refer to */
+	uint32_t nodes, frames; /**< of stacks */
+	uint32_t rows;          /**< of all else that events refer to */
 	uint64_t stack_bytes, row_bytes;
 };
 enum { WRITER_NODE_BYTES = 64, WRITER_FRAME_BYTES = 48, WRITER_ROW_BYTES = 128 };
@@ -161,11 +178,12 @@ struct writer_kept writer_kept(const struct writer *writer);
 /** Add no more than so many nodes and frames from now on; UINT32_MAX: any number. */
 void writer_limit_stacks(struct writer *writer, uint32_t more_nodes, uint32_t more_frames);
 
-/** The id of the frame (image, offset); an equal one gives the same id. TRACE_NONE: it would be one more than the limit. */
+/** The id of the frame (image, offset); an equal one gives the same id. TRACE_NONE: it would be one more than the
+    limit. */
 uint32_t writer_intern_frame(struct writer *writer, uint32_t image, uint64_t offset);
 
-/** The node of `frame` called from `parent` (0: the root). The hot path of the logger: a few nanoseconds when it was seen lately. TRACE_NONE: it would be
- *  one more than the limit. */
+/** The node of `frame` called from `parent` (0: the root). The hot path of the logger: a few nanoseconds when it was
+ *  seen lately. TRACE_NONE: it would be one more than the limit. */
 uint32_t writer_intern_node(struct writer *writer, uint32_t parent, uint32_t frame);
 
 /** Encode and write a block of events; at most 65,536. The columns can be reused at return. 0 or a negative errno. */

@@ -4,8 +4,18 @@
 #include "arch/cpu.h"
 
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
-enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_SDATA4 = 0x0b, PE_UDATA2 = 0x02, PE_SDATA2 = 0x0a, PE_UDATA8 = 0x04,
-       PE_SDATA8 = 0x0c, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff };
+enum {
+	PE_ABSPTR = 0x00,
+	PE_UDATA4 = 0x03,
+	PE_SDATA4 = 0x0b,
+	PE_UDATA2 = 0x02,
+	PE_SDATA2 = 0x0a,
+	PE_UDATA8 = 0x04,
+	PE_SDATA8 = 0x0c,
+	PE_PCREL = 0x10,
+	PE_DATAREL = 0x30,
+	PE_OMIT = 0xff
+};
 
 /* A cursor over table bytes that never passes its end: what is missing reads as zero and sets is_bad. */
 struct row_reader {
@@ -60,14 +70,26 @@ static uint64_t read_encoded(struct row_reader *reader, uint8_t encoding)
 	uint64_t place = (uint64_t)reader->at;
 	uint64_t value;
 	switch (encoding & 0x0f) {
-	case PE_UDATA2: value = read_fixed(reader, 2); break;
-	case PE_SDATA2: value = (uint64_t)(int64_t)(int16_t)read_fixed(reader, 2); break;
-	case PE_UDATA4: value = read_fixed(reader, 4); break;
-	case PE_SDATA4: value = (uint64_t)(int64_t)(int32_t)read_fixed(reader, 4); break;
+	case PE_UDATA2:
+		value = read_fixed(reader, 2);
+		break;
+	case PE_SDATA2:
+		value = (uint64_t)(int64_t)(int16_t)read_fixed(reader, 2);
+		break;
+	case PE_UDATA4:
+		value = read_fixed(reader, 4);
+		break;
+	case PE_SDATA4:
+		value = (uint64_t)(int64_t)(int32_t)read_fixed(reader, 4);
+		break;
 	case PE_ABSPTR:
 	case PE_UDATA8:
-	case PE_SDATA8: value = read_fixed(reader, 8); break;
-	default: reader->is_bad = true; return 0;
+	case PE_SDATA8:
+		value = read_fixed(reader, 8);
+		break;
+	default:
+		reader->is_bad = true;
+		return 0;
 	}
 	return (encoding & 0x70) == PE_PCREL ? value + place : value;
 }
@@ -130,12 +152,22 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 		reader.at += size;
 		for (const uint8_t *letter = augmentation + 1; *letter; letter++) {
 			switch (*letter) {
-			case 'R': common->pointer_encoding = (uint8_t)read_fixed(&data, 1); break;
-			case 'P': read_encoded(&data, (uint8_t)read_fixed(&data, 1)); break;
-			case 'L': read_fixed(&data, 1); break;
-			case 'S': common->is_signal = true; break;
-			case 'B': break;
-			default: return false;
+			case 'R':
+				common->pointer_encoding = (uint8_t)read_fixed(&data, 1);
+				break;
+			case 'P':
+				read_encoded(&data, (uint8_t)read_fixed(&data, 1));
+				break;
+			case 'L':
+				read_fixed(&data, 1);
+				break;
+			case 'S':
+				common->is_signal = true;
+				break;
+			case 'B':
+				break;
+			default:
+				return false;
 			}
 		}
 	} else if (augmentation[0] != 0) {
@@ -219,8 +251,8 @@ static int64_t scaled(uint64_t value, const struct common *common)
 }
 
 /* Run call frame instructions until `location` passes pc. False when they make no sense. */
-static bool run(struct rules *rules, const struct rules *initial, struct row_reader *reader, const struct common *common,
-		uint64_t location, uint64_t pc)
+static bool run(struct rules *rules, const struct rules *initial, struct row_reader *reader,
+		const struct common *common, uint64_t location, uint64_t pc)
 {
 	struct rules remembered[REMEMBER_MAX];
 	unsigned depth = 0;
@@ -228,78 +260,113 @@ static bool run(struct rules *rules, const struct rules *initial, struct row_rea
 		uint8_t op = (uint8_t)read_fixed(reader, 1);
 		uint64_t low = op & 0x3f, advance = 0, reg;
 		switch (op & 0xc0) {
-		case 0x40: advance = low; break;
+		case 0x40:
+			advance = low;
+			break;
 		case 0x80:
 			rule_set(rules, low, (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
 			break;
-		case 0xc0: rule_restore(rules, low, initial); break;
+		case 0xc0:
+			rule_restore(rules, low, initial);
+			break;
 		default:
 			switch (op) {
-			case 0x00: break;                                           /* nop */
-			case 0x01: {                                                /* set_loc */
+			case 0x00:
+				break; /* nop */
+			case 0x01: {   /* set_loc */
 				uint64_t to = read_encoded(reader, common->pointer_encoding);
 				if (to > pc)
 					return true;
 				location = to;
 				break;
 			}
-			case 0x02: advance = read_fixed(reader, 1); break;          /* advance_loc1 */
-			case 0x03: advance = read_fixed(reader, 2); break;
-			case 0x04: advance = read_fixed(reader, 4); break;
-			case 0x05:                                                  /* offset_extended */
-				reg = read_uleb(reader);
-				rule_set(rules, reg, (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
+			case 0x02:
+				advance = read_fixed(reader, 1);
+				break; /* advance_loc1 */
+			case 0x03:
+				advance = read_fixed(reader, 2);
 				break;
-			case 0x11:                                                  /* offset_extended_sf */
-				reg = read_uleb(reader);
-				rule_set(rules, reg, (struct rule){(int32_t)scaled((uint64_t)read_sleb(reader), common), RULE_OFFSET});
+			case 0x04:
+				advance = read_fixed(reader, 4);
 				break;
-			case 0x06: rule_restore(rules, read_uleb(reader), initial); break;
-			case 0x07: rule_set(rules, read_uleb(reader), (struct rule){0, RULE_UNDEFINED}); break;
-			case 0x08: rule_set(rules, read_uleb(reader), (struct rule){0, RULE_SAME}); break;
-			case 0x09:                                                  /* register */
+			case 0x05: /* offset_extended */
+				reg = read_uleb(reader);
+				rule_set(rules, reg,
+					 (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
+				break;
+			case 0x11: /* offset_extended_sf */
+				reg = read_uleb(reader);
+				rule_set(rules, reg,
+					 (struct rule){(int32_t)scaled((uint64_t)read_sleb(reader), common),
+						       RULE_OFFSET});
+				break;
+			case 0x06:
+				rule_restore(rules, read_uleb(reader), initial);
+				break;
+			case 0x07:
+				rule_set(rules, read_uleb(reader), (struct rule){0, RULE_UNDEFINED});
+				break;
+			case 0x08:
+				rule_set(rules, read_uleb(reader), (struct rule){0, RULE_SAME});
+				break;
+			case 0x09: /* register */
 				reg = read_uleb(reader);
 				read_uleb(reader);
 				rule_set(rules, reg, (struct rule){0, RULE_BAD});
 				break;
-			case 0x0a:                                                  /* remember_state */
+			case 0x0a: /* remember_state */
 				if (depth == REMEMBER_MAX)
 					return false;
 				remembered[depth++] = *rules;
 				break;
-			case 0x0b:                                                  /* restore_state */
+			case 0x0b: /* restore_state */
 				if (depth == 0)
 					return false;
 				*rules = remembered[--depth];
 				break;
-			case 0x0c:                                                  /* def_cfa */
+			case 0x0c: /* def_cfa */
 				rules->cfa_kind = CFA_REGISTER;
 				rules->cfa_register = (uint16_t)read_uleb(reader);
 				rules->cfa_offset = (int64_t)read_uleb(reader);
 				break;
-			case 0x12:                                                  /* def_cfa_sf */
+			case 0x12: /* def_cfa_sf */
 				rules->cfa_kind = CFA_REGISTER;
 				rules->cfa_register = (uint16_t)read_uleb(reader);
 				rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common);
 				break;
-			case 0x0d: rules->cfa_kind = CFA_REGISTER; rules->cfa_register = (uint16_t)read_uleb(reader); break;
-			case 0x0e: rules->cfa_offset = (int64_t)read_uleb(reader); break;
-			case 0x13: rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common); break;
-			case 0x0f: cfa_expression(rules, reader); break;
-			case 0x10: reg = read_uleb(reader); rule_set(rules, reg, expression_rule(reader)); break;
-			case 0x16:                                                  /* val_expression */
+			case 0x0d:
+				rules->cfa_kind = CFA_REGISTER;
+				rules->cfa_register = (uint16_t)read_uleb(reader);
+				break;
+			case 0x0e:
+				rules->cfa_offset = (int64_t)read_uleb(reader);
+				break;
+			case 0x13:
+				rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common);
+				break;
+			case 0x0f:
+				cfa_expression(rules, reader);
+				break;
+			case 0x10:
+				reg = read_uleb(reader);
+				rule_set(rules, reg, expression_rule(reader));
+				break;
+			case 0x16: /* val_expression */
 				reg = read_uleb(reader);
 				expression_rule(reader);
 				rule_set(rules, reg, (struct rule){0, RULE_BAD});
 				break;
-			case 0x14:                                                  /* val_offset */
+			case 0x14: /* val_offset */
 			case 0x15:
 				reg = read_uleb(reader);
 				read_uleb(reader);
 				rule_set(rules, reg, (struct rule){0, RULE_BAD});
 				break;
-			case 0x2e: read_uleb(reader); break;                        /* GNU_args_size */
-			default: return false;
+			case 0x2e:
+				read_uleb(reader);
+				break; /* GNU_args_size */
+			default:
+				return false;
 			}
 		}
 		if (advance) {
@@ -322,13 +389,16 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 	if (rules->ra.kind == RULE_UNDEFINED)
 		return row_make(ROW_END, ROW_BP_SAME, 0, 0);
 	/* A procedure linkage table's offset is none of the stack. */
-	if (rules->ra.kind != RULE_OFFSET || rules->ra.offset != -8 || (rules->cfa_kind != CFA_PLT && !fits(rules->cfa_offset, 20)))
+	if (rules->ra.kind != RULE_OFFSET || rules->ra.offset != -8 ||
+	    (rules->cfa_kind != CFA_PLT && !fits(rules->cfa_offset, 20)))
 		return row_make(ROW_BAD, ROW_BP_SAME, 0, 0);
 
 	int64_t offset = rules->cfa_offset;
 	enum row_kind kind = ROW_BAD;
 	if (rules->cfa_kind == CFA_REGISTER)
-		kind = rules->cfa_register == CPU_DWARF_SP ? ROW_SP : rules->cfa_register == CPU_DWARF_BP ? ROW_BP : ROW_BAD;
+		kind = rules->cfa_register == CPU_DWARF_SP   ? ROW_SP
+		       : rules->cfa_register == CPU_DWARF_BP ? ROW_BP
+							     : ROW_BAD;
 	else if (rules->cfa_kind == CFA_DEREF_BP)
 		kind = ROW_DEREF_BP;
 	else if (rules->cfa_kind == CFA_PLT) {
@@ -349,7 +419,8 @@ static row_bits rules_to_row(const struct rules *rules, uint64_t pc)
 	return kind == ROW_BAD ? row_make(ROW_BAD, ROW_BP_SAME, 0, 0) : row_make(kind, bp, offset, bp_offset);
 }
 
-/* A header's sorted table of (initial location, description), as distances from the header: 32 bits each, as all linkers write, or 64. */
+/* A header's sorted table of (initial location, description), as distances from the header: 32 bits each, as all
+   linkers write, or 64. */
 struct search_table {
 	const uint8_t *rows;
 	uint64_t count;
@@ -360,7 +431,8 @@ static int64_t table_number(const struct search_table *table, uint64_t index)
 {
 	typedef int32_t unaligned_word __attribute__((aligned(1)));
 	typedef int64_t unaligned_wide __attribute__((aligned(1)));
-	return table->is_wide ? ((const unaligned_wide *)table->rows)[index] : ((const unaligned_word *)table->rows)[index];
+	return table->is_wide ? ((const unaligned_wide *)table->rows)[index]
+			      : ((const unaligned_word *)table->rows)[index];
 }
 
 static bool table_find(struct search_table *table, const struct unwind_tables *tables)
@@ -375,7 +447,8 @@ static bool table_find(struct search_table *table, const struct unwind_tables *t
 	table->is_wide = header[3] == (PE_DATAREL | PE_SDATA8);
 	table->count = read_fixed(&reader, 4);
 	table->rows = reader.at;
-	return !reader.is_bad && table->count && table->count <= (uint64_t)(reader.end - reader.at) / (table->is_wide ? 16 : 8);
+	return !reader.is_bad && table->count &&
+	       table->count <= (uint64_t)(reader.end - reader.at) / (table->is_wide ? 16 : 8);
 }
 
 /* The place of the frame description of pc by the header's sorted table, 0 when there is none. */

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 enum row_kind {
-	ROW_NONE,      /**< no row (not decoded) */
-	ROW_SP,        /**< CFA = sp + offset */
-	ROW_BP,        /**< CFA = bp + offset */
-	ROW_DEREF_BP,  /**< CFA = *(bp + offset): a realigned stack */
-	ROW_SIGNAL,    /**< a signal frame: registers are in the ucontext at sp */
-	ROW_END,       /**< the outermost frame */
-	ROW_BAD,       /**< cannot be expressed: the stack is truncated here */
-	ROW_POINTERS   /**< no tables: try the frame pointer */
+	ROW_NONE,     /**< no row (not decoded) */
+	ROW_SP,       /**< CFA = sp + offset */
+	ROW_BP,       /**< CFA = bp + offset */
+	ROW_DEREF_BP, /**< CFA = *(bp + offset): a realigned stack */
+	ROW_SIGNAL,   /**< a signal frame: registers are in the ucontext at sp */
+	ROW_END,      /**< the outermost frame */
+	ROW_BAD,      /**< cannot be expressed: the stack is truncated here */
+	ROW_POINTERS  /**< no tables: try the frame pointer */
 };
 
 enum row_bp { ROW_BP_SAME, ROW_BP_FROM_CFA, ROW_BP_FROM_BP };
@@ -30,11 +30,23 @@ typedef uint64_t row_bits; /* the low 40 bits; a cache keeps an id of 24 bits ab
 
 enum { ROW_ID_SHIFT = 40 };
 
-static inline enum row_kind row_kind(row_bits row) { return (enum row_kind)(row & 7); }
-static inline enum row_bp row_bp_rule(row_bits row) { return (enum row_bp)(row >> 3 & 3); }
+static inline enum row_kind row_kind(row_bits row)
+{
+	return (enum row_kind)(row & 7);
+}
+static inline enum row_bp row_bp_rule(row_bits row)
+{
+	return (enum row_bp)(row >> 3 & 3);
+}
 /* Sign extension by shifting left and back. */
-static inline int64_t row_cfa_offset(row_bits row) { return ((int64_t)(row << 39) >> 44) * 8; }
-static inline int64_t row_bp_offset(row_bits row) { return ((int64_t)(row << 26) >> 51) * 8; }
+static inline int64_t row_cfa_offset(row_bits row)
+{
+	return ((int64_t)(row << 39) >> 44) * 8;
+}
+static inline int64_t row_bp_offset(row_bits row)
+{
+	return ((int64_t)(row << 26) >> 51) * 8;
+}
 
 static inline row_bits row_make(enum row_kind kind, enum row_bp bp, int64_t cfa_offset, int64_t bp_offset)
 {
@@ -44,7 +56,7 @@ static inline row_bits row_make(enum row_kind kind, enum row_bp bp, int64_t cfa_
 
 /** Where an image's unwind tables lie in this address space. */
 struct unwind_tables {
-	uint64_t base, end;           /**< the image: no description is read outside */
+	uint64_t base, end;            /**< the image: no description is read outside */
 	uint64_t header, header_bytes; /**< .eh_frame_hdr, wherever it lies */
 };
 

@@ -17,7 +17,8 @@ static void relocate_all(const struct hook_image *image)
 		uint64_t address = image->targets[i].address + 0x555500000000;
 		int length = hook_relocate(&image->targets[i], address, 0x555540000000, code, offsets, &diag);
 		/* What could be displaced can be moved, or says why not. */
-		if (length > HOOK_RELOCATED_MAX || (length < 0 && !diag.text[0]) || (image->targets[i].displaced == 0 && length > 0))
+		if (length > HOOK_RELOCATED_MAX || (length < 0 && !diag.text[0]) ||
+		    (image->targets[i].displaced == 0 && length > 0))
 			abort();
 	}
 }

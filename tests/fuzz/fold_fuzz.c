@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is folded was written by a logger, but lies where others may write. The input is a piece of a long run, folded up to a time, and once more, as
- * a logger's process does it. Bit 1 of the header's first reserved byte says that there are two such pieces; the other bytes, up to when
- * each time. Checksums are mended first (mend.h).
+ * What is folded was written by a logger, but lies where others may write. The input is a piece of a long run, folded
+ * up to a time, and once more, as a logger's process does it. Bit 1 of the header's first reserved byte says that there
+ * are two such pieces; the other bytes, up to when each time. Checksums are mended first (mend.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static void check_folded(const char *path, uint64_t event_count)
 	expect(trace_dictionary(trace)->event_count == event_count);
 	if (heap_table_build(&table, trace, NULL, &diag) == 0) {
 		heap_filter_init(&filter);
-		heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE, false);
+		heap_window_make(&window, table, &filter, (struct heap_range){0, table->duration_ns}, HEAP_BY_NONE,
+				 false);
 		heap_window_fini(&window);
 		heap_filter_fini(&filter);
 		heap_table_free(table);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An index may be anybody's, too. The input is an index of the trace that is written here, read as every question does it: opened, gone
- * through, added up. Which trace it is of and all checksums are mended first, or nothing behind them would be read.
+ * An index may be anybody's, too. The input is an index of the trace that is written here, read as every question does
+ * it: opened, gone through, added up. Which trace it is of and all checksums are mended first, or nothing behind them
+ * would be read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static void trace_write(void)
 	scene_close(&scene);
 }
 
-/* The trace, and what its index says about it. With INDEX_SEED set the index is written there: a seed for the corpus. */
+/* The trace, and what its index says about it. With INDEX_SEED set the index is written there: a seed for the
+   corpus. */
 static void begin(void)
 {
 	struct diag diag = {""};
@@ -59,7 +61,8 @@ static void begin(void)
 	path = seed ? seed : index_path;
 	trace_write();
 	expect(trace_open(&trace, trace_path, &diag) == 0);
-	struct heap_build how = {.fd = heap_index_begin(&path, 1, &chosen, &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	struct heap_build how = {.fd = heap_index_begin(&path, 1, &chosen, &diag),
+				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
 	heap_table_free(table);
@@ -83,16 +86,19 @@ static void mend(uint8_t *data, size_t size)
 	head.numbers_count = head.numbers_count % 2 ? head.site_count : 0;
 	head.use_count = head.numbers_count ? head.use_count % (1 << 12) : 0;
 	uint64_t groups_bytes = head.group_count * sizeof(struct heap_group);
-	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
+	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) +
+			 head.process_count * sizeof(struct heap_process) +
 			 head.numbers_count * sizeof(struct heap_numbers) + head.use_count * sizeof(struct heap_use);
 	head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
-	for (uint64_t at = head.tables_offset; bytes <= size && at < head.tables_offset + groups_bytes; at += sizeof(struct heap_group)) {
+	for (uint64_t at = head.tables_offset; bytes <= size && at < head.tables_offset + groups_bytes;
+	     at += sizeof(struct heap_group)) {
 		struct heap_group group;
 		memcpy(&group, data + at, sizeof(group));
 		if (group.rows_offset <= size && group.rows_bytes <= size - group.rows_offset)
 			group.rows_checksum = (uint32_t)XXH3_64bits(data + group.rows_offset, group.rows_bytes);
 		if (group.details_offset <= size && group.details_bytes <= size - group.details_offset)
-			group.details_checksum = (uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
+			group.details_checksum =
+				(uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
 		if (group.ends_offset <= size && group.ends_bytes <= size - group.ends_offset)
 			group.ends_checksum = (uint32_t)XXH3_64bits(data + group.ends_offset, group.ends_bytes);
 		memcpy(data + at, &group, sizeof(group));
@@ -114,10 +120,12 @@ static void check_rows(const struct heap_table *table)
 	while ((rows = heap_scan_next(&scan)))
 		for (uint32_t i = 0; i < rows->count; i++) {
 			const struct heap_allocation own = heap_rows_get(rows, i), *row = &own;
-			expect(row->site < table->site_count && (row->end_site == HEAP_NONE || row->end_site < table->site_count));
+			expect(row->site < table->site_count &&
+			       (row->end_site == HEAP_NONE || row->end_site < table->site_count));
 			expect(row->thread < table->dictionary->thread_count && row->end <= HEAP_END_OPEN);
 			expect(row->heap == TRACE_NONE || row->heap < table->dictionary->heap_count);
-			expect(rows->details[i].end_thread == HEAP_NONE || rows->details[i].end_thread < table->dictionary->thread_count);
+			expect(rows->details[i].end_thread == HEAP_NONE ||
+			       rows->details[i].end_thread < table->dictionary->thread_count);
 		}
 	heap_scan_end(&scan);
 }
@@ -143,7 +151,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	heap_filter_init(&filter);
 	check_rows(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
-		heap_window_make(&window, table, &filter, (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns}, (enum heap_by)by, by % 3 == 2);
+		heap_window_make(&window, table, &filter,
+				 (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns},
+				 (enum heap_by)by, by % 3 == 2);
 		heap_window_fini(&window);
 	}
 	heap_filter_fini(&filter);
@@ -158,4 +168,5 @@ static void end(void)
 	unlink(trace_path);
 }
 
-const struct replay replay = {.bytes_max = INPUT_MAX, .cuts = 40, .flip_rounds = 2000, .front_bytes = 12000, .end = end};
+const struct replay replay = {
+	.bytes_max = INPUT_MAX, .cuts = 40, .flip_rounds = 2000, .front_bytes = 12000, .end = end};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Of a trace that is an input. Checksums would hide all that lies behind them, so they are mended first, and blocks put where they belong, so
- * that bytes can come and go. Bit 0 of the header's first reserved byte says that what is behind the header is to be taken as it is.
+ * Of a trace that is an input. Checksums would hide all that lies behind them, so they are mended first, and blocks put
+ * where they belong, so that bytes can come and go. Bit 0 of the header's first reserved byte says that what is behind
+ * the header is to be taken as it is.
  */
 #ifndef XHEAP_FUZZ_MEND_H
 #define XHEAP_FUZZ_MEND_H
@@ -37,7 +38,8 @@ static size_t mend_block(uint8_t *out, size_t at, const uint8_t *data, size_t si
 	struct format_block block;
 	memcpy(&block, data, sizeof(block));
 	size_t rest = size - sizeof(block);
-	block.head_bytes = (block.head_bytes <= FORMAT_HEAD_MAX && block.head_bytes <= rest ? block.head_bytes : 0) & ~3u;
+	block.head_bytes =
+		(block.head_bytes <= FORMAT_HEAD_MAX && block.head_bytes <= rest ? block.head_bytes : 0) & ~3u;
 	rest -= block.head_bytes;
 	if (block.payload_bytes > rest || rest - block.payload_bytes > 7)
 		block.payload_bytes = (uint32_t)rest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A region is written by processes that may do anything to it. The input is a list of what they do: fill buffers, change words
- * anywhere, end.
+ * A region is written by processes that may do anything to it. The input is a list of what they do: fill buffers,
+ * change words anywhere, end.
  *
  *     'B' slot sequence size16 BYTES   a full buffer with these records
  *     'R' slot sequence size16 BYTES   likewise, behind a RECORD_BEGIN that makes sense
@@ -25,17 +25,19 @@ enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 
 struct bench {
 	char region_path[64], trace_path[64];
-	struct region made, region;   /* as it was made, and as it is used now (perhaps adopted: another mapping) */
-	uint8_t *clean;               /* the region as it is made */
+	struct region made, region; /* as it was made, and as it is used now (perhaps adopted: another mapping) */
+	uint8_t *clean;             /* the region as it is made */
 	struct writer *writer;
 	struct drain *drain;
 	struct drain_region *drained;
-	uint64_t taken_bytes;         /* that buffers have held */
-	unsigned adoptions;           /* each reads the whole trace, so that inputs of nothing else only take time */
+	uint64_t taken_bytes; /* that buffers have held */
+	unsigned adoptions;   /* each reads the whole trace, so that inputs of nothing else only take time */
 	struct diag diag;
 };
 
-struct input { const uint8_t *at, *end; };
+struct input {
+	const uint8_t *at, *end;
+};
 
 static uint64_t take(struct input *input, unsigned bytes)
 {
@@ -47,8 +49,10 @@ static uint64_t take(struct input *input, unsigned bytes)
 
 static void region_rows(struct region *region)
 {
-	static const uint8_t functions[] = {FUNCTION_MALLOC, FUNCTION_FREE, FUNCTION_REALLOC, FUNCTION_CALLOC, FUNCTION_POSIX_MEMALIGN,
-					    FUNCTION_HEAP_CREATE, FUNCTION_HEAP_ALLOC, FUNCTION_HEAP_REALLOC, FUNCTION_HEAP_FREE, FUNCTION_HEAP_DESTROY};
+	static const uint8_t functions[] = {FUNCTION_MALLOC,      FUNCTION_FREE,           FUNCTION_REALLOC,
+					    FUNCTION_CALLOC,      FUNCTION_POSIX_MEMALIGN, FUNCTION_HEAP_CREATE,
+					    FUNCTION_HEAP_ALLOC,  FUNCTION_HEAP_REALLOC,   FUNCTION_HEAP_FREE,
+					    FUNCTION_HEAP_DESTROY};
 	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x400000, .path = "/usr/lib/libc.so.6"};
 	region_add_image(region, &image);
 	for (size_t i = 0; i < sizeof(functions); i++) {
@@ -56,21 +60,33 @@ static void region_rows(struct region *region)
 		region_add_entry(region, &entry);
 	}
 	*region_heap(region, 0) = (struct region_heap){.handle = 0x400000, .kind = HEAP_GLIBC_MAIN};
-	*region_heap(region, 1) = (struct region_heap){.handle = 0x450000, .kind = HEAP_ANNOTATED, .entry = 5, .name = 1};
+	*region_heap(region, 1) =
+		(struct region_heap){.handle = 0x450000, .kind = HEAP_ANNOTATED, .entry = 5, .name = 1};
 	*region_heap_name(region, 1) = (struct region_heap_name){"pool"};
 	for (uint32_t i = PC_FIRST; i < PC_COUNT; i++)
 		*region_pc(region, i) = (struct region_pc){.pc = 0x401000 + 16 * i, .image = i % 8 ? 0 : UINT32_MAX};
 	region->header->pc_count = PC_COUNT;
 	for (uint32_t i = 0; i < 4; i++)
-		*region_slot(region, i) = (struct region_slot){.state = SLOT_LIVE, .tid = 10 + i, .serial = i, .buffer = UINT32_MAX, .side_buffer = UINT32_MAX};
-	*region_process(region, 0) = (struct region_process){.state = PROCESS_LIVE, .pid = 1, .parent = UINT32_MAX, .start_ticks = 1000};
-	*region_process(region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 2, .parent = 0, .start_ticks = 2000};
+		*region_slot(region, i) = (struct region_slot){.state = SLOT_LIVE,
+							       .tid = 10 + i,
+							       .serial = i,
+							       .buffer = UINT32_MAX,
+							       .side_buffer = UINT32_MAX};
+	*region_process(region, 0) =
+		(struct region_process){.state = PROCESS_LIVE, .pid = 1, .parent = UINT32_MAX, .start_ticks = 1000};
+	*region_process(region, 1) =
+		(struct region_process){.state = PROCESS_LIVE, .pid = 2, .parent = 0, .start_ticks = 2000};
 }
 
 /* Once for all inputs; each begins with a clean copy. */
 static void bench_make(struct bench *bench)
 {
-	struct region_config config = {.buffer_size = 4096, .buffer_min = 8, .buffer_max = 8, .slot_max = 8, .pc_max = 64, .image_max = 4,
+	struct region_config config = {.buffer_size = 4096,
+				       .buffer_min = 8,
+				       .buffer_max = 8,
+				       .slot_max = 8,
+				       .pc_max = 64,
+				       .image_max = 4,
 				       .options = OPTION_ENABLED};
 	snprintf(bench->region_path, sizeof(bench->region_path), "/dev/shm/xheap-fuzz-%d", (int)getpid());
 	snprintf(bench->trace_path, sizeof(bench->trace_path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
@@ -88,7 +104,8 @@ static void bench_make(struct bench *bench)
 
 static void drain_begin(struct bench *bench, const struct drain_known *known)
 {
-	struct drain_image image = {.pid = 1, .parent = TRACE_NONE, .image = "program", .command = "program", .start_ticks = 1000};
+	struct drain_image image = {
+		.pid = 1, .parent = TRACE_NONE, .image = "program", .command = "program", .start_ticks = 1000};
 	bench->drain = drain_new(bench->writer);
 	bench->drained = bench->drain ? drain_adopt(bench->drain, &bench->region, &image, known) : NULL;
 	if (!bench->drained)
@@ -139,7 +156,8 @@ static void bench_end(struct bench *bench)
 static void fill_buffer(struct bench *bench, struct input *input, char kind)
 {
 	struct region *region = &bench->region;
-	uint32_t slot = (uint32_t)take(input, 1), sequence = (uint32_t)take(input, 1), size = (uint32_t)take(input, 2), index = 0, begin = 0;
+	uint32_t slot = (uint32_t)take(input, 1), sequence = (uint32_t)take(input, 1), size = (uint32_t)take(input, 2),
+		 index = 0, begin = 0;
 	uint32_t limit = region->limits.buffer_size;
 	while (index < region->buffer_ready && region_buffer(region, index)->state != BUFFER_FREE)
 		index++;
@@ -148,7 +166,8 @@ static void fill_buffer(struct bench *bench, struct input *input, char kind)
 	struct region_buffer *head = region_buffer(region, index);
 	uint8_t *bytes = region_buffer_bytes(region, index);
 	if (kind != 'B') {
-		uint64_t word[3] = {RECORD_BEGIN | 3 << 8 | (uint64_t)(slot + 10) << 32, __rdtsc() - 10000000, slot | (uint64_t)(slot & 1) << 32};
+		uint64_t word[3] = {RECORD_BEGIN | 3 << 8 | (uint64_t)(slot + 10) << 32, __rdtsc() - 10000000,
+				    slot | (uint64_t)(slot & 1) << 32};
 		memcpy(bytes, word, sizeof(word));
 		begin = sizeof(word);
 	}
@@ -156,10 +175,12 @@ static void fill_buffer(struct bench *bench, struct input *input, char kind)
 	size = (uint64_t)(input->end - input->at) < size ? (uint32_t)(input->end - input->at) : size;
 	memcpy(bytes + begin, input->at, size);
 	input->at += size;
-	*head = (struct region_buffer){.slot = slot, .committed = begin + size, .sequence = (sequence & 0x7f) | (sequence & 0x80) << 24};
+	*head = (struct region_buffer){
+		.slot = slot, .committed = begin + size, .sequence = (sequence & 0x7f) | (sequence & 0x80) << 24};
 	head->state = kind == 'O' ? BUFFER_OWNED : BUFFER_FULL;
 	if (kind == 'O' && slot < region->slot_ready)
-		*(sequence & 0x80 ? &region_slot(region, slot)->side_buffer : &region_slot(region, slot)->buffer) = index;
+		*(sequence & 0x80 ? &region_slot(region, slot)->side_buffer : &region_slot(region, slot)->buffer) =
+			index;
 	bench->taken_bytes += limit;
 }
 
@@ -181,7 +202,8 @@ static void adopt(struct bench *bench)
 	struct trace *trace;
 	struct drain_known known = {.clock = {.name = "tsc", .start_ticks = 1000, .mult = 1, .shift = 1}};
 	writer_close(bench->writer, &statistics, &bench->diag);
-	if (trace_open(&trace, bench->trace_path, &bench->diag) != 0 || writer_reopen(&bench->writer, bench->trace_path, &options, &bench->diag) != 0)
+	if (trace_open(&trace, bench->trace_path, &bench->diag) != 0 ||
+	    writer_reopen(&bench->writer, bench->trace_path, &options, &bench->diag) != 0)
 		abort(); /* whatever the region was, what we wrote can be read */
 	known.dictionary = trace_dictionary(trace);
 	/* Nothing but what fits the file is opened; a spoiled header is refused. */
@@ -210,7 +232,9 @@ static void stroke(struct bench *bench, struct input *input)
 	int error = 0;
 	char kind = (char)take(input, 1);
 	switch (kind) {
-	case 'B': case 'R': case 'O':
+	case 'B':
+	case 'R':
+	case 'O':
 		fill_buffer(bench, input, kind);
 		break;
 	case 'W':

@@ -26,7 +26,8 @@ static void try_flipped(uint8_t *data, size_t size)
 		size_t at[FLIPS];
 		for (int i = 0; i < FLIPS; i++) {
 			random = random * 1664525 + 1013904223;
-			at[i] = (random >> 4) % (i % 2 || !replay.front_bytes || size < replay.front_bytes ? size : replay.front_bytes);
+			at[i] = (random >> 4) %
+				(i % 2 || !replay.front_bytes || size < replay.front_bytes ? size : replay.front_bytes);
 			old[i] = data[at[i]];
 			data[at[i]] ^= (uint8_t)(1u << (random & 7));
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwind tables are read inside targets, of whatever image the loader mapped. The input is an image: 16 bits that say where its
- * .eh_frame_hdr begins, then its bytes, which end where the memory ends.
+ * Unwind tables are read inside targets, of whatever image the loader mapped. The input is an image: 16 bits that say
+ * where its .eh_frame_hdr begins, then its bytes, which end where the memory ends.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ enum { PLACE_BYTES = 2, STEPS = 64 };
 static void check_row(row_bits row)
 {
 	/* A row fits a cache line's 40 bits, and says nothing that there is no code for. */
-	if (row >> ROW_ID_SHIFT || row_kind(row) == ROW_NONE || row_kind(row) > ROW_POINTERS || row_bp_rule(row) > ROW_BP_FROM_BP)
+	if (row >> ROW_ID_SHIFT || row_kind(row) == ROW_NONE || row_kind(row) > ROW_POINTERS ||
+	    row_bp_rule(row) > ROW_BP_FROM_BP)
 		abort();
 	if (row_cfa_offset(row) % 8 || row_bp_offset(row) % 8)
 		abort();
@@ -42,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(image, data + PLACE_BYTES, bytes);
 	uint64_t base = (uint64_t)image;
-	struct unwind_tables tables = {.base = base, .end = base + bytes, .header = base + at, .header_bytes = bytes - at};
+	struct unwind_tables tables = {
+		.base = base, .end = base + bytes, .header = base + at, .header_bytes = bytes - at};
 	for (size_t i = 0; i < STEPS; i++) {
 		check_row(unwind_row(&tables, base + bytes * i / STEPS));
 		uint64_t start = function_start(image + at, bytes - at, i);

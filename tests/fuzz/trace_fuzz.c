@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace comes from anybody. The input is a file, opened and read as every command does it: dictionaries, events, the model on
- * top; as a program does it, by the library's calls; then gone on with, as `xheap recover` does.
+ * A trace comes from anybody. The input is a file, opened and read as every command does it: dictionaries, events, the
+ * model on top; as a program does it, by the library's calls; then gone on with, as `xheap recover` does.
  *
  * Checksums are mended first (mend.h).
  */
@@ -39,34 +39,41 @@ static void check_dictionary(const struct trace_dictionary *dictionary)
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
 		expect(dictionary->threads[i].process < dictionary->process_count && dictionary->threads[i].name);
 	for (uint32_t i = 0; i < dictionary->mapping_count; i++)
-		expect(dictionary->mappings[i].process < dictionary->process_count && dictionary->mappings[i].image < dictionary->image_count);
+		expect(dictionary->mappings[i].process < dictionary->process_count &&
+		       dictionary->mappings[i].image < dictionary->image_count);
 	for (uint32_t i = 0; i < dictionary->frame_count; i++)
-		expect(dictionary->frames[i].image == TRACE_NONE || dictionary->frames[i].image < dictionary->image_count);
+		expect(dictionary->frames[i].image == TRACE_NONE ||
+		       dictionary->frames[i].image < dictionary->image_count);
 	for (uint32_t i = 1; i < dictionary->node_count; i++)
 		expect(dictionary->nodes[i].parent < i && dictionary->nodes[i].frame < dictionary->frame_count);
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		expect(dictionary->entries[i].name && (dictionary->entries[i].image == TRACE_NONE || dictionary->entries[i].image < dictionary->image_count));
+		expect(dictionary->entries[i].name && (dictionary->entries[i].image == TRACE_NONE ||
+						       dictionary->entries[i].image < dictionary->image_count));
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		expect(dictionary->heaps[i].process < dictionary->process_count && dictionary->heaps[i].name);
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
 		expect(dictionary->symbols[i].frame < dictionary->frame_count &&
 		       dictionary->symbols[i].first + dictionary->symbols[i].count <= dictionary->function_count);
 	for (uint32_t i = 0; i < dictionary->function_count; i++)
-		expect(dictionary->functions[i].function && dictionary->functions[i].mangled && dictionary->functions[i].file);
+		expect(dictionary->functions[i].function && dictionary->functions[i].mangled &&
+		       dictionary->functions[i].file);
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
 		expect(dictionary->nameds[i].image < dictionary->image_count);
 	for (uint32_t i = 0; i < dictionary->sample_count; i++)
 		expect(dictionary->samples[i].process < dictionary->process_count);
 	for (uint32_t i = 0; i < dictionary->gap_count; i++)
-		expect((dictionary->gaps[i].process == TRACE_NONE || dictionary->gaps[i].process < dictionary->process_count) &&
-		       (dictionary->gaps[i].thread == TRACE_NONE || dictionary->gaps[i].thread < dictionary->thread_count));
+		expect((dictionary->gaps[i].process == TRACE_NONE ||
+			dictionary->gaps[i].process < dictionary->process_count) &&
+		       (dictionary->gaps[i].thread == TRACE_NONE ||
+			dictionary->gaps[i].thread < dictionary->thread_count));
 }
 
 static void check_block(const struct trace_dictionary *dictionary, const struct trace_block *block)
 {
 	expect(block->process < dictionary->process_count && block->thread < dictionary->thread_count);
 	for (uint32_t i = 0; i < block->count; i++) {
-		expect(block->kind[i] < EVENT_KIND_COUNT && block->entry[i] < dictionary->entry_count && block->stack[i] < dictionary->node_count);
+		expect(block->kind[i] < EVENT_KIND_COUNT && block->entry[i] < dictionary->entry_count &&
+		       block->stack[i] < dictionary->node_count);
 		expect(block->heap[i] == TRACE_NONE || block->heap[i] < dictionary->heap_count);
 	}
 }
@@ -98,7 +105,9 @@ static void read_model(const struct trace *trace)
 	struct heap_filter filter;
 	heap_filter_init(&filter);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
-		heap_window_make(&window, table, &filter, (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns}, (enum heap_by)by, by % 3 == 2);
+		heap_window_make(&window, table, &filter,
+				 (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns},
+				 (enum heap_by)by, by % 3 == 2);
 		for (uint32_t i = 0; i < window.cell_count && i < 16; i++)
 			free(heap_by_text(&window, table, window.cells[i].by));
 		heap_window_fini(&window);
@@ -112,7 +121,8 @@ static void read_model(const struct trace *trace)
 /* What xheap.h promises of results: they are one of its own, and errors say why. */
 static int checked(int status, const xheap_error *error)
 {
-	expect(status == error->status && status >= XHEAP_FAILED && status <= XHEAP_END && (status >= 0 || error->text[0]));
+	expect(status == error->status && status >= XHEAP_FAILED && status <= XHEAP_END &&
+	       (status >= 0 || error->text[0]));
 	expect(!strstr(error->text, "mistake"));
 	return status;
 }
@@ -129,7 +139,8 @@ static void read_program_events(xheap_trace *trace, uint32_t order)
 	options.order = order;
 	expect(xheap_events_open(trace, &options, &events, &error) == XHEAP_OK);
 	while (checked(xheap_events_next(events, &event, &error), &error) == XHEAP_OK) {
-		expect(xheap_trace_get_function(trace, event->function) && xheap_trace_get_thread(trace, event->thread) && event->stack < info->stack_count);
+		expect(xheap_trace_get_function(trace, event->function) &&
+		       xheap_trace_get_thread(trace, event->thread) && event->stack < info->stack_count);
 		count++;
 	}
 	expect(count <= info->event_count);
@@ -145,7 +156,8 @@ static void read_program_allocations(xheap_trace *trace)
 		return;
 	while (checked(xheap_allocations_next_batch(allocations, &batch, &error), &error) == XHEAP_OK)
 		for (uint32_t i = 0; i < batch->count; i++) {
-			expect(xheap_trace_get_thread(trace, batch->thread[i]) && batch->stack[i] < xheap_trace_get_info(trace)->stack_count);
+			expect(xheap_trace_get_thread(trace, batch->thread[i]) &&
+			       batch->stack[i] < xheap_trace_get_info(trace)->stack_count);
 			expect(batch->end[i] <= XHEAP_END_OPEN && batch->usable_size[i] >= batch->size[i]);
 		}
 	xheap_allocations_close(allocations);
@@ -153,7 +165,8 @@ static void read_program_allocations(xheap_trace *trace)
 
 static void read_program_report(xheap_trace *trace, size_t choice)
 {
-	static const char *const actions[] = {"stacks", "frames", "frames-inclusive", "image", "heaps", "tree", "chains", "totals"};
+	static const char *const actions[] = {"stacks", "frames", "frames-inclusive", "image",
+					      "heaps",  "tree",   "chains",           "totals"};
 	xheap_report_options options;
 	xheap_report *report;
 	xheap_error error;
@@ -162,7 +175,8 @@ static void read_program_report(xheap_trace *trace, size_t choice)
 	options.action = actions[choice % (sizeof(actions) / sizeof(*actions))];
 	if (checked(xheap_report_make(trace, &options, &report, &error), &error) != XHEAP_OK)
 		return;
-	expect(checked(xheap_report_write(report, (uint32_t)(choice % 3), &text, NULL, &error), &error) == XHEAP_OK && text[0]);
+	expect(checked(xheap_report_write(report, (uint32_t)(choice % 3), &text, NULL, &error), &error) == XHEAP_OK &&
+	       text[0]);
 	xheap_text_free(text);
 	xheap_report_free(report);
 }
@@ -180,7 +194,9 @@ static void read_as_program(const char *path, size_t choice)
 	uint32_t stacks = xheap_trace_get_info(trace)->stack_count;
 	for (uint32_t stack = 1; stack < stacks; stack++)
 		expect(xheap_trace_get_address(trace, stack, &address) == XHEAP_OK && address.caller < stack);
-	if (stacks > 1 && checked(xheap_trace_get_frames(trace, 1 + (uint32_t)choice % (stacks - 1), XHEAP_NONE, &frames, &error), &error) == XHEAP_OK)
+	if (stacks > 1 &&
+	    checked(xheap_trace_get_frames(trace, 1 + (uint32_t)choice % (stacks - 1), XHEAP_NONE, &frames, &error),
+		    &error) == XHEAP_OK)
 		xheap_frames_free(frames);
 	read_program_events(trace, choice % 2);
 	read_program_allocations(trace);

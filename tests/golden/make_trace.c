@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED [CALLS]]: writes a trace whose every event is known. */
+/* make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED [CALLS]]: writes a trace whose every
+   event is known. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,19 @@ static void function(struct scene *scene, uint32_t id, uint32_t stack)
 	scene->stack = stack;
 }
 
-/* Every function of the family, a stack that is truncated, one that is missing, a failure, a call that never returned. */
+/* Every function of the family, a stack that is truncated, one that is missing, a failure, a call that never
+   returned. */
 static void plain(struct scene *scene)
 {
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0);
 	uint32_t thread = scene_thread(scene, process, 100), other = scene_thread(scene, process, 101);
-	uint32_t main_loop = scene_stack(scene, 0x1000, 0x2000, 0), parse = scene_stack(scene, 0x1000, 0x2000, 0x3000, 0);
-	uint32_t cut = writer_intern_node(scene->writer, writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_TRUNCATED)),
-					  writer_intern_frame(scene->writer, scene->image, 0x4000));
+	uint32_t main_loop = scene_stack(scene, 0x1000, 0x2000, 0),
+		 parse = scene_stack(scene, 0x1000, 0x2000, 0x3000, 0);
+	uint32_t cut = writer_intern_node(
+		scene->writer,
+		writer_intern_node(scene->writer, 0,
+				   writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_TRUNCATED)),
+		writer_intern_frame(scene->writer, scene->image, 0x4000));
 	function(scene, FUNCTION_COUNT, main_loop);
 	scene_alloc(scene, thread, 1000, 0x7f0000010010, 100);
 	function(scene, FUNCTION_CALLOC, parse);
@@ -37,8 +43,10 @@ static void plain(struct scene *scene)
 	scene_alloc(scene, other, 6000, 0x7f0000010090, 24);
 	scene->events[other].flags[scene->events[other].count - 1] |= EVENT_TRUNCATED;
 	scene_free(scene, other, 7000, 0x7f0000010090);
-	uint32_t mark = writer_intern_node(scene->writer, 0, writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS));
-	function(scene, FUNCTION_COUNT, writer_intern_node(scene->writer, mark, writer_intern_frame(scene->writer, scene->image, 0x5000)));
+	uint32_t mark = writer_intern_node(scene->writer, 0,
+					   writer_intern_frame(scene->writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS));
+	function(scene, FUNCTION_COUNT,
+		 writer_intern_node(scene->writer, mark, writer_intern_frame(scene->writer, scene->image, 0x5000)));
 	scene_alloc(scene, thread, 7500, 0x7f0000050010, 48);
 	function(scene, FUNCTION_COUNT, 0);
 	scene_alloc(scene, thread, 8000, 0x7f0000040010, 8);
@@ -82,7 +90,8 @@ static void earlier(struct scene *scene)
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
 	uint32_t none = scene_thread(scene, process, TRACE_TID_NONE);
 	writer_add_option(scene->writer, "attached", "yes");
-	writer_add_option(scene->writer, TRACE_OPTION_EARLIER_MISSING, "process 100: not all blocks from before are known: 1 of 3 arenas could not be walked");
+	writer_add_option(scene->writer, TRACE_OPTION_EARLIER_MISSING,
+			  "process 100: not all blocks from before are known: 1 of 3 arenas could not be walked");
 	scene->stack = scene_stack(scene, 0x1000, 0);
 	scene_free(scene, thread, 1000, 0x7f0000010010);
 	scene_measure(scene, thread, 40);
@@ -100,8 +109,15 @@ static void earlier(struct scene *scene)
 static void untraced(struct scene *scene)
 {
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
-	const struct trace_process other = {.pid = 200, .parent = process, .forked_from = TRACE_NONE, .exec_generation = 1, .start_ns = 3000,
-					    .end_ns = INT64_MAX, .end = TRACE_END_UNKNOWN, .image = "/bin/static", .command = "",
+	const struct trace_process other = {.pid = 200,
+					    .parent = process,
+					    .forked_from = TRACE_NONE,
+					    .exec_generation = 1,
+					    .start_ns = 3000,
+					    .end_ns = INT64_MAX,
+					    .end = TRACE_END_UNKNOWN,
+					    .image = "/bin/static",
+					    .command = "",
 					    .note = "it has no function of an allocator"};
 	scene->stack = scene_stack(scene, 0x1000, 0);
 	scene_alloc(scene, thread, 1000, 0x7f0000010010, 1000);
@@ -131,7 +147,8 @@ static uint32_t next(uint32_t *seed, uint32_t limit)
 	return (*seed >> 8) % limit;
 }
 
-/* Four processes, two of them forked, three threads each, that allocate at random, with stamps that are sometimes inverted. */
+/* Four processes, two of them forked, three threads each, that allocate at random, with stamps that are sometimes
+   inverted. */
 static void random_calls(struct scene *scene, uint32_t seed, int calls)
 {
 	enum { ADDRESSES = 400, PROCESSES = 4, THREADS = 3 };
@@ -144,7 +161,8 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 		threads[0][i] = scene_thread(scene, i ? 0 : scene_process(scene, 100, TRACE_NONE, 0), 100 + i);
 	for (int call = 0; call < calls; call++) {
 		if (call % (calls / PROCESSES) == calls / PROCESSES - 1 && process_count < PROCESSES) {
-			uint32_t parent = process_count == 3 ? TRACE_NONE : process_count - 1, id = scene_process(scene, 100 * (process_count + 1), parent, now);
+			uint32_t parent = process_count == 3 ? TRACE_NONE : process_count - 1,
+				 id = scene_process(scene, 100 * (process_count + 1), parent, now);
 			for (uint32_t i = 0; i < THREADS; i++)
 				threads[id][i] = scene_thread(scene, id, 100 * (id + 1) + i);
 			if (parent != TRACE_NONE)
@@ -152,7 +170,8 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 			process_count++;
 			now += 2000;
 		}
-		uint32_t process = next(&seed, process_count), thread = threads[process][next(&seed, THREADS)], at = next(&seed, ADDRESSES);
+		uint32_t process = next(&seed, process_count), thread = threads[process][next(&seed, THREADS)],
+			 at = next(&seed, ADDRESSES);
 		uint64_t address = 0x7f0000000000 + at * 64, size = next(&seed, 1000);
 		scene->stack = stacks[next(&seed, 20)];
 		now += 1 + next(&seed, 50);
@@ -162,9 +181,12 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 		} else if (next(&seed, 3)) {
 			scene_free(scene, thread, now, address);
 			is_live[process][at] = false;
-			/* A stamp equal to another thread's; not in children, whose first free of an address may be of an inherited block. */
+			/* A stamp equal to another thread's; not in children, whose first free of an address may be of
+			   an inherited block. */
 			if (!next(&seed, 4) && scene->processes[process].forked_from == TRACE_NONE) {
-				scene_alloc(scene, threads[process][0] == thread ? threads[process][1] : threads[process][0], now, address, size);
+				scene_alloc(scene,
+					    threads[process][0] == thread ? threads[process][1] : threads[process][0],
+					    now, address, size);
 				is_live[process][at] = true;
 			}
 		} else {
@@ -179,7 +201,8 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 		scene_end(scene, 3, now + 500, TRACE_END_SIGNAL, 9);
 }
 
-/* Blocks of a pool in blocks of malloc's or in memory of its own, and blocks of a slab in those. Everything ends with what it lies in. */
+/* Blocks of a pool in blocks of malloc's or in memory of its own, and blocks of a slab in those. Everything ends with
+   what it lies in. */
 struct nested {
 	struct scene *scene;
 	uint32_t seed, heaps[3], threads[2], stacks[6], thread;
@@ -197,7 +220,8 @@ static void nested_of(struct nested *nested, int heap, uint32_t annotated_functi
 {
 	struct scene *scene = nested->scene;
 	scene->heap = nested->heaps[heap];
-	function(scene, heap == NESTED_PLAIN ? FUNCTION_COUNT : annotated_function, nested->stacks[next(&nested->seed, 6)]);
+	function(scene, heap == NESTED_PLAIN ? FUNCTION_COUNT : annotated_function,
+		 nested->stacks[next(&nested->seed, 6)]);
 	nested->thread = nested->threads[next(&nested->seed, 2)];
 	nested->now += 10 + next(&nested->seed, 50);
 }
@@ -214,7 +238,12 @@ static void nested_outer(struct nested *nested, int place)
 	uint32_t what = next(&nested->seed, 3);
 	nested_of(nested, NESTED_PLAIN, 0);
 	if (!outer->is_live) {
-		*outer = (struct outer){true, 0x7f0000000000 + (uint64_t)place * 0x10000, 64 + next(&nested->seed, 4000), 0, {false}, {{false}}};
+		*outer = (struct outer){true,
+					0x7f0000000000 + (uint64_t)place * 0x10000,
+					64 + next(&nested->seed, 4000),
+					0,
+					{false},
+					{{false}}};
 		outer->cell_bytes = outer->size / NESTED_CELLS;
 		scene_alloc(nested->scene, nested->thread, nested->now, outer->address, outer->size);
 	} else if (what == 0) {
@@ -226,7 +255,8 @@ static void nested_outer(struct nested *nested, int place)
 		bool is_moved = next(&nested->seed, 2);
 		outer->address = is_moved ? before ^ 0x8000 : before;
 		outer->size += next(&nested->seed, 100);
-		scene_realloc(nested->scene, nested->thread, nested->now, nested->now + 5, before, outer->address, outer->size);
+		scene_realloc(nested->scene, nested->thread, nested->now, nested->now + 5, before, outer->address,
+			      outer->size);
 		nested->now += 5;
 		if (is_moved)
 			nested_clear(outer);
@@ -237,7 +267,8 @@ static void nested_inner(struct nested *nested, int place, int cell)
 {
 	struct outer *outer = &nested->outer[place];
 	uint64_t address = outer->address + (uint64_t)cell * outer->cell_bytes, half_bytes = outer->cell_bytes / 2;
-	int half = (int)next(&nested->seed, 2), heap = outer->has_cell[cell] && next(&nested->seed, 3) ? NESTED_SLAB : NESTED_POOL;
+	int half = (int)next(&nested->seed, 2),
+	    heap = outer->has_cell[cell] && next(&nested->seed, 3) ? NESTED_SLAB : NESTED_POOL;
 	bool *is_there = heap == NESTED_SLAB ? &outer->has_half[cell][half] : &outer->has_cell[cell];
 	nested_of(nested, heap, *is_there ? FUNCTION_HEAP_FREE : FUNCTION_HEAP_ALLOC);
 	if (heap == NESTED_SLAB)
@@ -245,7 +276,8 @@ static void nested_inner(struct nested *nested, int place, int cell)
 	if (*is_there)
 		scene_free(nested->scene, nested->thread, nested->now, address);
 	else
-		scene_alloc(nested->scene, nested->thread, nested->now, address, heap == NESTED_SLAB ? half_bytes : outer->cell_bytes);
+		scene_alloc(nested->scene, nested->thread, nested->now, address,
+			    heap == NESTED_SLAB ? half_bytes : outer->cell_bytes);
 	*is_there = !*is_there;
 	if (heap == NESTED_POOL)
 		memset(outer->has_half[cell], 0, sizeof(outer->has_half[cell]));
@@ -257,7 +289,9 @@ static void nested_calls(struct scene *scene, uint32_t seed, int calls)
 	static const char *const names[] = {"libc", "pool", "slab"};
 	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0);
 	for (uint32_t i = 0; i < 3; i++)
-		nested.heaps[i] = writer_add_heap(scene->writer, &(struct trace_heap){.process = process, .handle = 0x1000 * (i + 1), .name = (char *)names[i]});
+		nested.heaps[i] = writer_add_heap(
+			scene->writer,
+			&(struct trace_heap){.process = process, .handle = 0x1000 * (i + 1), .name = (char *)names[i]});
 	for (uint32_t i = 0; i < 2; i++)
 		nested.threads[i] = scene_thread(scene, process, 100 + i);
 	for (uint32_t i = 0; i < 6; i++)
@@ -279,12 +313,18 @@ static void nested_calls(struct scene *scene, uint32_t seed, int calls)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*make)(struct scene *); } scenes[] = {{"plain", plain}, {"forks", forks}, {"losses", losses}, {"earlier", earlier}, {"untraced", untraced},
-												 {"circular", circular}};
-	static const struct writer_options round = {.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
+	static const struct {
+		const char *name;
+		void (*make)(struct scene *);
+	} scenes[] = {{"plain", plain},     {"forks", forks},       {"losses", losses},
+		      {"earlier", earlier}, {"untraced", untraced}, {"circular", circular}};
+	static const struct writer_options round = {
+		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED [CALLS]]\n", stderr);
+		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|random|nested FILE [SEED "
+		      "[CALLS]]\n",
+		      stderr);
 		return 2;
 	}
 	scene_open_as(&scene, argv[2], strcmp(argv[1], "circular") ? NULL : &round);

@@ -33,13 +33,13 @@ static void outermost_return(struct call_record *record, uintptr_t result, int e
 	call_return(record, result, error);
 }
 
-#define CALL_AND_LOG(function, first, second, third, call)                                                     \
-	do {                                                                                                   \
-		struct call_record *record = outermost_enter(function, (uintptr_t)(first),                     \
-							     (uintptr_t)(second), (uintptr_t)(third));         \
-		void *result = call;                                                                           \
-		outermost_return(record, (uintptr_t)result, result ? 0 : errno);                               \
-		return result;                                                                                 \
+#define CALL_AND_LOG(function, first, second, third, call) \
+	do { \
+		struct call_record *record = \
+			outermost_enter(function, (uintptr_t)(first), (uintptr_t)(second), (uintptr_t)(third)); \
+		void *result = call; \
+		outermost_return(record, (uintptr_t)result, result ? 0 : errno); \
+		return result; \
 	} while (0)
 
 void *OUR(malloc)(size_t size)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* clang-format off */
 #define CALL_FUNCTIONS(X)                                                                                      \
 	X(MALLOC, "malloc")                                                                                    \
 	X(CALLOC, "calloc")                                                                                    \
@@ -33,6 +34,7 @@
 	X(FREE_ALIGNED_SIZED, "free_aligned_sized")                                                            \
 	X(NEW, "operator new")                                                                                 \
 	X(DELETE, "operator delete")
+/* clang-format on */
 
 #define X(id, name) CALL_##id,
 enum call_function { CALL_FUNCTIONS(X) CALL_COUNT };
@@ -43,7 +45,7 @@ enum call_state { CALL_EMPTY, CALL_ENTERED, CALL_RETURNED };
 struct call_record {
 	uint32_t state;
 	uint16_t function;
-	uint16_t error;       /**< errno, or what posix_memalign returned, of a failed call */
+	uint16_t error; /**< errno, or what posix_memalign returned, of a failed call */
 	uint32_t pid, tid;
 	uint64_t entered, returned; /**< stamps from one counter of the file: the order of points */
 	uint64_t argument[3];
@@ -56,10 +58,10 @@ enum { CALL_HEADER_BYTES = 4096, CALL_NAME_BYTES = 32, CALL_MAGIC = 0x4c4c4143 }
 struct call_header {
 	uint32_t magic, function_count;
 	uint64_t capacity;
-	uint64_t count;       /**< records reserved; those beyond capacity are lost */
+	uint64_t count; /**< records reserved; those beyond capacity are lost */
 	uint64_t stamp;
 	uint64_t start_ns;    /**< CLOCK_MONOTONIC */
-	uint32_t pid, second;  /**< second: another log of an image that has one (built with CALLS_SECOND) */
+	uint32_t pid, second; /**< second: another log of an image that has one (built with CALLS_SECOND) */
 	char names[64][CALL_NAME_BYTES];
 	char path[1024];
 };

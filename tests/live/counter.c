@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LD_PRELOAD=counter.so COUNTS=FILE counts the calls of the malloc family in FILE, one slot for each executed or forked process (tests/tested-with
- * reads it). It knows nothing of xheap, and passes each call on to the allocator that comes next.
+ * LD_PRELOAD=counter.so COUNTS=FILE counts the calls of the malloc family in FILE, one slot for each executed or forked
+ * process (tests/tested-with reads it). It knows nothing of xheap, and passes each call on to the allocator that comes
+ * next.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +36,8 @@ static void own_claim(void)
 
 	for (int i = 0; slots && i < SLOTS; i++) {
 		int64_t none = 0;
-		if (!__atomic_compare_exchange_n((int64_t *)&slots[i].pid, &none, pid, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n((int64_t *)&slots[i].pid, &none, pid, 0, __ATOMIC_RELAXED,
+						 __ATOMIC_RELAXED))
 			continue;
 		int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
 		if (fd >= 0) {
@@ -95,10 +97,10 @@ static void *next(void **function, const char *name)
 	return *function;
 }
 
-#define REAL(name)                                                                                                                                   \
-	({                                                                                                                                           \
-		static void *function;                                                                                                               \
-		(__typeof__(&name))next(&function, #name);                                                                                           \
+#define REAL(name) \
+	({ \
+		static void *function; \
+		(__typeof__(&name))next(&function, #name); \
 	})
 
 static void *count_new(void *block, size_t size)
@@ -128,13 +130,13 @@ static void *count_resized(void *old, void *block, size_t size)
 }
 
 /* The search is no part of the call: it may give back the text of an error that the program made before. */
-#define COUNTED(name, ...)                                                                                                                           \
-	({                                                                                                                                           \
-		__typeof__(&name) real = REAL(name);                                                                                                 \
-		depth++;                                                                                                                             \
-		__typeof__(real(__VA_ARGS__)) answer = real(__VA_ARGS__);                                                                            \
-		depth--;                                                                                                                             \
-		answer;                                                                                                                              \
+#define COUNTED(name, ...) \
+	({ \
+		__typeof__(&name) real = REAL(name); \
+		depth++; \
+		__typeof__(real(__VA_ARGS__)) answer = real(__VA_ARGS__); \
+		depth--; \
+		answer; \
 	})
 
 __attribute__((used)) static void *counter_malloc(size_t size)
@@ -196,7 +198,8 @@ __attribute__((used)) static void *counter_pvalloc(size_t size)
 	return count_new(COUNTED(pvalloc, size), size);
 }
 
-/* Labels without a type: the loader binds them, and xheap takes them for no functions of an allocator, so that it records only the one beneath. */
+/* Labels without a type: the loader binds them, and xheap takes them for no functions of an allocator, so that it
+   records only the one beneath. */
 #define EXPORT(name) __asm__(".globl " #name "\n" #name ":\n\tjmp counter_" #name "\n")
 
 __asm__(".text\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* _dl_find_object() for releases of glibc that have none yet (before 2.35), which the compiler's unwinder may ask for. */
+/* _dl_find_object() for releases of glibc that have none yet (before 2.35), which the compiler's unwinder may ask
+   for. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static int object_look(struct dl_phdr_info *object, size_t size, void *data)
 		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
 		if (segment->p_type == PT_GNU_EH_FRAME)
 			tables = segment;
-		else if (segment->p_type == PT_LOAD && search->pc - (object->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+		else if (segment->p_type == PT_LOAD &&
+			 search->pc - (object->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
 			around = segment;
 	}
 	if (!around || !tables)
@@ -31,7 +33,8 @@ static int object_look(struct dl_phdr_info *object, size_t size, void *data)
 	struct link_map *known = size > offsetof(struct dl_phdr_info, dlpi_adds) ? &map : NULL;
 	map.l_addr = object->dlpi_addr;
 	map.l_name = (char *)object->dlpi_name;
-	*search->found = (struct dl_find_object){.dlfo_map_start = (void *)object->dlpi_addr, .dlfo_link_map = known,
+	*search->found = (struct dl_find_object){.dlfo_map_start = (void *)object->dlpi_addr,
+						 .dlfo_link_map = known,
 						 .dlfo_eh_frame = (void *)(object->dlpi_addr + tables->p_vaddr)};
 	return 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a logger: lets its allocations fail, from the one on that the first number in the file NO_MEMORY says (1: the next; 0: none), which counts
- * down; or that one alone, if the second number is not 0.
+ * Preloaded into a logger: lets its allocations fail, from the one on that the first number in the file NO_MEMORY says
+ * (1: the next; 0: none), which counts down; or that one alone, if the second number is not 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,7 @@ void *__libc_realloc(void *old, size_t size);
 
 static uint64_t *left;
 
-__attribute__((constructor))
-static void begin(void)
+__attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("NO_MEMORY");
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -32,7 +31,8 @@ static void begin(void)
 static bool is_over(void)
 {
 	uint64_t now = left ? __atomic_load_n(left, __ATOMIC_RELAXED) : 0;
-	while ((now > 1 || (now && left[1])) && !__atomic_compare_exchange_n(left, &now, now - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while ((now > 1 || (now && left[1])) &&
+	       !__atomic_compare_exchange_n(left, &now, now - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 	if (now == 1)
 		errno = ENOMEM;

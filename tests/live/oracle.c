@@ -17,7 +17,8 @@ static void *fail(size_t count, size_t size)
 	return NULL;
 }
 
-/* Looking for a function calls calloc in glibc before 2.34, which does without; dlsym() is declared as one that does not come back here. */
+/* Looking for a function calls calloc in glibc before 2.34, which does without; dlsym() is declared as one that does
+   not come back here. */
 static __thread volatile int is_looking __attribute__((tls_model("initial-exec")));
 
 static void *next(void **function, const char *name)
@@ -33,10 +34,10 @@ static void *next(void **function, const char *name)
 }
 
 #define OUR(name) oracle_##name
-#define REAL(name)                                                                                             \
-	({                                                                                                     \
-		static void *function;                                                                         \
-		(__typeof__(&name))next(&function, #name);                                                     \
+#define REAL(name) \
+	({ \
+		static void *function; \
+		(__typeof__(&name))next(&function, #name); \
 	})
 
 #pragma GCC visibility push(hidden)

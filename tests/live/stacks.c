@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle's stacks: with CALL_STACKS=N each Nth logged call is unwound by libgcc, frame by frame, without any memory of the
- * last one, and written beside the log. A frame is an image, known by a hash of its path, and the offset of its return address.
+ * The oracle's stacks: with CALL_STACKS=N each Nth logged call is unwound by libgcc, frame by frame, without any memory
+ * of the last one, and written beside the log. A frame is an image, known by a hash of its path, and the offset of its
+ * return address.
  *
  *     PID-START.stacks    8 bytes used, then per call: its index (4 bytes), frame count (4), frames (hash 8, offset 8)
  *
- * The count's top bit says that the last frame's code has no unwind table: libgcc gave up there, and its callers are not known.
- * A thread that ends in the middle, as its process does, leaves the index ~0, or 8 bytes of zeros and as many frames of them.
+ * The count's top bit says that the last frame's code has no unwind table: libgcc gave up there, and its callers are
+ * not known. A thread that ends in the middle, as its process does, leaves the index ~0, or 8 bytes of zeros and as
+ * many frames of them.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -30,13 +32,15 @@ struct frame {
 struct walk {
 	struct frame *frames; /* NULL: only count */
 	uint32_t count;
-	uintptr_t last;       /* pc of the outermost frame so far */
+	uintptr_t last; /* pc of the outermost frame so far */
 };
 
 enum { NO_TABLE = 1u << 31, NOT_DONE = ~0u };
 
 /* Of libgcc: the table for an address, NULL without one. */
-struct dwarf_eh_bases { void *text, *data, *function; };
+struct dwarf_eh_bases {
+	void *text, *data, *function;
+};
 extern const void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases *bases);
 
 static char *stacks;

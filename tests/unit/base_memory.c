@@ -56,7 +56,10 @@ static void the_innermost_attempt_is_given_up(void **state)
 	assert_int_equal(steps, 12);
 }
 
-struct share { int steps; bool is_greedy; };
+struct share {
+	int steps;
+	bool is_greedy;
+};
 
 static void share_work(void *context)
 {

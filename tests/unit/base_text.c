@@ -64,8 +64,12 @@ static void test_names(void **state)
 
 static void test_parsing(void **state)
 {
-	static const struct { const char *text; int64_t ns; } good[] = {
-		{"0", 0}, {"1.5", 1500}, {"2s", 2000000000}, {".5ms", 500000}, {"10US", 10000}, {"7ns", 7}, {"0.0015", 1}, {"3.", 3000},
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} good[] = {
+		{"0", 0},        {"1.5", 1500}, {"2s", 2000000000}, {".5ms", 500000},
+		{"10US", 10000}, {"7ns", 7},    {"0.0015", 1},      {"3.", 3000},
 	};
 	static const char *const bad[] = {"", "s", "-1", "1h", "1 s", ".", "99999999999999999999", "9999999999999999s"};
 	int64_t ns;
@@ -120,8 +124,9 @@ static void test_json(void **state)
 	json_end_array(&json);
 	json_end_object(&json);
 	json_end(&json);
-	assert_written(json.out, "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\",\n \"t\": 1.5,\n"
-				 " \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
+	assert_written(json.out,
+		       "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\",\n \"t\": 1.5,\n"
+		       " \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
 }
 
 static void test_grid(void **state)
@@ -182,10 +187,29 @@ static void test_map(void **state)
 
 static void test_what_steers_a_terminal_is_not_shown(void **state)
 {
-	static const struct { const char *given, *shown; } cases[] = {
-		{"plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80", "plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80"}, {"\x1b[31m", "?[31m"}, {"a\nb\tc\r\x7f", "a?b?c??"},
-		{"\xc2\x9b" "5m", "??5m"}, {"\x9b" "5m", "?5m"}, {"\xe2\x80\xae" "a\xe2\x81\xa6", "???a???"}, {"\xe2\x80\xa8", "???"}, {"\xed\xa0\x80", "???"},
-		{"\xc0\x80", "??"}, {"\xe2\x80", "??"}, {"\xff", "?"}, {"", ""}, {"\xc2\xa0", "\xc2\xa0"}, {"\xd8\x9c", "??"},
+	static const struct {
+		const char *given, *shown;
+	} cases[] = {
+		{"plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80", "plain \xc3\xa4 \xe2\x94\x82 \xf0\x9f\x98\x80"},
+		{"\x1b[31m", "?[31m"},
+		{"a\nb\tc\r\x7f", "a?b?c??"},
+		{"\xc2\x9b"
+		 "5m",
+		 "??5m"},
+		{"\x9b"
+		 "5m",
+		 "?5m"},
+		{"\xe2\x80\xae"
+		 "a\xe2\x81\xa6",
+		 "???a???"},
+		{"\xe2\x80\xa8", "???"},
+		{"\xed\xa0\x80", "???"},
+		{"\xc0\x80", "??"},
+		{"\xe2\x80", "??"},
+		{"\xff", "?"},
+		{"", ""},
+		{"\xc2\xa0", "\xc2\xa0"},
+		{"\xd8\x9c", "??"},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -203,9 +227,10 @@ static void test_what_steers_a_terminal_is_not_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_grid), cmocka_unit_test(test_intern), cmocka_unit_test(test_map),
-		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid),    cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_map),     cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What keeps a trace from being complete: each reason by itself, and how many calls the first line of a report names. */
+/* What keeps a trace from being complete: each reason by itself, and how many calls the first line of a report
+   names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@ static struct trace_dictionary whole(void)
 	return (struct trace_dictionary){.is_complete = true, .event_count = 10};
 }
 
-static void assert_judged(const struct trace_dictionary *dictionary, bool is_complete, uint64_t missing, const char *text)
+static void assert_judged(const struct trace_dictionary *dictionary, bool is_complete, uint64_t missing,
+			  const char *text)
 {
 	assert_int_equal(losses_is_complete(dictionary), is_complete);
 	assert_int_equal(losses_missing_calls(dictionary), missing);
@@ -28,7 +30,8 @@ static void a_trace_that_lacks_nothing_is_complete(void **state)
 	(void)state;
 	assert_judged(&dictionary, true, 0, "");
 	/* Of these the calls are there. */
-	dictionary.ends.truncated = dictionary.ends.unwindless = dictionary.in_flight_count = dictionary.statistics.suppressed = 5;
+	dictionary.ends.truncated = dictionary.ends.unwindless = dictionary.in_flight_count =
+		dictionary.statistics.suppressed = 5;
 	dictionary.statistics.heapless = dictionary.dropped_events = 5;
 	struct trace_gap stacks = {.stacks = 9};
 	dictionary.gaps = &stacks;
@@ -46,7 +49,9 @@ static void a_file_without_its_end_is_not(void **state)
 
 static void lost_events_are_missing_calls(void **state)
 {
-	struct trace_gap gaps[] = {{.count = {[EVENT_ALLOC] = 1}}, {.process = TRACE_NONE, .thread = TRACE_NONE, .count = {[EVENT_FREE] = 1234, [EVENT_REALLOC] = 2}}};
+	struct trace_gap gaps[] = {
+		{.count = {[EVENT_ALLOC] = 1}},
+		{.process = TRACE_NONE, .thread = TRACE_NONE, .count = {[EVENT_FREE] = 1234, [EVENT_REALLOC] = 2}}};
 	struct trace_dictionary dictionary = whole();
 	(void)state;
 	dictionary.gaps = gaps;
@@ -73,8 +78,10 @@ static void so_are_calls_without_room(void **state)
 
 static void what_cannot_be_counted_is_named(void **state)
 {
-	const struct trace_option unhooked = {TRACE_OPTION_UNHOOKED, "process 1: ..."}, execs = {TRACE_OPTION_UNTRACED_EXECS, "process 1: ..."};
-	const struct trace_option attached[] = {{"attached", "yes"}, {TRACE_OPTION_EARLIER_MISSING, "process 1: ..."}, {"sample", "1024"}};
+	const struct trace_option unhooked = {TRACE_OPTION_UNHOOKED, "process 1: ..."},
+				  execs = {TRACE_OPTION_UNTRACED_EXECS, "process 1: ..."};
+	const struct trace_option attached[] = {
+		{"attached", "yes"}, {TRACE_OPTION_EARLIER_MISSING, "process 1: ..."}, {"sample", "1024"}};
 	struct trace_dictionary dictionary = whole();
 	(void)state;
 	dictionary.options = &unhooked;
@@ -93,7 +100,8 @@ static void what_cannot_be_counted_is_named(void **state)
 
 static void so_are_processes_that_ran_untraced(void **state)
 {
-	struct trace_process processes[] = {{.note = ""}, {.note = "it has no function of an allocator"}, {.note = "its parent runs untraced"}};
+	struct trace_process processes[] = {
+		{.note = ""}, {.note = "it has no function of an allocator"}, {.note = "its parent runs untraced"}};
 	struct trace_dictionary dictionary = whole();
 	(void)state;
 	dictionary.processes = processes;

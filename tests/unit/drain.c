@@ -45,10 +45,21 @@ struct seen {
 
 static void region_rows(struct region *region)
 {
-	static const struct { uint8_t function; const char *name; } functions[] = {
-		{FUNCTION_MALLOC, "malloc"}, {FUNCTION_FREE, "free"}, {FUNCTION_REALLOC, "realloc"}, {FUNCTION_CALLOC, "calloc"},
-		{FUNCTION_POSIX_MEMALIGN, "posix_memalign"}, {FUNCTION_FREE_SIZED, "free_sized"}};
-	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x3ff000, .build_id_size = 4, .build_id = {1, 2, 3, 4}, .path = "/usr/lib/libc.so.6"};
+	static const struct {
+		uint8_t function;
+		const char *name;
+	} functions[] = {{FUNCTION_MALLOC, "malloc"},
+			 {FUNCTION_FREE, "free"},
+			 {FUNCTION_REALLOC, "realloc"},
+			 {FUNCTION_CALLOC, "calloc"},
+			 {FUNCTION_POSIX_MEMALIGN, "posix_memalign"},
+			 {FUNCTION_FREE_SIZED, "free_sized"}};
+	struct region_image image = {.base = 0x400000,
+				     .end = 0x500000,
+				     .bias = 0x3ff000,
+				     .build_id_size = 4,
+				     .build_id = {1, 2, 3, 4},
+				     .path = "/usr/lib/libc.so.6"};
 	region_add_image(region, &image);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		struct region_entry entry = {.address = 0x400100 + 16 * i, .function = functions[i].function};
@@ -64,7 +75,8 @@ static void region_rows(struct region *region)
 	region_pc(region, PC + 900)->image = UINT32_MAX;
 	region_pc(region, PC + 901)->pc = 0x900000;
 	region->header->pc_count = PC + 1000;
-	*region_process(region, 0) = (struct region_process){.state = PROCESS_LIVE, .pid = (uint32_t)getpid(), .parent = UINT32_MAX, .start_ticks = __rdtsc()};
+	*region_process(region, 0) = (struct region_process){
+		.state = PROCESS_LIVE, .pid = (uint32_t)getpid(), .parent = UINT32_MAX, .start_ticks = __rdtsc()};
 }
 
 static void bed_begin(struct bed *bed)
@@ -74,7 +86,10 @@ static void bed_begin(struct bed *bed)
 	assert_int_equal(writer_open(&bed->writer, bed->trace_path, &options, &bed->diag), 0);
 	writer_set_clock(bed->writer, &bed->clock);
 	bed->drain = drain_new(bed->writer);
-	bed->image = (struct drain_image){.pid = (uint32_t)getpid(), .parent = TRACE_NONE, .image = "/bin/program", .command = "program -x",
+	bed->image = (struct drain_image){.pid = (uint32_t)getpid(),
+					  .parent = TRACE_NONE,
+					  .image = "/bin/program",
+					  .command = "program -x",
 					  .start_ticks = region_process(&bed->region, 0)->start_ticks};
 	bed->drained = drain_add(bed->drain, &bed->region, &bed->image);
 	assert_non_null(bed->drained);
@@ -84,7 +99,11 @@ static void bed_begin(struct bed *bed)
 static int bed_make_region(void **state)
 {
 	static struct bed bed;
-	struct region_config config = {.buffer_size = 8192, .buffer_min = 32, .buffer_max = 64, .slot_max = 256, .pc_max = 20000,
+	struct region_config config = {.buffer_size = 8192,
+				       .buffer_min = 32,
+				       .buffer_max = 64,
+				       .slot_max = 256,
+				       .pc_max = 20000,
 				       .options = OPTION_ENABLED | OPTION_WAIT};
 	bed = (struct bed){.error = 0};
 	snprintf(bed.region_path, sizeof(bed.region_path), "/dev/shm/xheap-test-drain-%d", (int)getpid());
@@ -155,9 +174,10 @@ static struct seen *read_events(struct bed *bed, size_t *count)
 		assert_int_equal(trace_cursor_read(cursor, i, &b, &bed->diag), 0);
 		all = realloc(all, (*count + b.count) * sizeof(*all));
 		for (uint32_t k = 0; k < b.count; k++)
-			all[(*count)++] = (struct seen){b.process, b.thread, b.heap[k], b.stack[k], b.kind[k], b.flags[k], b.entry[k], b.time_ns[k],
-							b.duration_ns[k], b.address[k], b.previous[k], b.size[k], b.usable[k], b.argument[k],
-							b.argument2[k], b.result[k]};
+			all[(*count)++] = (struct seen){b.process,        b.thread,      b.heap[k],      b.stack[k],
+							b.kind[k],        b.flags[k],    b.entry[k],     b.time_ns[k],
+							b.duration_ns[k], b.address[k],  b.previous[k],  b.size[k],
+							b.usable[k],      b.argument[k], b.argument2[k], b.result[k]};
 	}
 	trace_cursor_free(cursor);
 	return all;
@@ -184,16 +204,43 @@ static void every_number_of_an_event_arrives(void **state)
 	uint64_t t = __rdtsc();
 	size_t count;
 
-	struct produced alloc = {.entry = ENTRY_MALLOC, .ticks = t, .address = 0x1000, .size = 100, .usable = 104, .duration = 77};
-	struct produced array = {.entry = ENTRY_CALLOC, .flags = RECORD_ARGUMENT, .ticks = t + 10, .address = 0x2000, .size = 200, .argument = 50,
+	struct produced alloc = {
+		.entry = ENTRY_MALLOC, .ticks = t, .address = 0x1000, .size = 100, .usable = 104, .duration = 77};
+	struct produced array = {.entry = ENTRY_CALLOC,
+				 .flags = RECORD_ARGUMENT,
+				 .ticks = t + 10,
+				 .address = 0x2000,
+				 .size = 200,
+				 .argument = 50,
 				 .duration = region_duration_encode(5000)};
-	struct produced resize = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 30, .address = 0x3000, .previous = 0x1000,
-				  .size = 300, .usable = 300, .heap = 1, .duration = RECORD_NO_DURATION, .exact = 12};
-	struct produced aligned = {.entry = ENTRY_POSIX_MEMALIGN, .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .ticks = t + 40, .address = 0x4000,
-				   .size = 5ull << 32, .usable = (5ull << 32) + 4096, .argument = 64, .argument2 = 0x7ffc0000};
-	struct produced failed = {.entry = ENTRY_MALLOC, .flags = RECORD_FAILED, .ticks = t + 50, .size = 1ull << 40, .error = 12};
-	struct produced freed = {.entry = ENTRY_FREE_SIZED, .flags = RECORD_FREE, .ticks = t + 60, .address = 0x2000, .size = 200, .duration = 3};
-	struct produced bare = {.entry = ENTRY_FREE, .flags = RECORD_FREE | RECORD_NO_STACK, .ticks = t + 70, .address = 0x3000};
+	struct produced resize = {.entry = ENTRY_REALLOC,
+				  .flags = RECORD_REALLOC,
+				  .ticks = t + 30,
+				  .address = 0x3000,
+				  .previous = 0x1000,
+				  .size = 300,
+				  .usable = 300,
+				  .heap = 1,
+				  .duration = RECORD_NO_DURATION,
+				  .exact = 12};
+	struct produced aligned = {.entry = ENTRY_POSIX_MEMALIGN,
+				   .flags = RECORD_ARGUMENT | RECORD_ARGUMENT2,
+				   .ticks = t + 40,
+				   .address = 0x4000,
+				   .size = 5ull << 32,
+				   .usable = (5ull << 32) + 4096,
+				   .argument = 64,
+				   .argument2 = 0x7ffc0000};
+	struct produced failed = {
+		.entry = ENTRY_MALLOC, .flags = RECORD_FAILED, .ticks = t + 50, .size = 1ull << 40, .error = 12};
+	struct produced freed = {.entry = ENTRY_FREE_SIZED,
+				 .flags = RECORD_FREE,
+				 .ticks = t + 60,
+				 .address = 0x2000,
+				 .size = 200,
+				 .duration = 3};
+	struct produced bare = {
+		.entry = ENTRY_FREE, .flags = RECORD_FREE | RECORD_NO_STACK, .ticks = t + 70, .address = 0x3000};
 	assert_true(producer_event(&p, &alloc, stack, 4, 0));
 	assert_true(producer_event(&p, &array, stack, 4, 4));
 	assert_true(producer_event(&p, &resize, other, 3, 2));
@@ -262,10 +309,12 @@ static void the_outcome_tells_what_a_realloc_was(void **state)
 	struct producer p = producer_new(&bed->region, 0, 7);
 	uint64_t t = __rdtsc();
 	size_t count;
-	struct produced event = {.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t, .address = 0x1000, .size = 10, .exact = 5};
+	struct produced event = {
+		.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t, .address = 0x1000, .size = 10, .exact = 5};
 
 	producer_event(&p, &event, NULL, 0, 0);
-	event = (struct produced){.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 20, .previous = 0x1000, .exact = 6};
+	event = (struct produced){
+		.entry = ENTRY_REALLOC, .flags = RECORD_REALLOC, .ticks = t + 20, .previous = 0x1000, .exact = 6};
 	producer_event(&p, &event, NULL, 0, 0);
 	event.flags |= RECORD_FAILED;
 	event.error = 12;
@@ -375,7 +424,8 @@ static void deep_stacks_and_many_buffers_arrive_in_order(void **state)
 			common = 0;
 		for (uint32_t d = common; d < depth; d++)
 			stack[d] = PC + (d + i) % 800;
-		struct produced event = {.entry = ENTRY_MALLOC, .ticks = begin + i, .address = 0x1000 + i, .size = depth};
+		struct produced event = {
+			.entry = ENTRY_MALLOC, .ticks = begin + i, .address = 0x1000 + i, .size = depth};
 		struct producer *producer = &p[i / 64 % THREADS];
 		while (!producer_event(producer, &event, stack, depth, 0))
 			bed_poll(bed, false);
@@ -476,7 +526,8 @@ static void calls_of_signal_handlers_are_a_thread_of_their_own(void **state)
 	struct producer p = producer_new(&bed->region, 0, 60), side = producer_side(&p);
 	size_t count;
 	const uint32_t stack[] = {PC};
-	struct produced event = {.entry = ENTRY_MALLOC, .flags = RECORD_IN_SIGNAL, .ticks = __rdtsc(), .address = 0x99, .size = 1};
+	struct produced event = {
+		.entry = ENTRY_MALLOC, .flags = RECORD_IN_SIGNAL, .ticks = __rdtsc(), .address = 0x99, .size = 1};
 
 	produce(&p, 1, 10);
 	assert_true(producer_event(&side, &event, stack, 1, 0));
@@ -500,14 +551,19 @@ static void calls_of_signal_handlers_are_a_thread_of_their_own(void **state)
 static void calls_that_never_returned_are_named(void **state)
 {
 	struct bed *bed = *state;
-	struct producer p = producer_new(&bed->region, 0, 70), q = producer_new(&bed->region, 0, 71), r = producer_new(&bed->region, 0, 72),
-			s = producer_new(&bed->region, 0, 73), u = producer_new(&bed->region, 0, 74);
+	struct producer p = producer_new(&bed->region, 0, 70), q = producer_new(&bed->region, 0, 71),
+			r = producer_new(&bed->region, 0, 72), s = producer_new(&bed->region, 0, 73),
+			u = producer_new(&bed->region, 0, 74);
 	size_t count;
 	const uint32_t stack[] = {PC, PC + 1};
 
 	/* In a free: its record lies behind what was committed. */
 	produce(&p, 0x100, 5);
-	struct produced freed = {.entry = ENTRY_FREE, .flags = RECORD_FREE, .ticks = __rdtsc(), .address = 0x102, .duration = RECORD_NO_DURATION};
+	struct produced freed = {.entry = ENTRY_FREE,
+				 .flags = RECORD_FREE,
+				 .ticks = __rdtsc(),
+				 .address = 0x102,
+				 .duration = RECORD_NO_DURATION};
 	struct region_slot *slot = region_slot(&bed->region, p.slot);
 	slot->pending = producer_write(&p, &freed, 0, NULL, 0);
 	slot->call_entry = ENTRY_FREE + 1;
@@ -577,8 +633,10 @@ static void forked_processes_have_parents_and_places_are_used_again(void **state
 		assert_true(index < bed->region.process_ready);
 		/* Late, but then: the child of one that has ended names it as its parent. */
 		assert_int_equal(index, i < 512 ? 1 + i : index);
-		*region_process(&bed->region, index) =
-			(struct region_process){.state = PROCESS_LIVE, .pid = 5000 + i, .parent = index > 1 ? index - 1 : 0, .start_ticks = __rdtsc()};
+		*region_process(&bed->region, index) = (struct region_process){.state = PROCESS_LIVE,
+									       .pid = 5000 + i,
+									       .parent = index > 1 ? index - 1 : 0,
+									       .start_ticks = __rdtsc()};
 		struct producer p = producer_new(&bed->region, index, 5000 + i);
 		produce(&p, 1 + i, 1);
 		if (i % 3 == 0)
@@ -697,7 +755,11 @@ static void buffers_are_kept_until_their_events_are_written(void **state)
 static void damage_ends_a_buffer_and_is_counted(void **state)
 {
 	struct bed *bed = *state;
-	static const struct { uint32_t at; uint64_t value; const char *what; } damage[] = {
+	static const struct {
+		uint32_t at;
+		uint64_t value;
+		const char *what;
+	} damage[] = {
 		{24 + 0, 200, "function"},
 		{24 + 0, ENTRY_MALLOC | (uint64_t)RECORD_FREE << 8, "kind"},
 		{24 + 0, ENTRY_MALLOC | 3ull << 16, "popped"},
@@ -754,8 +816,14 @@ static void heads_that_make_no_sense_do_no_harm(void **state)
 	head = region_buffer(&bed->region, 7);
 	*head = (struct region_buffer){.state = BUFFER_FULL, .slot = 9, .committed = 0, .sequence = 0};
 	struct region_slot *slot = region_slot(&bed->region, 12);
-	*slot = (struct region_slot){.state = SLOT_LIVE, .process = 3000000000u, .buffer = 77777, .side_buffer = 5, .call_entry = 255,
-				     .pending = UINT32_MAX, .gap_sequence = 1, .gap_count = {UINT64_MAX, 1, 1}};
+	*slot = (struct region_slot){.state = SLOT_LIVE,
+				     .process = 3000000000u,
+				     .buffer = 77777,
+				     .side_buffer = 5,
+				     .call_entry = 255,
+				     .pending = UINT32_MAX,
+				     .gap_sequence = 1,
+				     .gap_count = {UINT64_MAX, 1, 1}};
 	bed_poll(bed, true);
 	drain_end_thread(bed->drained, 12);
 	drain_end_process(bed->drained, 0, TRACE_END_SIGNAL, 11, __rdtsc());
@@ -793,8 +861,10 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 {
 	struct bed *bed = *state;
 	size_t count;
-	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 6000, .parent = 0, .start_ticks = __rdtsc()};
-	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000), r = producer_new(&bed->region, 0, 401);
+	*region_process(&bed->region, 1) =
+		(struct region_process){.state = PROCESS_LIVE, .pid = 6000, .parent = 0, .start_ticks = __rdtsc()};
+	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000),
+			r = producer_new(&bed->region, 0, 401);
 	for (uint32_t i = 0; i < 3; i++) {
 		produce(&p, 1 + i * 700, 700);
 		produce(&q, 10001 + i * 700, 700);
@@ -819,7 +889,9 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 		assert_true(e[i].address <= 30000);
 		times[e[i].address]++;
 		uint32_t tid = bed->dictionary->threads[e[i].thread].tid;
-		assert_int_equal(tid, e[i].address > 20000 ? 500 + (e[i].address - 20001) / 20 : e[i].address > 10000 ? 6000 : 400);
+		assert_int_equal(tid, e[i].address > 20000   ? 500 + (e[i].address - 20001) / 20
+				      : e[i].address > 10000 ? 6000
+							     : 400);
 	}
 	for (uint32_t i = 0; i < 2100; i++) {
 		assert_int_equal(times[1 + i], 1);
@@ -834,7 +906,8 @@ static void another_logger_goes_on_without_loss_or_repetition(void **state)
 	free(e);
 }
 
-/* The logger dies when a gap is in the trace and not yet noted in its slot; the thread loses something more then, or not. */
+/* The logger dies when a gap is in the trace and not yet noted in its slot; the thread loses something more then, or
+   not. */
 static void gap_is_told_once(struct bed *bed, bool is_more_lost)
 {
 	struct producer p = producer_new(&bed->region, 0, 400);
@@ -863,8 +936,14 @@ static void gap_is_told_once(struct bed *bed, bool is_more_lost)
 	assert_int_equal(lost, is_more_lost ? 4 : 3);
 }
 
-static void a_gap_that_was_not_noted_is_told_once(void **state) { gap_is_told_once(*state, false); }
-static void a_gap_after_a_noted_one_is_told(void **state) { gap_is_told_once(*state, true); }
+static void a_gap_that_was_not_noted_is_told_once(void **state)
+{
+	gap_is_told_once(*state, false);
+}
+static void a_gap_after_a_noted_one_is_told(void **state)
+{
+	gap_is_told_once(*state, true);
+}
 
 /* The trace drops all that it had, as one does that keeps only the newest. */
 static void bed_drop_past(struct bed *bed)
@@ -877,13 +956,15 @@ static void bed_drop_past(struct bed *bed)
 	assert_int_equal(writer_flush(bed->writer, &bed->diag), 0);
 }
 
-/* A logger that read buffers in part dies when the trace has dropped what it had of them: only what was not read comes again. */
+/* A logger that read buffers in part dies when the trace has dropped what it had of them: only what was not read comes
+   again. */
 static void what_was_read_and_dropped_stays_dropped(void **state)
 {
 	struct bed *bed = *state;
 	struct trace_statistics statistics = {0};
 	size_t count;
-	struct producer p = producer_new(&bed->region, 0, 400), side = producer_side(&p), r = producer_new(&bed->region, 0, 500);
+	struct producer p = producer_new(&bed->region, 0, 400), side = producer_side(&p),
+			r = producer_new(&bed->region, 0, 500);
 	struct producer idle = producer_new(&bed->region, 0, 600), heir = producer_new(&bed->region, 0, 700);
 	produce(&heir, 401, 50);
 	producer_inherit(&heir, 701, __rdtsc());
@@ -930,13 +1011,16 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset)
 	return written;
 }
 
-/* A logger that sees two threads and a forked process begin and end, and dies in its `writes`-th write behind the file's header. */
+/* A logger that sees two threads and a forked process begin and end, and dies in its `writes`-th write behind the
+   file's header. */
 static void log_until(struct bed *bed, int writes)
 {
 	bed_begin(bed);
 	writes_left = writes;
-	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 6000, .start_ticks = __rdtsc()};
-	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000), r = producer_new(&bed->region, 0, 401);
+	*region_process(&bed->region, 1) =
+		(struct region_process){.state = PROCESS_LIVE, .pid = 6000, .start_ticks = __rdtsc()};
+	struct producer p = producer_new(&bed->region, 0, 400), q = producer_new(&bed->region, 1, 6000),
+			r = producer_new(&bed->region, 0, 401);
 	produce(&p, 1, EACH);
 	produce(&q, 1 + EACH, EACH);
 	produce(&r, 1 + 2 * EACH, EACH);
@@ -969,7 +1053,10 @@ static void who_ends_while_the_logger_dies_is_in_the_trace(void **state)
 		bool is_seen[3 * EACH + 1] = {false};
 		size_t count;
 		has_died = logger_dies(bed, writes);
-		bed->clock = (struct writer_clock){.name = "tsc", .start_ticks = region_process(&bed->region, 0)->start_ticks, .mult = 1, .shift = 0};
+		bed->clock = (struct writer_clock){.name = "tsc",
+						   .start_ticks = region_process(&bed->region, 0)->start_ticks,
+						   .mult = 1,
+						   .shift = 0};
 		bed_recover(bed);
 		struct seen *e = read_events(bed, &count);
 		assert_int_equal(count, 3 * EACH);
@@ -985,7 +1072,8 @@ static void who_ends_while_the_logger_dies_is_in_the_trace(void **state)
 	assert_true(writes > 3);
 }
 
-/* A thread that takes the buffer again which it filled before is stopped after it named its next use, before it said that nothing is in it. */
+/* A thread that takes the buffer again which it filled before is stopped after it named its next use, before it said
+   that nothing is in it. */
 static void what_lies_in_a_buffer_from_before_is_not_read_again(void **state)
 {
 	struct bed *bed = *state;
@@ -1020,7 +1108,8 @@ static void what_lies_in_a_buffer_from_before_is_not_read_again(void **state)
 	bed_finish(bed);
 }
 
-/* A child that was forked by a signal handler in the midst of a record goes on with it, late: it commits what was whole then. */
+/* A child that was forked by a signal handler in the midst of a record goes on with it, late: it commits what was whole
+   then. */
 static void what_was_handed_over_counts(void **state)
 {
 	struct bed *bed = *state;
@@ -1048,7 +1137,8 @@ static void what_was_handed_over_counts(void **state)
 	bed_finish(bed);
 }
 
-/* A thread fills its slot's first buffer and takes the second while the logger is between looking for full buffers and for those being filled. */
+/* A thread fills its slot's first buffer and takes the second while the logger is between looking for full buffers and
+   for those being filled. */
 static void the_first_buffer_of_a_slot_comes_before_the_second(void **state)
 {
 	struct bed *bed = *state;
@@ -1086,7 +1176,12 @@ static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
 	struct bed *bed = *state;
 	enum { LIMIT = 300, CALLS = 3000, DEPTH = 6 };
 	const struct keep_limits limits = {.nodes = LIMIT, .rows = 1000, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
-	struct region_config config = {.buffer_size = 8192, .buffer_min = 8, .buffer_max = 8, .slot_max = 16, .pc_max = 20000, .options = OPTION_ENABLED};
+	struct region_config config = {.buffer_size = 8192,
+				       .buffer_min = 8,
+				       .buffer_max = 8,
+				       .slot_max = 16,
+				       .pc_max = 20000,
+				       .options = OPTION_ENABLED};
 	struct region other;
 	char path[80];
 	size_t count;
@@ -1097,12 +1192,17 @@ static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
 	assert_int_equal(region_create(&other, path, &config, &bed->diag), 0);
 	unlink(path);
 	region_rows(&other);
-	struct drain_image image = {.pid = 1, .parent = TRACE_NONE, .image = "/bin/other", .command = "other", .start_ticks = region_process(&other, 0)->start_ticks};
+	struct drain_image image = {.pid = 1,
+				    .parent = TRACE_NONE,
+				    .image = "/bin/other",
+				    .command = "other",
+				    .start_ticks = region_process(&other, 0)->start_ticks};
 	struct drain_region *other_drained = drain_add(bed->drain, &other, &image);
 	assert_non_null(other_drained);
 
 	struct producer p = producer_new(&bed->region, 0, 7), honest = producer_new(&other, 0, 8);
-	const uint32_t known[DEPTH] = {PC, PC + 1, PC + 2, PC + 3, PC + 4, PC + 5}, own[DEPTH] = {PC + 9, PC + 8, PC + 7, PC + 6, PC + 5, PC + 4};
+	const uint32_t known[DEPTH] = {PC, PC + 1, PC + 2, PC + 3, PC + 4, PC + 5},
+		       own[DEPTH] = {PC + 9, PC + 8, PC + 7, PC + 6, PC + 5, PC + 4};
 	struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 1, .size = 1};
 	assert_true(producer_event(&p, &event, known, DEPTH, 0));
 	for (uint32_t i = 0; i < CALLS; i++) {
@@ -1162,7 +1262,10 @@ static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
 static void stacks_beyond_the_sessions_limit_are_cut(void **state)
 {
 	struct bed *bed = *state;
-	const struct keep_limits limits = {.nodes = 1 << 20, .rows = 1000, .stack_bytes = writer_kept(bed->writer).stack_bytes, .row_bytes = 1 << 30};
+	const struct keep_limits limits = {.nodes = 1 << 20,
+					   .rows = 1000,
+					   .stack_bytes = writer_kept(bed->writer).stack_bytes,
+					   .row_bytes = 1 << 30};
 	struct producer p = producer_new(&bed->region, 0, 7);
 	size_t count;
 	drain_limit(bed->drain, &limits);
@@ -1224,12 +1327,14 @@ static void processes_and_heaps_beyond_a_limit_take_no_room(void **state)
 	size_t count;
 	drain_limit(bed->drain, &limits);
 	struct producer p[2] = {producer_new(&bed->region, 0, 7), producer_new(&bed->region, 1, 8)};
-	*region_process(&bed->region, 1) = (struct region_process){.state = PROCESS_LIVE, .pid = 2, .start_ticks = __rdtsc()};
+	*region_process(&bed->region, 1) =
+		(struct region_process){.state = PROCESS_LIVE, .pid = 2, .start_ticks = __rdtsc()};
 	*region_process(&bed->region, 2) = *region_process(&bed->region, 1);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		/* One event of each of two processes, of a heap of which both say that it is theirs. */
 		region_heap(&bed->region, 1)->handle = 0x7f0000000000 + i;
-		struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 1 + i, .size = 1, .heap = 1};
+		struct produced event = {
+			.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = 1 + i, .size = 1, .heap = 1};
 		assert_true(producer_event(&p[i % 2], &event, NULL, 0, 0));
 		producer_finish(&p[i % 2]);
 		*fake = (struct region_process){.state = PROCESS_LIVE, .pid = 3, .start_ticks = __rdtsc()};
@@ -1297,7 +1402,8 @@ int main(void)
 		TEST(threads_beyond_a_limit_are_lost_and_counted),
 		TEST(processes_and_heaps_beyond_a_limit_take_no_room),
 		TEST(notes_are_no_more_than_some),
-		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region, bed_remove),
+		cmocka_unit_test_setup_teardown(who_ends_while_the_logger_dies_is_in_the_trace, bed_make_region,
+						bed_remove),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);

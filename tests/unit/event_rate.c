@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rates: of the last seconds where what is counted is looked at often, of the time between two looks where it is not. */
+/* Rates: of the last seconds where what is counted is looked at often, of the time between two looks where it is
+   not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,8 +69,10 @@ static void counts_that_shrink_are_no_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_seconds_count_from_the_beginning), cmocka_unit_test(what_is_looked_at_often_is_of_the_last_seconds),
-		cmocka_unit_test(what_is_looked_at_seldom_is_of_the_time_between), cmocka_unit_test(counts_that_shrink_are_no_rate),
+		cmocka_unit_test(the_first_seconds_count_from_the_beginning),
+		cmocka_unit_test(what_is_looked_at_often_is_of_the_last_seconds),
+		cmocka_unit_test(what_is_looked_at_seldom_is_of_the_time_between),
+		cmocka_unit_test(counts_that_shrink_are_no_rate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters run here and in the kernel: a child under each gets the answer that was computed, for system calls that do nothing. */
+/* Filters run here and in the kernel: a child under each gets the answer that was computed, for system calls that do
+   nothing. */
 #include "inject/seccomp.h"
 
 #include <errno.h>
@@ -39,16 +40,19 @@ static uint32_t make_filter(struct sock_filter *filter)
 	for (uint32_t i = 0; i < BODY; i++) {
 		uint32_t left = BODY - i - 1, kind = any(6);
 		if (kind == 0)
-			filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 4 * any(2 * ARGUMENTS));
+			filter[at++] = (struct sock_filter)BPF_STMT(
+				BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 4 * any(2 * ARGUMENTS));
 		else if (kind == 1)
-			filter[at++] = (struct sock_filter)BPF_STMT((any(2) ? BPF_LDX : BPF_LD) | BPF_W | BPF_MEM, any(4));
+			filter[at++] =
+				(struct sock_filter)BPF_STMT((any(2) ? BPF_LDX : BPF_LD) | BPF_W | BPF_MEM, any(4));
 		else if (kind == 2)
 			filter[at++] = (struct sock_filter)BPF_STMT(any(2) ? BPF_ST : BPF_STX, any(4));
 		else if (kind == 3)
 			filter[at++] = (struct sock_filter)BPF_STMT(BPF_MISC | (any(2) ? BPF_TAX : BPF_TXA), 0);
 		else if (kind == 4)
-			filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | jumping[any(4)] | (any(2) ? BPF_X : BPF_K), any(300), (uint8_t)any(left + 1),
-								    (uint8_t)any(left + 1));
+			filter[at++] =
+				(struct sock_filter)BPF_JUMP(BPF_JMP | jumping[any(4)] | (any(2) ? BPF_X : BPF_K),
+							     any(300), (uint8_t)any(left + 1), (uint8_t)any(left + 1));
 		else
 			filter[at++] = (struct sock_filter)BPF_STMT(BPF_ALU | computing[any(8)] | BPF_K, any(30) + 1);
 	}
@@ -84,7 +88,8 @@ static void test_as_the_kernel(void **state)
 		struct sock_filter filter[BODY + 16];
 		uint32_t count = make_filter(filter);
 		uint64_t arguments[ARGUMENTS] = {any(300), ((uint64_t)any(1 << 20) << 32) | any(40), any(3)};
-		struct seccomp_data call = {SYS_getpid, AUDIT_ARCH_X86_64, 0, {arguments[0], arguments[1], arguments[2]}};
+		struct seccomp_data call = {
+			SYS_getpid, AUDIT_ARCH_X86_64, 0, {arguments[0], arguments[1], arguments[2]}};
 		int kernel = ask_kernel(filter, count, arguments);
 		if (!kernel) /* it could not be installed here */
 			continue;

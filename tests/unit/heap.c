@@ -97,25 +97,25 @@ static void sum_all(void)
 	sum(0, table->duration_ns);
 }
 
-#define assert_numbers(count, bytes, outstanding, outstanding_size)              \
-	do {                                                                     \
-		assert_int_equal(window.totals.total_count, (count));            \
-		assert_int_equal(window.totals.total_bytes, (bytes));            \
+#define assert_numbers(count, bytes, outstanding, outstanding_size) \
+	do { \
+		assert_int_equal(window.totals.total_count, (count)); \
+		assert_int_equal(window.totals.total_bytes, (bytes)); \
 		assert_int_equal(window.totals.outstanding_count, (outstanding)); \
 		assert_int_equal(window.totals.outstanding_bytes, (outstanding_size)); \
 	} while (0)
 
-#define assert_peak(bytes, count, at)                               \
-	do {                                                        \
+#define assert_peak(bytes, count, at) \
+	do { \
 		assert_int_equal(window.totals.peak_bytes, (bytes)); \
 		assert_int_equal(window.totals.peak_count, (count)); \
-		assert_int_equal(window.peak_at_ns, (at));          \
+		assert_int_equal(window.peak_at_ns, (at)); \
 	} while (0)
 
-#define assert_clean()                                        \
-	do {                                                  \
-		assert_int_equal(table->order_conflicts, 0);  \
-		assert_int_equal(table->unknown_frees, 0);    \
+#define assert_clean() \
+	do { \
+		assert_int_equal(table->order_conflicts, 0); \
+		assert_int_equal(table->unknown_frees, 0); \
 	} while (0)
 
 static void test_totals(void **state)
@@ -159,13 +159,14 @@ static void test_temporary(void **state)
 static void test_reallocs(void **state)
 {
 	(void)state;
-	scene_realloc(&scene, thread, 5, 10, 0, 0x1000, 10);          /* realloc(NULL, 10) */
-	scene_realloc(&scene, thread, 20, 25, 0x1000, 0x1000, 20);    /* in place */
-	scene_realloc(&scene, thread, 30, 35, 0x1000, 0x2000, 40);    /* moved */
+	scene_realloc(&scene, thread, 5, 10, 0, 0x1000, 10);       /* realloc(NULL, 10) */
+	scene_realloc(&scene, thread, 20, 25, 0x1000, 0x1000, 20); /* in place */
+	scene_realloc(&scene, thread, 30, 35, 0x1000, 0x2000, 40); /* moved */
 	scene.flags = EVENT_FAILED;
 	scene_realloc(&scene, thread, 40, 45, 0x2000, 0, 1000);
-	scene_alloc(&scene, other, 33, 0x1000, 5);                    /* takes the old place before the realloc returns */
-	scene_realloc(&scene, thread, 50, 55, 0x2000, 0, 0);          /* gives it back */
+	/* takes the old place before the realloc returns */
+	scene_alloc(&scene, other, 33, 0x1000, 5);
+	scene_realloc(&scene, thread, 50, 55, 0x2000, 0, 0); /* gives it back */
 	sum_all();
 	assert_numbers(4, 75, 1, 5);
 	assert_int_equal(window.totals.realloc_count, 2);
@@ -217,13 +218,13 @@ static void test_stamps(void **state)
 {
 	(void)state;
 	scene_alloc(&scene, thread, 10, 0x1000, 1);
-	scene_alloc(&scene, thread, 100, 0x1000, 2);   /* after the other's free, in truth */
+	scene_alloc(&scene, thread, 100, 0x1000, 2); /* after the other's free, in truth */
 	scene_free(&scene, other, 100, 0x1000);
 	scene_alloc(&scene, thread, 200, 0x1000 + 0x1000, 3);
 	scene_free(&scene, thread, 300, 0x1000);
 	scene_alloc(&scene, thread, 5000, 0x1000, 4);
 	scene_free(&scene, other, 6000, 0x1000);
-	scene_free(&scene, other, 7000, 0x9000);       /* before its block, by its stamp */
+	scene_free(&scene, other, 7000, 0x9000); /* before its block, by its stamp */
 	scene_alloc(&scene, thread, 7400, 0x9000, 5);
 	sum_all();
 	assert_clean();
@@ -243,7 +244,7 @@ static void test_conflicts(void **state)
 	scene_free(&scene, other, 30000, 0x1000);      /* twice */
 	scene_free(&scene, other, 40000, 0x7000);      /* never seen */
 	scene_alloc(&scene, other, 50000, 0x8000, 3);
-	scene_alloc(&scene, other, 60000, 0x8000, 4);  /* to the end */
+	scene_alloc(&scene, other, 60000, 0x8000, 4); /* to the end */
 	sum_all();
 	assert_int_equal(table->order_conflicts, 2);
 	assert_int_equal(table->unknown_frees, 2);
@@ -296,15 +297,15 @@ static void test_fork(void **state)
 	scene_alloc(&scene, thread, 20, 0x2000, 50);
 	uint32_t child = scene_process(&scene, 200, process, 30);
 	uint32_t child_thread = scene_thread(&scene, child, 200);
-	scene_free(&scene, thread, 40, 0x1000);                       /* by the parent, later */
-	scene_free(&scene, child_thread, 50, 0x1000);                 /* and by the child: its copy */
+	scene_free(&scene, thread, 40, 0x1000);       /* by the parent, later */
+	scene_free(&scene, child_thread, 50, 0x1000); /* and by the child: its copy */
 	scene_alloc(&scene, child_thread, 60, 0x1000, 7);
 	uint32_t grandchild = scene_process(&scene, 300, child, 70);
 	uint32_t grandchild_thread = scene_thread(&scene, grandchild, 300);
 	scene_realloc(&scene, grandchild_thread, 80, 85, 0x2000, 0x5000, 60); /* of the first process's block */
-	scene_free(&scene, grandchild_thread, 90, 0x1000);            /* of its parent's */
+	scene_free(&scene, grandchild_thread, 90, 0x1000);                    /* of its parent's */
 	scene_free(&scene, child_thread, 5000, 0x1000);
-	scene_free(&scene, child_thread, 7000, 0x1000);               /* twice: known dead */
+	scene_free(&scene, child_thread, 7000, 0x1000); /* twice: known dead */
 	scene_alloc(&scene, child_thread, 9000, 0x4000, 1);
 	sum_all();
 	assert_int_equal(table->order_conflicts, 0);
@@ -376,9 +377,9 @@ static void test_earlier(void **state)
 static void test_earlier_settled(void **state)
 {
 	(void)state;
-	scene_free(&scene, thread, 10, 0x1000);                       /* given back before it was found */
+	scene_free(&scene, thread, 10, 0x1000); /* given back before it was found */
 	scene_measure(&scene, thread, 100);
-	scene_realloc(&scene, thread, 20, 30, 0x2000, 0x7000, 50);    /* likewise */
+	scene_realloc(&scene, thread, 20, 30, 0x2000, 0x7000, 50); /* likewise */
 	scene_measure(&scene, thread, 200);
 	scene_alloc(&scene, thread, 40, 0x3000, 7);
 	scene_alloc(&scene, thread, 50, 0x4000, 8);
@@ -391,7 +392,7 @@ static void test_earlier_settled(void **state)
 	scene_earlier(&scene, heap_reader, 5000, 0x5000, 400);
 	scene_earlier(&scene, heap_reader, 5000, 0x6000, 800);
 	scene_free(&scene, thread, 6000, 0x5000);
-	scene_free(&scene, thread, 9000, 0x1000);                     /* twice: known dead */
+	scene_free(&scene, thread, 9000, 0x1000); /* twice: known dead */
 	scene_measure(&scene, thread, 100);
 	scene_alloc(&scene, thread, 20000, 0x8000, 1);
 	sum_all();
@@ -408,7 +409,8 @@ static void test_earlier_begun_by_nobody(void **state)
 {
 	(void)state;
 	uint32_t heap_reader = scene_thread(&scene, process, TRACE_TID_NONE);
-	static const int64_t lasted_ns[] = {100, 2900, 90000};        /* was over before the heaps were read; was not, so they may have been read before */
+	/* was over before the heaps were read; was not, so they may have been read before */
+	static const int64_t lasted_ns[] = {100, 2900, 90000};
 	for (unsigned i = 0; i < 3; i++) {
 		scene_free(&scene, thread, 1000 * (i + 1), 0x1000 * (i + 1));
 		scene_measure(&scene, thread, 40);
@@ -469,7 +471,8 @@ static void test_earlier_begun_again_at_once(void **state)
 	assert_numbers(2, 31, 1, 1);
 }
 
-/* An event block of which all began and ended in it tells, too, what cannot be there any more when the heaps are read. */
+/* An event block of which all began and ended in it tells, too, what cannot be there any more when the heaps are
+   read. */
 static void test_earlier_apart(void **state)
 {
 	(void)state;
@@ -540,7 +543,8 @@ static void test_stream_order(void **state)
 		uint32_t last_thread = 0;
 		int count = 0;
 		while (heap_stream_next(stream, &point, &diag) > 0) {
-			assert_true(point.time_ns > last_ns || (point.time_ns == last_ns && point.block->thread >= last_thread));
+			assert_true(point.time_ns > last_ns ||
+				    (point.time_ns == last_ns && point.block->thread >= last_thread));
 			last_ns = point.time_ns;
 			last_thread = point.block->thread;
 			count++;
@@ -554,7 +558,10 @@ static void test_stream_order(void **state)
 static void test_random(void **state)
 {
 	enum { ADDRESSES = 50, CALLS = 60000 };
-	struct { uint64_t size; int64_t birth_ns; } blocks[ADDRESSES] = {{0, 0}};
+	struct {
+		uint64_t size;
+		int64_t birth_ns;
+	} blocks[ADDRESSES] = {{0, 0}};
 	uint32_t threads[3] = {thread, other, scene_thread(&scene, process, 102)}, seed = 1;
 	uint64_t total = 0, live = 0, peak = 0, count = 0, lifetimes = 0;
 	int64_t peak_ns = 0, now = 0;
@@ -616,8 +623,9 @@ static void test_stamps_apart(void **state)
 	assert_int_equal(row(0).end_ns, 150);
 }
 
-/* Random calls in blocks of events, some of them with contradictions, destroyed heaps and failed calls in them: of one thread, or of two that take
- * turns of up to so many calls; then now and then one calls while the other is in a realloc. */
+/* Random calls in blocks of events, some of them with contradictions, destroyed heaps and failed calls in them: of one
+ * thread, or of two that take turns of up to so many calls; then now and then one calls while the other is in a
+ * realloc. */
 static void calls_write(uint32_t seed, uint32_t turn_calls)
 {
 	enum { ADDRESSES = 400, CALLS = 40000, BLOCK_CALLS = 700 };
@@ -631,7 +639,8 @@ static void calls_write(uint32_t seed, uint32_t turn_calls)
 		if (which & 1 << 23) /* what was allocated just now, as a rule */
 			at = last;
 		last = at;
-		uint64_t size = (which >> 4) % 100, address = 0x1000 + at * 0x10, moved = 0x1000 + (which >> 3) % ADDRESSES * 0x10;
+		uint64_t size = (which >> 4) % 100, address = 0x1000 + at * 0x10,
+			 moved = 0x1000 + (which >> 3) % ADDRESSES * 0x10;
 		bool is_odd = which % 1024 == 0 && i / BLOCK_CALLS % 3 == 0;
 		now += seed >> 30;
 		scene.stack = stacks[which % 3];
@@ -675,7 +684,8 @@ static void calls_write(uint32_t seed, uint32_t turn_calls)
 }
 
 /* Sites may have other numbers. */
-static void assert_same_site(const struct heap_table *left, const struct heap_table *right, uint32_t *site, uint32_t expected)
+static void assert_same_site(const struct heap_table *left, const struct heap_table *right, uint32_t *site,
+			     uint32_t expected)
 {
 	if (*site == HEAP_NONE)
 		return;
@@ -712,7 +722,8 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 	heap_scan_end(&scans[1]);
 }
 
-/* What is matched apart, whole event blocks and what lies between other threads' points, comes to what it comes to point by point. */
+/* What is matched apart, whole event blocks and what lies between other threads' points, comes to what it comes to
+   point by point. */
 static void test_within(void **state)
 {
 	const uint32_t turn_calls[] = {0, 1, 40, 300, 700, 3000};
@@ -723,8 +734,11 @@ static void test_within(void **state)
 		calls_write(seed, seed > FIRST_SEEDS ? turn_calls[seed % 6] : 0);
 		build();
 		int64_t end_ns = table->duration_ns;
-		assert_int_equal(heap_table_build(&by_points, trace, &(struct heap_build){.fd = -1, .until_ns = &end_ns}, &diag), 0);
-		assert_true(table->count > 10000 && table->unknown_frees && (table->order_conflicts || seed > FIRST_SEEDS));
+		assert_int_equal(
+			heap_table_build(&by_points, trace, &(struct heap_build){.fd = -1, .until_ns = &end_ns}, &diag),
+			0);
+		assert_true(table->count > 10000 && table->unknown_frees &&
+			    (table->order_conflicts || seed > FIRST_SEEDS));
 		assert_int_equal(table->count, by_points->count);
 		assert_int_equal(table->order_conflicts, by_points->order_conflicts);
 		assert_int_equal(table->unknown_frees, by_points->unknown_frees);
@@ -782,11 +796,14 @@ static void test_extents(void **state)
 	for (int i = 0; i < BLOCKS; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint32_t set = (uint32_t)(random >> 62) % SETS;
-		struct heap_allocation allocation = {.size_bytes = (random >> 33) % (i % 100 ? 300 : 3 * HEAP_PAGE_BYTES)};
-		struct heap_details details = {.address = (random >> 20) % ((PAGES / 2 - 4) * HEAP_PAGE_BYTES), .slack_bytes = 8};
+		struct heap_allocation allocation = {.size_bytes =
+							     (random >> 33) % (i % 100 ? 300 : 3 * HEAP_PAGE_BYTES)};
+		struct heap_details details = {.address = (random >> 20) % ((PAGES / 2 - 4) * HEAP_PAGE_BYTES),
+					       .slack_bytes = 8};
 		/* Some are seen again and again, some lie at the other's page of the memory of the last ones. */
 		if (i % 3 == 0)
-			details.address = details.address % (2 * HEAP_PAGE_BYTES) + (PAGES / 2 + i % 7) * HEAP_PAGE_BYTES;
+			details.address =
+				details.address % (2 * HEAP_PAGE_BYTES) + (PAGES / 2 + i % 7) * HEAP_PAGE_BYTES;
 		uint64_t last = details.address + allocation.size_bytes + details.slack_bytes - 1;
 		for (uint64_t page = details.address / HEAP_PAGE_BYTES; page <= last / HEAP_PAGE_BYTES; page++)
 			has_page[set][page] = true;
@@ -805,9 +822,10 @@ static void test_extents(void **state)
 /* Each block's class in the window from 20 to 40: by when it began, and when and how it ended. */
 static void test_classes(void **state)
 {
-	static const enum heap_class expected[] = {
-		HEAP_CLASS_NONE, HEAP_AOFI, HEAP_AOFI, HEAP_AOFO, HEAP_AOFO, HEAP_AIFI, HEAP_AIFI, HEAP_AIFO, HEAP_AIFO, HEAP_CLASS_NONE};
-	static const int64_t births_ns[] = {10, 11, 12, 13, 14, 20, 21, 22, 40, 41}, ends_ns[] = {19, 20, 40, 42, 0, 36, 39, 43, 0, 0};
+	static const enum heap_class expected[] = {HEAP_CLASS_NONE, HEAP_AOFI, HEAP_AOFI, HEAP_AOFO, HEAP_AOFO,
+						   HEAP_AIFI,       HEAP_AIFI, HEAP_AIFO, HEAP_AIFO, HEAP_CLASS_NONE};
+	static const int64_t births_ns[] = {10, 11, 12, 13, 14, 20, 21, 22, 40, 41},
+			     ends_ns[] = {19, 20, 40, 42, 0, 36, 39, 43, 0, 0};
 	enum { BLOCKS = sizeof(births_ns) / sizeof(*births_ns) };
 	(void)state;
 	for (int64_t time_ns = 0; time_ns < 50; time_ns++)
@@ -839,12 +857,33 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_totals), TEST(test_temporary), TEST(test_reallocs), TEST(test_range), TEST(test_peak_of_equal_times), TEST(test_stamps),
-		TEST(test_conflicts), TEST(test_gap), TEST(test_failed_and_in_flight), TEST(test_fork), TEST(test_ends_of_processes),
-		TEST(test_peak_over_processes), TEST(test_earlier), TEST(test_earlier_settled), TEST(test_earlier_begun_by_nobody),
-		TEST(test_earlier_given_back_again), TEST(test_earlier_begun_again_at_once),
-		TEST(test_earlier_apart), TEST(test_earlier_inherited), TEST(test_destroy), TEST(test_stream_order), TEST(test_random),
-		TEST(test_classes), TEST(test_stamps_apart), TEST(test_within), cmocka_unit_test(test_live), cmocka_unit_test(test_extents),
+		TEST(test_totals),
+		TEST(test_temporary),
+		TEST(test_reallocs),
+		TEST(test_range),
+		TEST(test_peak_of_equal_times),
+		TEST(test_stamps),
+		TEST(test_conflicts),
+		TEST(test_gap),
+		TEST(test_failed_and_in_flight),
+		TEST(test_fork),
+		TEST(test_ends_of_processes),
+		TEST(test_peak_over_processes),
+		TEST(test_earlier),
+		TEST(test_earlier_settled),
+		TEST(test_earlier_begun_by_nobody),
+		TEST(test_earlier_given_back_again),
+		TEST(test_earlier_begun_again_at_once),
+		TEST(test_earlier_apart),
+		TEST(test_earlier_inherited),
+		TEST(test_destroy),
+		TEST(test_stream_order),
+		TEST(test_random),
+		TEST(test_classes),
+		TEST(test_stamps_apart),
+		TEST(test_within),
+		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

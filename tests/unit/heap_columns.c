@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of allocations packed and unpacked, and which of them a filter selects: against what is told here row by row. */
+/* Groups of allocations packed and unpacked, and which of them a filter selects: against what is told here row by
+   row. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,10 +39,14 @@ static uint32_t rows_make(struct heap_allocation *rows)
 	for (uint32_t i = 0; i < count; i++) {
 		bool is_open = are_all_open || !any(4);
 		time_ns += (int64_t)any_bits(time_bits);
-		rows[i] = (struct heap_allocation){
-			.birth_ns = time_ns, .size_bytes = any_bits(size_bits), .end = is_open ? HEAP_END_OPEN : (uint8_t)any(HEAP_END_OPEN),
-			.flags = (uint8_t)any_bits(6), .site = has_one_site ? 3 : (uint32_t)any(SITES), .thread = (uint32_t)any(THREADS),
-			.heap = any(2) ? (uint32_t)any(HEAPS) : HEAP_NONE, .end_site = any(2) ? (uint32_t)any(SITES) : HEAP_NONE};
+		rows[i] = (struct heap_allocation){.birth_ns = time_ns,
+						   .size_bytes = any_bits(size_bits),
+						   .end = is_open ? HEAP_END_OPEN : (uint8_t)any(HEAP_END_OPEN),
+						   .flags = (uint8_t)any_bits(6),
+						   .site = has_one_site ? 3 : (uint32_t)any(SITES),
+						   .thread = (uint32_t)any(THREADS),
+						   .heap = any(2) ? (uint32_t)any(HEAPS) : HEAP_NONE,
+						   .end_site = any(2) ? (uint32_t)any(SITES) : HEAP_NONE};
 		rows[i].end_ns = is_open ? limits.open_ns : time_ns + (int64_t)any_bits(time_bits);
 	}
 	return count;
@@ -79,7 +84,8 @@ static void test_round_trip(void **state)
 static void test_some_columns(void **state)
 {
 	(void)state;
-	static const unsigned wanted[] = {PACK_TIMES, PACK_STATES, PACK_SIZES, PACK_SITES, PACK_END_SITES, PACK_THREADS, PACK_HEAPS, PACK_TIMES | PACK_SITES};
+	static const unsigned wanted[] = {PACK_TIMES,     PACK_STATES,  PACK_SIZES, PACK_SITES,
+					  PACK_END_SITES, PACK_THREADS, PACK_HEAPS, PACK_TIMES | PACK_SITES};
 	static struct heap_allocation rows[PACK_ROWS];
 	static struct pack_columns whole, some;
 	struct bytes bytes = {0};
@@ -92,7 +98,8 @@ static void test_some_columns(void **state)
 		assert_true(unpack_rows(bytes.data, size, &some, count, &limits, columns));
 		for (unsigned column = 0; column < PACK_COLUMNS; column++)
 			for (uint32_t i = 0; i < count; i++)
-				assert_int_equal(some.numbers[column][i], columns >> column & 1 ? whole.numbers[column][i] : 0x5555555555555555);
+				assert_int_equal(some.numbers[column][i],
+						 columns >> column & 1 ? whole.numbers[column][i] : 0x5555555555555555);
 	}
 	bytes_fini(&bytes);
 }
@@ -108,12 +115,30 @@ static void test_limits(void **state)
 		uint32_t count = rows_make(rows), which = (uint32_t)any(count);
 		unsigned wrong = 0;
 		switch (any(6)) {
-		case 0: rows[which].site = SITES + (uint32_t)any_bits(31); wrong = PACK_SITES; break;
-		case 1: rows[which].end_site = SITES + (uint32_t)any_bits(31); wrong = PACK_END_SITES; break;
-		case 2: rows[which].thread = THREADS + (uint32_t)any_bits(31); wrong = PACK_THREADS; break;
-		case 3: rows[which].heap = HEAPS + (uint32_t)any_bits(31); wrong = PACK_HEAPS; break;
-		case 4: rows[which].end = HEAP_END_OPEN + 1; wrong = PACK_STATES; break;
-		case 5: rows[which].end = 8 + (uint8_t)any(8); wrong = PACK_STATES; break;
+		case 0:
+			rows[which].site = SITES + (uint32_t)any_bits(31);
+			wrong = PACK_SITES;
+			break;
+		case 1:
+			rows[which].end_site = SITES + (uint32_t)any_bits(31);
+			wrong = PACK_END_SITES;
+			break;
+		case 2:
+			rows[which].thread = THREADS + (uint32_t)any_bits(31);
+			wrong = PACK_THREADS;
+			break;
+		case 3:
+			rows[which].heap = HEAPS + (uint32_t)any_bits(31);
+			wrong = PACK_HEAPS;
+			break;
+		case 4:
+			rows[which].end = HEAP_END_OPEN + 1;
+			wrong = PACK_STATES;
+			break;
+		case 5:
+			rows[which].end = 8 + (uint8_t)any(8);
+			wrong = PACK_STATES;
+			break;
 		}
 		size_t size = rows_pack(&bytes, rows, count);
 		assert_false(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
@@ -135,9 +160,11 @@ static bool is_within(struct heap_bounds bounds, uint64_t number)
 static bool passes(const struct heap_filter *filter, const struct heap_allocation *row)
 {
 	bool is_given_back = row->end != HEAP_END_EXIT && row->end != HEAP_END_OPEN;
-	return is_within(filter->size_bytes, row->size_bytes) && is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(row)) &&
-	       !(row->flags & filter->unwanted_flags) && (is_given_back || !filter->is_closed) && (!filter->thread || filter->thread[row->thread]) &&
-	       (!filter->site || filter->site[row->site]) && (!filter->free_site || (row->end_site != HEAP_NONE && filter->free_site[row->end_site])) &&
+	return is_within(filter->size_bytes, row->size_bytes) &&
+	       is_within(filter->lifetime_ns, (uint64_t)heap_lifetime_ns(row)) &&
+	       !(row->flags & filter->unwanted_flags) && (is_given_back || !filter->is_closed) &&
+	       (!filter->thread || filter->thread[row->thread]) && (!filter->site || filter->site[row->site]) &&
+	       (!filter->free_site || (row->end_site != HEAP_NONE && filter->free_site[row->end_site])) &&
 	       (!filter->heap || filter->heap[row->heap == HEAP_NONE ? HEAPS : row->heap]) &&
 	       (filter->class == HEAP_CLASS_NONE || heap_class_of(row, filter->window) == filter->class);
 }
@@ -151,7 +178,9 @@ static uint8_t *any_table(uint8_t *table, uint32_t count)
 
 static struct heap_bounds any_bounds(unsigned bits)
 {
-	static const struct heap_bounds edges[] = {{0, UINT64_MAX}, {0, 0}, {5, 5}, {9, 4}, {UINT64_MAX, UINT64_MAX}, {1, UINT64_MAX}, {0, 1}, {0, UINT64_MAX - 1}};
+	static const struct heap_bounds edges[] = {
+		{0, UINT64_MAX},          {0, 0},          {5, 5}, {9, 4},
+		{UINT64_MAX, UINT64_MAX}, {1, UINT64_MAX}, {0, 1}, {0, UINT64_MAX - 1}};
 	if (any(3))
 		return edges[any(2) ? 0 : any(sizeof(edges) / sizeof(*edges))];
 	uint64_t from = any_bits(bits);
@@ -202,7 +231,7 @@ static void test_select(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_columns), cmocka_unit_test(test_limits),
-					   cmocka_unit_test(test_select)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_columns),
+					   cmocka_unit_test(test_limits), cmocka_unit_test(test_select)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An index that is made while its trace grows is, byte for byte, the one that is made of the whole; where that cannot be, there is none. */
+/* An index that is made while its trace grows is, byte for byte, the one that is made of the whole; where that cannot
+   be, there is none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,9 +22,17 @@
 #include "scene.h"
 #include "table/index_file.h"
 
-enum { PROCESSES = 3, THREADS_EACH = 3, THREADS = PROCESSES * THREADS_EACH, ADDRESSES = 300, CALLS = 60000, LOOKS_MAX = 12 };
+enum {
+	PROCESSES = 3,
+	THREADS_EACH = 3,
+	THREADS = PROCESSES * THREADS_EACH,
+	ADDRESSES = 300,
+	CALLS = 60000,
+	LOOKS_MAX = 12
+};
 
-static const char whole_path[] = "whole.xht", path[] = "grown.xht", at_once_path[] = "at-once.index", followed_path[] = "followed.index";
+static const char whole_path[] = "whole.xht", path[] = "grown.xht", at_once_path[] = "at-once.index",
+		  followed_path[] = "followed.index";
 static struct scene scene;
 static const bool is_over = false;
 static uint32_t seed, processes[PROCESSES], threads[THREADS];
@@ -39,13 +48,14 @@ static uint32_t random_below(uint32_t limit)
 struct actor {
 	bool is_live[PROCESSES][ADDRESSES];
 	bool has_ended[PROCESSES];
-	int64_t end_ns[PROCESSES];      /* that is not told yet; 0 */
-	int64_t now, last_ns[THREADS];  /* of the thread's last point */
+	int64_t end_ns[PROCESSES];     /* that is not told yet; 0 */
+	int64_t now, last_ns[THREADS]; /* of the thread's last point */
 };
 
 static void call_make(struct actor *actor, uint32_t which, const uint32_t *stacks)
 {
-	uint32_t process = which / THREADS_EACH, thread = threads[which], at = random_below(ADDRESSES), to = random_below(ADDRESSES);
+	uint32_t process = which / THREADS_EACH, thread = threads[which], at = random_below(ADDRESSES),
+		 to = random_below(ADDRESSES);
 	bool *is_live = actor->is_live[process];
 	uint64_t address = 0x1000 + at * 0x10, moved = 0x1000 + to * 0x10, size = random_below(100);
 	scene.stack = stacks[random_below(3)];
@@ -61,11 +71,14 @@ static void call_make(struct actor *actor, uint32_t which, const uint32_t *stack
 		scene_free(&scene, thread, actor->now, address);
 		is_live[at] = false;
 	} else {
-		/* Some begin before what came since; a few even before what their own thread did meanwhile, in a signal's handler. */
-		int64_t lasted = random_below(50) ? random_below(20) : random_below(3000), most = actor->now - actor->last_ns[which];
+		/* Some begin before what came since; a few even before what their own thread did meanwhile, in a
+		   signal's handler. */
+		int64_t lasted = random_below(50) ? random_below(20) : random_below(3000),
+			most = actor->now - actor->last_ns[which];
 		if (random_below(20))
 			lasted = lasted < most ? lasted : most;
-		scene_realloc(&scene, thread, actor->now - (lasted < actor->now ? lasted : 0), actor->now, address, moved, size);
+		scene_realloc(&scene, thread, actor->now - (lasted < actor->now ? lasted : 0), actor->now, address,
+			      moved, size);
 		is_live[at] = false;
 		is_live[to] = true;
 	}
@@ -179,7 +192,8 @@ static int64_t told_ns(const struct trace *whole)
 		until_ns = head.first_ns <= until_ns ? head.first_ns - 1 : until_ns;
 	}
 	for (uint32_t i = 0; i < trace_dictionary(whole)->process_count; i++) {
-		bool is_told = i < trace_dictionary(grown)->process_count && trace_dictionary(grown)->processes[i].end != TRACE_END_OPEN;
+		bool is_told = i < trace_dictionary(grown)->process_count &&
+			       trace_dictionary(grown)->processes[i].end != TRACE_END_OPEN;
 		const struct trace_process *process = &trace_dictionary(whole)->processes[i];
 		if (!is_told && process->end != TRACE_END_OPEN && process->end_ns <= until_ns)
 			until_ns = process->end_ns - 1;
@@ -192,7 +206,8 @@ static struct heap_build index_begin(const char *index_path)
 {
 	struct diag diag = {""};
 	unsigned chosen;
-	struct heap_build how = {.fd = heap_index_begin(&index_path, 1, &chosen, &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	struct heap_build how = {.fd = heap_index_begin(&index_path, 1, &chosen, &diag),
+				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	assert_true(how.fd >= 0);
 	return how;
 }
@@ -233,7 +248,8 @@ static int follow_random(struct heap_follow *followed, const struct trace *whole
 	for (uint32_t i = 0; i < count && !error; i++) {
 		grow(sizes[i]);
 		int64_t true_ns = told_ns(whole);
-		error = heap_follow_look(followed, is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit), 0, &is_over, diag);
+		error = heap_follow_look(followed, is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit),
+					 0, &is_over, diag);
 		assert_true(!error || (error == -ESTALE && !is_true));
 	}
 	if (!error)
@@ -414,8 +430,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_told_truly, end), cmocka_unit_test_teardown(test_told_wrongly, end), TEST(test_end_told_late),
-		TEST(test_goes_back), TEST(test_forked), TEST(test_lost), TEST(test_whole),
+		cmocka_unit_test_teardown(test_told_truly, end),
+		cmocka_unit_test_teardown(test_told_wrongly, end),
+		TEST(test_end_told_late),
+		TEST(test_goes_back),
+		TEST(test_forked),
+		TEST(test_lost),
+		TEST(test_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

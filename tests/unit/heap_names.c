@@ -14,41 +14,75 @@
 #include "query/cull.h"
 #include "scene.h"
 
-/* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000 nothing, 0x4000 operator new. */
-struct symbols { int calls; };
+/* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000
+   nothing, 0x4000 operator new. */
+struct symbols {
+	int calls;
+};
 static struct symbols fake;
 
 /* From FIRST_NAMED on, NAMED_STEP bytes each: names that patterns have to do with. */
-enum { PLAIN, OVERLOADED, TEMPLATE, SHIFT, CALL, NOT, CONVERSION, NEW_ARRAY, ANONYMOUS, RETURNS, ARROW, RUST, RUST_TRAIT, LAMBDA, FIRST_NAMED = 0x8000, NAMED_STEP = 16 };
+enum {
+	PLAIN,
+	OVERLOADED,
+	TEMPLATE,
+	SHIFT,
+	CALL,
+	NOT,
+	CONVERSION,
+	NEW_ARRAY,
+	ANONYMOUS,
+	RETURNS,
+	ARROW,
+	RUST,
+	RUST_TRAIT,
+	LAMBDA,
+	FIRST_NAMED = 0x8000,
+	NAMED_STEP = 16
+};
 static const struct symbol_frame named[] = {
 	[PLAIN] = {"parse_line", "parse_line", NULL, 0, false},
 	[OVERLOADED] = {"Lexer::next(char const*, int) const", "_ZNK5Lexer4nextEPKci", NULL, 0, false},
-	[TEMPLATE] = {"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > >::push_back(std::pair<int, char>&&)", "_ZNSt6vector", NULL, 0, false},
+	[TEMPLATE] = {"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > "
+		      ">::push_back(std::pair<int, char>&&)",
+		      "_ZNSt6vector", NULL, 0, false},
 	[SHIFT] = {"operator<<(std::ostream&, Point const&)", "_ZlsRSoRK5Point", NULL, 0, false},
 	[CALL] = {"Hash<int>::operator()(int) const", "_ZNK4HashIiEclEi", NULL, 0, false},
 	[NOT] = {"Flag::operator!=(Flag const&)", "_ZN4FlagneERKS_", NULL, 0, false},
 	[CONVERSION] = {"Text::operator char const*() const", "_ZNK4TextcvPKcEv", NULL, 0, false},
 	[NEW_ARRAY] = {"operator new[](unsigned long)", "_Znam", NULL, 0, false},
-	[ANONYMOUS] = {"(anonymous namespace)::Pool<64ul>::take()", "_ZN12_GLOBAL__N_14PoolILm64EE4takeEv", NULL, 0, false},
+	[ANONYMOUS] = {"(anonymous namespace)::Pool<64ul>::take()", "_ZN12_GLOBAL__N_14PoolILm64EE4takeEv", NULL, 0,
+		       false},
 	[RETURNS] = {"std::unique_ptr<Node> make_node<Leaf, int>(int&&)", "_Z9make_node", NULL, 0, false},
 	[ARROW] = {"Handle<Node>::operator->() const", "_ZNK6HandleI4NodeEptEv", NULL, 0, false},
-	[RUST] = {"alloc::vec::Vec<T,A>::reserve", "_ZN5alloc3vec16Vec$LT$T$C$A$GT$7reserve17h0123456789abcdefE", NULL, 0, false},
+	[RUST] = {"alloc::vec::Vec<T,A>::reserve", "_ZN5alloc3vec16Vec$LT$T$C$A$GT$7reserve17h0123456789abcdefE", NULL,
+		  0, false},
 	[RUST_TRAIT] = {"<alloc::string::String as core::fmt::Write>::write_str", "_RNvX", NULL, 0, false},
-	[LAMBDA] = {"run(std::function<void (int)>)::{lambda(int)#1}::operator()(int) const", "_ZZ3run", NULL, 0, false},
+	[LAMBDA] = {"run(std::function<void (int)>)::{lambda(int)#1}::operator()(int) const", "_ZZ3run", NULL, 0,
+		    false},
 };
-struct symbols *symbols_new(void) { return &fake; }
-void symbols_free(struct symbols *symbols) { symbols->calls = 0; }
+struct symbols *symbols_new(void)
+{
+	return &fake;
+}
+void symbols_free(struct symbols *symbols)
+{
+	symbols->calls = 0;
+}
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
 {
 	(void)symbols, (void)path, (void)build_id, (void)build_id_size;
 	return true;
 }
 
-size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size, uint64_t offset,
-		       bool is_return_address, const struct symbol_frame **frames)
+size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames)
 {
-	static const struct symbol_frame at_main[] = {{"main", "main", "/src/main.c", 10, false}, {"main", "main", "/src/main.c", 20, false}};
-	static const struct symbol_frame at_load[] = {{"push", "push", "vector.h", 1, true}, {"grow", "grow", "vector.h", 2, true}, {"load", "load", "load.c", 3, false}};
+	static const struct symbol_frame at_main[] = {{"main", "main", "/src/main.c", 10, false},
+						      {"main", "main", "/src/main.c", 20, false}};
+	static const struct symbol_frame at_load[] = {{"push", "push", "vector.h", 1, true},
+						      {"grow", "grow", "vector.h", 2, true},
+						      {"load", "load", "load.c", 3, false}};
 	static const struct symbol_frame nothing, at_new = {"operator new(unsigned long)", "_Znwm", NULL, 0, false};
 	(void)path, (void)build_id, (void)build_id_size;
 	assert_true(is_return_address);
@@ -57,7 +91,10 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 		*frames = &named[(offset - FIRST_NAMED) / NAMED_STEP];
 		return 1;
 	}
-	*frames = offset >> 12 == 1 ? &at_main[offset & 1] : offset >> 12 == 2 ? at_load : offset >> 12 == 4 ? &at_new : &nothing;
+	*frames = offset >> 12 == 1   ? &at_main[offset & 1]
+		  : offset >> 12 == 2 ? at_load
+		  : offset >> 12 == 4 ? &at_new
+				      : &nothing;
 	return offset >> 12 == 2 ? 3 : 1;
 }
 
@@ -107,11 +144,15 @@ static void assert_stack(uint32_t node, const char *expected)
 
 static void test_stacks(void **state)
 {
-	uint32_t one = scene_stack(&scene, 0x1000, 0x2000, 0), two = scene_stack(&scene, 0x1001, 0x2000, 0), bare = scene_stack(&scene, 0x1000, 0x3000, 0);
+	uint32_t one = scene_stack(&scene, 0x1000, 0x2000, 0), two = scene_stack(&scene, 0x1001, 0x2000, 0),
+		 bare = scene_stack(&scene, 0x1000, 0x3000, 0);
 	(void)state;
 	keep(one), keep(two), keep(bare);
 	open_names(false);
-	struct heap_site sites[] = {{one, scene.entries[FUNCTION_MALLOC]}, {two, scene.entries[FUNCTION_MALLOC]}, {bare, scene.entries[FUNCTION_CALLOC]}, {0, 0}};
+	struct heap_site sites[] = {{one, scene.entries[FUNCTION_MALLOC]},
+				    {two, scene.entries[FUNCTION_MALLOC]},
+				    {bare, scene.entries[FUNCTION_CALLOC]},
+				    {0, 0}};
 	uint32_t node = heap_names_site(names, &sites[0]);
 	assert_stack(node, "libc.so.6!malloc;app!push;app!grow;app!load;app!main");
 	assert_int_equal(heap_names_site(names, &sites[1]), node);
@@ -124,7 +165,7 @@ static void test_stacks(void **state)
 	while (frame->parent)
 		frame = heap_names_frame(names, frame->parent);
 	assert_string_equal(frame->file, "/src/main.c");
-	assert_int_equal(frame->line, 0);    /* 10 and 20: not told */
+	assert_int_equal(frame->line, 0); /* 10 and 20: not told */
 	assert_int_equal(frame->offset, 0);
 }
 
@@ -142,13 +183,17 @@ static void test_lines(void **state)
 static void test_culling(void **state)
 {
 	uint32_t called = scene_stack(&scene, 0x1000, 0x4000, 0), all = scene_stack(&scene, 0x4000, 0);
-	uint32_t frame = writer_intern_frame(scene.writer, TRACE_NONE, TRACE_FRAME_TRUNCATED), new = writer_intern_frame(scene.writer, scene.image, 0x4000);
+	uint32_t frame = writer_intern_frame(scene.writer, TRACE_NONE, TRACE_FRAME_TRUNCATED),
+		 new = writer_intern_frame(scene.writer, scene.image, 0x4000);
 	uint32_t cut = writer_intern_node(scene.writer, writer_intern_node(scene.writer, 0, frame), new);
 	(void)state;
 	keep(called), keep(all), keep(cut);
 	open_names(false);
-	static const char *const expected[] = {"app!main", "app!operator new(unsigned long)", "app!operator new(unsigned long)"};
-	struct heap_site sites[] = {{called, scene.entries[FUNCTION_MALLOC]}, {all, scene.entries[FUNCTION_MALLOC]}, {cut, scene.entries[FUNCTION_MALLOC]}};
+	static const char *const expected[] = {"app!main", "app!operator new(unsigned long)",
+					       "app!operator new(unsigned long)"};
+	struct heap_site sites[] = {{called, scene.entries[FUNCTION_MALLOC]},
+				    {all, scene.entries[FUNCTION_MALLOC]},
+				    {cut, scene.entries[FUNCTION_MALLOC]}};
 	struct heap_cull cull = {.with_entries = false};
 	heap_cull_use_default(&cull);
 	for (int i = 0; i < 3; i++) {
@@ -161,17 +206,30 @@ static void test_culling(void **state)
 
 static void test_plain_symbols(void **state)
 {
-	static const struct { const char *symbol, *plain; } cases[] = {
-		{"parse_line", "parse_line"}, {"Lexer::next(char const*, int) const", "Lexer::next"},
-		{"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > >::push_back(std::pair<int, char>&&)", "std::vector::push_back"},
-		{"operator<<(std::ostream&, Point const&)", "operator<<"}, {"Hash<int>::operator()(int) const", "Hash::operator()"},
-		{"Flag::operator!=(Flag const&)", "Flag::operator!="}, {"Text::operator char const*() const", "Text::operator char const*"},
-		{"operator new[](unsigned long)", "operator new[]"}, {"operator new(unsigned long)", "operator new"},
+	static const struct {
+		const char *symbol, *plain;
+	} cases[] = {
+		{"parse_line", "parse_line"},
+		{"Lexer::next(char const*, int) const", "Lexer::next"},
+		{"std::vector<std::pair<int, char>, std::allocator<std::pair<int, char> > >::push_back(std::pair<int, "
+		 "char>&&)",
+		 "std::vector::push_back"},
+		{"operator<<(std::ostream&, Point const&)", "operator<<"},
+		{"Hash<int>::operator()(int) const", "Hash::operator()"},
+		{"Flag::operator!=(Flag const&)", "Flag::operator!="},
+		{"Text::operator char const*() const", "Text::operator char const*"},
+		{"operator new[](unsigned long)", "operator new[]"},
+		{"operator new(unsigned long)", "operator new"},
 		{"(anonymous namespace)::Pool<64ul>::take()", "(anonymous namespace)::Pool::take"},
-		{"std::unique_ptr<Node> make_node<Leaf, int>(int&&)", "make_node"}, {"Handle<Node>::operator->() const", "Handle::operator->"},
+		{"std::unique_ptr<Node> make_node<Leaf, int>(int&&)", "make_node"},
+		{"Handle<Node>::operator->() const", "Handle::operator->"},
 		{"alloc::vec::Vec<T,A>::reserve", "alloc::vec::Vec::reserve"},
-		{"<alloc::string::String as core::fmt::Write>::write_str", "<alloc::string::String as core::fmt::Write>::write_str"},
-		{"operator_table_find(int)", "operator_table_find"}, {"f(int", "f"}, {"v<int", "v"}, {"", ""},
+		{"<alloc::string::String as core::fmt::Write>::write_str",
+		 "<alloc::string::String as core::fmt::Write>::write_str"},
+		{"operator_table_find(int)", "operator_table_find"},
+		{"f(int", "f"},
+		{"v<int", "v"},
+		{"", ""},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -187,9 +245,15 @@ static void test_plain_symbols(void **state)
 
 static void test_globs(void **state)
 {
-	static const struct { const char *pattern, *text; bool matches; } cases[] = {
-		{"a*c", "abc", true}, {"a*c", "ac", true}, {"a*c", "abcd", false}, {"*", "", true}, {"?", "", false}, {"A?C", "abc", true}, {"", "", true},
-		{"", "a", false}, {"**b**", "abc", true}, {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false}, {"[x]", "x", false}, {"[X]", "[x]", true}};
+	static const struct {
+		const char *pattern, *text;
+		bool matches;
+	} cases[] = {{"a*c", "abc", true},   {"a*c", "ac", true},
+		     {"a*c", "abcd", false}, {"*", "", true},
+		     {"?", "", false},       {"A?C", "abc", true},
+		     {"", "", true},         {"", "a", false},
+		     {"**b**", "abc", true}, {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+		     {"[x]", "x", false},    {"[X]", "[x]", true}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(heap_glob(cases[i].pattern, cases[i].text), cases[i].matches);
@@ -197,16 +261,44 @@ static void test_globs(void **state)
 
 static void test_patterns(void **state)
 {
-	static const struct { const char *pattern; int name; bool matches; } cases[] = {
-		{"parse_line", PLAIN, true}, {"PARSE_*", PLAIN, true}, {"parse", PLAIN, false}, {"app!parse_line", PLAIN, true}, {"APP!", PLAIN, true},
-		{"lib!parse_line", PLAIN, false}, {"a?p!*", PLAIN, true}, {"!parse_line", PLAIN, true}, {"app+0x8000", PLAIN, true}, {"app+0x8010", PLAIN, false},
-		{"Lexer::next", OVERLOADED, true}, {"lexer::next(char const*, int) const", OVERLOADED, true}, {"Lexer::next(int)", OVERLOADED, false},
-		{"_ZNK5Lexer4nextEPKci", OVERLOADED, true}, {"std::vector::push_back", TEMPLATE, true}, {"std::vector*", TEMPLATE, true},
-		{"vector::push_back", TEMPLATE, false}, {"app!operator<<", SHIFT, true}, {"operator<", SHIFT, false}, {"Hash::operator()", CALL, true},
-		{"app!Flag::operator!=", NOT, true}, {"Flag::operator!=", NOT, true}, {"Text::operator char const*", CONVERSION, true},
-		{"operator new[]", NEW_ARRAY, true}, {"operator new", NEW_ARRAY, false}, {"(anonymous namespace)::Pool::take", ANONYMOUS, true},
-		{"*::Pool::take", ANONYMOUS, true}, {"make_node", RETURNS, true}, {"Handle::operator->", ARROW, true}, {"alloc::vec::Vec::reserve", RUST, true},
-		{"alloc::vec::Vec<T,A>::reserve", RUST, true}, {"<alloc::string::String as *>::write_str", RUST_TRAIT, true}, {"run", LAMBDA, true},
+	static const struct {
+		const char *pattern;
+		int name;
+		bool matches;
+	} cases[] = {
+		{"parse_line", PLAIN, true},
+		{"PARSE_*", PLAIN, true},
+		{"parse", PLAIN, false},
+		{"app!parse_line", PLAIN, true},
+		{"APP!", PLAIN, true},
+		{"lib!parse_line", PLAIN, false},
+		{"a?p!*", PLAIN, true},
+		{"!parse_line", PLAIN, true},
+		{"app+0x8000", PLAIN, true},
+		{"app+0x8010", PLAIN, false},
+		{"Lexer::next", OVERLOADED, true},
+		{"lexer::next(char const*, int) const", OVERLOADED, true},
+		{"Lexer::next(int)", OVERLOADED, false},
+		{"_ZNK5Lexer4nextEPKci", OVERLOADED, true},
+		{"std::vector::push_back", TEMPLATE, true},
+		{"std::vector*", TEMPLATE, true},
+		{"vector::push_back", TEMPLATE, false},
+		{"app!operator<<", SHIFT, true},
+		{"operator<", SHIFT, false},
+		{"Hash::operator()", CALL, true},
+		{"app!Flag::operator!=", NOT, true},
+		{"Flag::operator!=", NOT, true},
+		{"Text::operator char const*", CONVERSION, true},
+		{"operator new[]", NEW_ARRAY, true},
+		{"operator new", NEW_ARRAY, false},
+		{"(anonymous namespace)::Pool::take", ANONYMOUS, true},
+		{"*::Pool::take", ANONYMOUS, true},
+		{"make_node", RETURNS, true},
+		{"Handle::operator->", ARROW, true},
+		{"alloc::vec::Vec::reserve", RUST, true},
+		{"alloc::vec::Vec<T,A>::reserve", RUST, true},
+		{"<alloc::string::String as *>::write_str", RUST_TRAIT, true},
+		{"run", LAMBDA, true},
 	};
 	enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
 	uint32_t stacks[COUNT];
@@ -235,8 +327,10 @@ static void test_bad_patterns(void **state)
 	struct diag ignored = {""};
 	assert_int_equal(heap_patterns_add(&patterns, "", &ignored), -EINVAL);
 	assert_int_equal(heap_patterns_add(&patterns, "!", &ignored), -EINVAL);
-	assert_int_equal(heap_patterns_add_list(&patterns, "# none\n\n  malloc \r\nlibc!\n!\n", "list.txt", &diag), -EINVAL);
-	assert_string_equal(diag.text, "list.txt, line 5: \"!\" is no frame: write image!, image!symbol, symbol or image+0xOFFSET");
+	assert_int_equal(heap_patterns_add_list(&patterns, "# none\n\n  malloc \r\nlibc!\n!\n", "list.txt", &diag),
+			 -EINVAL);
+	assert_string_equal(
+		diag.text, "list.txt, line 5: \"!\" is no frame: write image!, image!symbol, symbol or image+0xOFFSET");
 	assert_int_equal(patterns.count, 2);
 	assert_string_equal(patterns.items[0].symbol, "malloc");
 	heap_patterns_fini(&patterns);
@@ -245,7 +339,12 @@ static void test_bad_patterns(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {TEST(test_stacks), TEST(test_lines), TEST(test_culling), cmocka_unit_test(test_plain_symbols), cmocka_unit_test(test_globs),
-		TEST(test_patterns), TEST(test_bad_patterns)};
+	const struct CMUnitTest tests[] = {TEST(test_stacks),
+					   TEST(test_lines),
+					   TEST(test_culling),
+					   cmocka_unit_test(test_plain_symbols),
+					   cmocka_unit_test(test_globs),
+					   TEST(test_patterns),
+					   TEST(test_bad_patterns)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@ static const char path[] = "nested.xht";
 
 static uint32_t heap_add(uint32_t of, uint64_t handle, const char *name)
 {
-	return writer_add_heap(scene.writer, &(struct trace_heap){.process = of, .handle = handle, .name = (char *)name});
+	return writer_add_heap(scene.writer,
+			       &(struct trace_heap){.process = of, .handle = handle, .name = (char *)name});
 }
 
 static int begin(void **state)
@@ -110,8 +111,11 @@ static void look(enum heap_nesting nesting, const char *heap)
 	heap_filter_fini(&filter);
 }
 
-#define TOTALS(count, bytes) (assert_int_equal(window.totals.total_count, count), assert_int_equal(window.totals.total_bytes, bytes))
-#define OUTSTANDING(count, bytes) (assert_int_equal(window.totals.outstanding_count, count), assert_int_equal(window.totals.outstanding_bytes, bytes))
+#define TOTALS(count, bytes) \
+	(assert_int_equal(window.totals.total_count, count), assert_int_equal(window.totals.total_bytes, bytes))
+#define OUTSTANDING(count, bytes) \
+	(assert_int_equal(window.totals.outstanding_count, count), \
+	 assert_int_equal(window.totals.outstanding_bytes, bytes))
 #define PEAK(time, bytes) (assert_int_equal(window.peak_at_ns, time), assert_int_equal(window.totals.peak_bytes, bytes))
 
 /* Of the row [pool overhead]. */
@@ -378,8 +382,10 @@ static void test_spans(void **state)
 	struct nest nest = {.free = 0};
 	(void)state;
 	nest_add(&nest, &(struct nest_span){.address = 100, .bytes = 100, .row = 0}, NULL);
-	nest_add(&nest, &(struct nest_span){.address = 100, .bytes = 10, .row = 1}, nest_around(&nest, 100, is_one, NULL));
-	nest_add(&nest, &(struct nest_span){.address = 120, .bytes = 10, .row = 2}, nest_around(&nest, 120, is_one, NULL));
+	nest_add(&nest, &(struct nest_span){.address = 100, .bytes = 10, .row = 1},
+		 nest_around(&nest, 100, is_one, NULL));
+	nest_add(&nest, &(struct nest_span){.address = 120, .bytes = 10, .row = 2},
+		 nest_around(&nest, 120, is_one, NULL));
 	assert_int_equal(nest_around(&nest, 105, is_one, NULL)->row, 1);
 	assert_int_equal(nest_around(&nest, 110, is_one, NULL)->row, 0);
 	assert_int_equal(nest_around(&nest, 199, is_one, NULL)->row, 0);
@@ -395,8 +401,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_pool), TEST(test_two_levels), TEST(test_end_of_the_outer_block), TEST(test_told_before), TEST(test_told_after), TEST(test_temporary), TEST(test_destroy),
-		TEST(test_old_outer_block), TEST(test_fork), cmocka_unit_test(test_starts), cmocka_unit_test(test_spans),
+		TEST(test_pool),
+		TEST(test_two_levels),
+		TEST(test_end_of_the_outer_block),
+		TEST(test_told_before),
+		TEST(test_told_after),
+		TEST(test_temporary),
+		TEST(test_destroy),
+		TEST(test_old_outer_block),
+		TEST(test_fork),
+		cmocka_unit_test(test_starts),
+		cmocka_unit_test(test_spans),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,11 +49,13 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	struct session_clock clock = {0};
 	struct region_mail mail = {.state = mail_word(MAIL_POSTED, 1)};
 	struct session_directory directory = {.place = -1, .fd = -1};
-	struct hold_request request = {.pid = pid, .tid = pid, .identity = identity, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
+	struct hold_request request = {
+		.pid = pid, .tid = pid, .identity = identity, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
 	struct hold_result result;
 	session_options_init(&options);
 	/* No program, for the kernel neither: it is held only, and no region is made. */
-	assert_true(snprintf(request.path, sizeof(request.path), "%s/xheap-hold.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") > 0);
+	assert_true(snprintf(request.path, sizeof(request.path), "%s/xheap-hold.XXXXXX",
+			     getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") > 0);
 	int file = mkstemp(request.path);
 	assert_true(file >= 0 && write(file, "touch x\n", 8) == 8 && fchmod(file, 0755) == 0);
 	close(file);
@@ -114,7 +116,8 @@ static void test_who_has_the_number_now_is_not(void **state)
 	pid_t gone = standing_child(), pid = later_child(gone);
 	struct identity first = identity_take(gone), second = without_descriptor(identity_take(gone));
 	end(gone);
-	assert_true(identity_has_ended(&first) && identity_has_ended(&second) && !identity_is_there(&first) && !identity_is_there(&second));
+	assert_true(identity_has_ended(&first) && identity_has_ended(&second) && !identity_is_there(&first) &&
+		    !identity_is_there(&second));
 	first.pid = second.pid = pid;
 	assert_true(identity_has_ended(&second) && !identity_is_there(&second));
 	hold(pid, first, false);
@@ -129,7 +132,8 @@ static void test_identity(void **state)
 	pid_t pid = standing_child();
 	struct identity both[] = {identity_take(pid), without_descriptor(identity_take(pid))}, nobody = IDENTITY_NONE;
 	for (int i = 0; i < 2; i++)
-		assert_true(identity_is_known(&both[i]) && !identity_has_ended(&both[i]) && identity_is_there(&both[i]));
+		assert_true(identity_is_known(&both[i]) && !identity_has_ended(&both[i]) &&
+			    identity_is_there(&both[i]));
 	identity_send_signal(&both[1], SIGKILL);
 	siginfo_t info;
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
@@ -167,7 +171,8 @@ static void test_last_descriptors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_meant_is_held), cmocka_unit_test(test_who_has_the_number_now_is_not),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_meant_is_held),
+					   cmocka_unit_test(test_who_has_the_number_now_is_not),
 					   cmocka_unit_test(test_identity), cmocka_unit_test(test_last_descriptors)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

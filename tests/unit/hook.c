@@ -81,7 +81,8 @@ static void assert_displaceable(const struct hook_image *image, const char *path
 		struct diag diag = {""};
 		if (target->displaced < HOOK_PATCH_BYTES || target->reason)
 			fail_msg("%s of %s: %s", target->name, path, target->reason);
-		int size = hook_relocate(target, 0x7f0000000000 + target->address, 0x7f0010000000, code, offsets, &diag);
+		int size =
+			hook_relocate(target, 0x7f0000000000 + target->address, 0x7f0010000000, code, offsets, &diag);
 		if (size <= 0 || size > HOOK_RELOCATED_MAX)
 			fail_msg("%s of %s: %s", target->name, path, diag.text);
 		assert_int_equal(offsets[0], 0);
@@ -125,13 +126,17 @@ static void allocators_are_found_and_displaceable(void **state)
 		const char *path, *names;
 		enum hook_flavour flavour;
 	} rows[] = {
-		{LIBRARIES "libc.so.6", C_NAMES " reallocarray valloc pvalloc execve execveat prctl syscall", HOOK_FLAVOUR_GLIBC},
+		{LIBRARIES "libc.so.6", C_NAMES " reallocarray valloc pvalloc execve execveat prctl syscall",
+		 HOOK_FLAVOUR_GLIBC},
 		{LIBRARIES "libjemalloc.so.2", C_NAMES " memalign valloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
-		{LIBRARIES "libmimalloc.so.2.0", C_NAMES " memalign valloc pvalloc reallocarray cfree" NEW_NAMES, HOOK_FLAVOUR_OTHER},
+		{LIBRARIES "libmimalloc.so.2.0", C_NAMES " memalign valloc pvalloc reallocarray cfree" NEW_NAMES,
+		 HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc_minimal.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
-		{"/lib/ld-musl-x86_64.so.1", C_NAMES " memalign valloc reallocarray execve prctl syscall _dl_debug_state", HOOK_FLAVOUR_MUSL},
-		{"/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so", C_NAMES " cfree _ZnamRKSt9nothrow_t _ZdaPv" NEW_NAMES, HOOK_FLAVOUR_OTHER},
+		{"/lib/ld-musl-x86_64.so.1",
+		 C_NAMES " memalign valloc reallocarray execve prctl syscall _dl_debug_state", HOOK_FLAVOUR_MUSL},
+		{"/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so", C_NAMES " cfree _ZnamRKSt9nothrow_t _ZdaPv" NEW_NAMES,
+		 HOOK_FLAVOUR_OTHER},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hook_image image;
@@ -172,7 +177,8 @@ static void throwing_operators_are_told_apart(void **state)
 	assert_false(target_of(&image, "_ZnwmRKSt9nothrow_t")->throws);
 	assert_int_equal(target_of(&image, "_Znwm")->function, FUNCTION_NEW);
 	assert_string_equal(image.targets[target_of(&image, "_Znwm")->fallback].name, "_ZnwmRKSt9nothrow_t");
-	assert_string_equal(image.targets[target_of(&image, "_ZnamSt11align_val_t")->fallback].name, "_ZnamSt11align_val_tRKSt9nothrow_t");
+	assert_string_equal(image.targets[target_of(&image, "_ZnamSt11align_val_t")->fallback].name,
+			    "_ZnamSt11align_val_tRKSt9nothrow_t");
 	assert_int_equal(target_of(&image, "malloc")->fallback, -1);
 	assert_int_equal(target_of(&image, "mallocx")->function, FUNCTION_MALLOCX);
 	assert_int_equal(target_of(&image, "_ZnwmSt11align_val_t")->function, FUNCTION_NEW_ALIGNED);
@@ -183,7 +189,8 @@ static void throwing_operators_are_told_apart(void **state)
 static void what_defines_no_malloc_has_no_targets(void **state)
 {
 	(void)state;
-	static const char *const paths[] = {LIBRARIES "libstdc++.so.6", LIBRARIES "libm.so.6", "/usr/bin/python3.11", "/usr/bin/redis-server", "/bin/sh"};
+	static const char *const paths[] = {LIBRARIES "libstdc++.so.6", LIBRARIES "libm.so.6", "/usr/bin/python3.11",
+					    "/usr/bin/redis-server", "/bin/sh"};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		struct hook_image image;
 		if (!image_read(&image, paths[i], i >= 2))
@@ -235,17 +242,20 @@ static void the_loader_has_no_heap(void **state)
 	hook_image_fini(&image);
 }
 
-/* Notes as xheap/heap.h makes them: two that are good, one of a number that is none, one of bytes that are others, one that leads out of the image. */
+/* Notes as xheap/heap.h makes them: two that are good, one of a number that is none, one of bytes that are others, one
+   that leads out of the image. */
 static void notes_tell_of_annotations(void **state)
 {
 	(void)state;
-	static const char source[] =
-		"#define NOTE(number, place) \".pushsection .note.xheap, \\\"a\\\", @note\\n.balign 4\\n.long 6, 8, 1\\n.asciz \\\"xheap\\\"\\n\" \\\n"
-		"\".balign 4\\n.long \" #number \"\\n.long \" place \"\\n.popsection\\n\"\n"
-		"#define NOTHING \".byte 0x0f, 0x1f, 0x44, 0, 0\\nret\\n\"\n"
+	static const char source[] = "#define NOTE(number, place) \".pushsection .note.xheap, \\\"a\\\", "
+				     "@note\\n.balign 4\\n.long 6, 8, 1\\n.asciz \\\"xheap\\\"\\n\" \\\n"
+				     "\".balign 4\\n.long \" #number \"\\n.long \" place \"\\n.popsection\\n\"\n"
+				     "#define NOTHING \".byte 0x0f, 0x1f, 0x44, 0, 0\\nret\\n\"\n"
+				     /* clang-format off */
 		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(10, \"3b - .\") \\\n"
 		"\"4: xor %eax, %eax\\nret\\nnop\\nnop\\nnop\\n\" NOTE(1, \"4b - .\") NOTE(2, \"0x7fffffff\") NOTE(4, \"1b - .\"));\n"
 		"int main(void) { return 0; }\n";
+	/* clang-format on */
 	struct hook_image image;
 	char path[5000];
 	snprintf(path, sizeof(path), "%s/annotated", directory);
@@ -264,18 +274,21 @@ static void notes_tell_of_annotations(void **state)
 static void requests_to_valgrind_are_found(void **state)
 {
 	(void)state;
-	/* Of those that are told apart by what is written before, one that may be any, bytes that are no instructions, and bytes within one. */
+	/* Of those that are told apart by what is written before, one that may be any, bytes that are no instructions,
+	   and bytes within one. */
 	static const char source[] =
 		"#define WORD(text) \"rolq $3, %rdi\\nrolq $13, %rdi\\nrolq $61, %rdi\\nrolq $51, %rdi\\n\" text\n"
 		"#define REQUEST WORD(\"xchgq %rbx, %rbx\\n\")\n"
 		"#define FUNCTION(body) \".cfi_startproc\\n\" body \"ret\\n.cfi_endproc\\n\"\n"
 		"#define STORE(number) \"movq $\" #number \", -64(%rsp)\\n\"\n"
+		/* clang-format off */
 		"__asm__(\".text\\n.balign 64\\n\"\n"
 		"FUNCTION(\".globl first\\nfirst:\" REQUEST)\n"
 		"FUNCTION(STORE(0x1001) \"other:\" REQUEST STORE(0x1305) STORE(0x1001) \".globl second\\nsecond:\" REQUEST STORE(0x4d430001) \"tool:\" REQUEST)\n"
 		"FUNCTION(\"not_exchanged:\" WORD(\"xchgq %rcx, %rcx\\n\"))\n"
 		"FUNCTION(\"within: .byte 0x48, 0xb8\\n\" REQUEST));\n"
 		"int main(void) { return 0; }\n";
+	/* clang-format on */
 	struct hook_image image;
 	char path[5000];
 	snprintf(path, sizeof(path), "%s/requests", directory);
@@ -301,7 +314,8 @@ static void static_programs_have_their_allocator_within(void **state)
 	} rows[] = {
 		{"cc", "-O2 -fno-builtin -static", "malloc calloc realloc free posix_memalign", HOOK_FLAVOUR_GLIBC},
 		{"cc", "-O2 -fno-builtin -static-pie", "malloc calloc realloc free posix_memalign", HOOK_FLAVOUR_GLIBC},
-		{"musl-gcc", "-O2 -fno-builtin -static", "malloc calloc realloc free posix_memalign", HOOK_FLAVOUR_MUSL},
+		{"musl-gcc", "-O2 -fno-builtin -static", "malloc calloc realloc free posix_memalign",
+		 HOOK_FLAVOUR_MUSL},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hook_image image;
@@ -333,7 +347,10 @@ static const char own_malloc[] =
 static void a_programs_own_malloc_counts_a_local_one_does_not(void **state)
 {
 	(void)state;
-	static const struct { const char *storage; uint32_t targets; } rows[] = {{"", 3}, {"static", 0}};
+	static const struct {
+		const char *storage;
+		uint32_t targets;
+	} rows[] = {{"", 3}, {"static", 0}};
 	for (size_t i = 0; i < 2; i++) {
 		struct hook_image image;
 		char path[5000], source[4096];
@@ -357,8 +374,10 @@ static void two_allocators_of_an_image_are_told_apart(void **state)
 		"#include <stdlib.h>\n"
 		"static char pool[4096]; size_t used;\n"
 		"__attribute__((noinline)) void *_rjem_malloc(size_t n) { used += n; return pool + used; }\n"
-		"__attribute__((noinline)) void _rjem_sdallocx(void *p, size_t n, int f) { used -= n + (p == pool) + (size_t)f; }\n"
-		"__attribute__((noinline)) size_t _rjem_malloc_usable_size(const void *p) { return used + (p == pool); }\n"
+		"__attribute__((noinline)) void _rjem_sdallocx(void *p, size_t n, int f) { used -= n + (p == pool) + "
+		"(size_t)f; }\n"
+		"__attribute__((noinline)) size_t _rjem_malloc_usable_size(const void *p) { return used + (p == pool); "
+		"}\n"
 		"int main(int c, char **v) { (void)v; void *p = malloc((size_t)c), *q = _rjem_malloc((size_t)c);"
 		" size_t n = _rjem_malloc_usable_size(q); _rjem_sdallocx(q, n, 0); free(p); return 0; }\n";
 	struct hook_image image;
@@ -457,15 +476,34 @@ struct made {
 static void make_file(struct made *made, const uint8_t *code, size_t size, size_t function_size)
 {
 	*made = (struct made){
-		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_EXEC, .e_machine = EM_X86_64,
-			   .e_version = EV_CURRENT, .e_phoff = offsetof(struct made, load), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
-			   .e_shoff = offsetof(struct made, sections), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3},
-		.load = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x400000, .p_filesz = sizeof(*made), .p_memsz = sizeof(*made)},
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			   .e_type = ET_EXEC,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_phoff = offsetof(struct made, load),
+			   .e_phentsize = sizeof(Elf64_Phdr),
+			   .e_phnum = 1,
+			   .e_shoff = offsetof(struct made, sections),
+			   .e_shentsize = sizeof(Elf64_Shdr),
+			   .e_shnum = 3},
+		.load = {.p_type = PT_LOAD,
+			 .p_flags = PF_R | PF_X,
+			 .p_vaddr = 0x400000,
+			 .p_filesz = sizeof(*made),
+			 .p_memsz = sizeof(*made)},
 		.sections = {{0},
-			     {.sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct made, symbols), .sh_size = 2 * sizeof(Elf64_Sym), .sh_link = 2},
-			     {.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct made, names), .sh_size = sizeof(made->names)}},
+			     {.sh_type = SHT_SYMTAB,
+			      .sh_offset = offsetof(struct made, symbols),
+			      .sh_size = 2 * sizeof(Elf64_Sym),
+			      .sh_link = 2},
+			     {.sh_type = SHT_STRTAB,
+			      .sh_offset = offsetof(struct made, names),
+			      .sh_size = sizeof(made->names)}},
 		.symbols = {{0},
-			    {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_size = function_size,
+			    {.st_name = 1,
+			     .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			     .st_shndx = 1,
+			     .st_size = function_size,
 			     .st_value = 0x400000 + offsetof(struct made, code)}},
 		.names = "\0malloc\0other",
 	};
@@ -522,18 +560,25 @@ static void moved_instructions_do_the_same(void **state)
 		uint64_t argument, expected, other_argument, other_expected;
 	} rows[] = {
 		/* test %rdi, %rdi; je +7; mov $7, %eax; ret; nop; mov $9, %eax; ret */
-		{"je rel8", ROW(0x48, 0x85, 0xff, 0x74, 0x07, 0xb8, 7, 0, 0, 0, 0xc3, 0x90, 0xb8, 9, 0, 0, 0, 0xc3), 0, 9, 1, 7},
+		{"je rel8", ROW(0x48, 0x85, 0xff, 0x74, 0x07, 0xb8, 7, 0, 0, 0, 0xc3, 0x90, 0xb8, 9, 0, 0, 0, 0xc3), 0,
+		 9, 1, 7},
 		/* test; jne rel32 +6; mov $7; ret; mov $9; ret */
-		{"jne rel32", ROW(0x48, 0x85, 0xff, 0x0f, 0x85, 6, 0, 0, 0, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 0, 7, 1, 9},
+		{"jne rel32",
+		 ROW(0x48, 0x85, 0xff, 0x0f, 0x85, 6, 0, 0, 0, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 0, 7, 1,
+		 9},
 		/* mov %rdi, %rcx; jrcxz +6; mov $7; ret; mov $9; ret */
-		{"jrcxz", ROW(0x48, 0x89, 0xf9, 0xe3, 0x06, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 0, 9, 1, 7},
+		{"jrcxz", ROW(0x48, 0x89, 0xf9, 0xe3, 0x06, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 0, 9, 1,
+		 7},
 		/* mov %edi, %ecx; addr32 loop +6: with ecx 1 falls through */
-		{"loop with ecx", ROW(0x89, 0xf9, 0x67, 0xe2, 0x06, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 1, 7, 5, 9},
+		{"loop with ecx", ROW(0x89, 0xf9, 0x67, 0xe2, 0x06, 0xb8, 7, 0, 0, 0, 0xc3, 0xb8, 9, 0, 0, 0, 0xc3), 1,
+		 7, 5, 9},
 		/* mov 1(%rip), %rax; ret; the value 0x1122334455667788 */
-		{"load relative", ROW(0x48, 0x8b, 0x05, 1, 0, 0, 0, 0xc3, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11), 0,
+		{"load relative",
+		 ROW(0x48, 0x8b, 0x05, 1, 0, 0, 0, 0xc3, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11), 0,
 		 0x1122334455667788, 1, 0x1122334455667788},
 		/* cmpb $5, 6(%rip): an immediate follows the displacement; sete %al; movzx %al, %eax; ret; 5 */
-		{"compare relative", ROW(0x80, 0x3d, 7, 0, 0, 0, 5, 0x0f, 0x94, 0xc0, 0x0f, 0xb6, 0xc0, 0xc3, 5), 0, 1, 1, 1},
+		{"compare relative", ROW(0x80, 0x3d, 7, 0, 0, 0, 5, 0x0f, 0x94, 0xc0, 0x0f, 0xb6, 0xc0, 0xc3, 5), 0, 1,
+		 1, 1},
 		/* jmp +3 (rel8); nops; mov $3; ret */
 		{"jmp rel8 and padding", ROW(0xeb, 0x03, 0x90, 0x90, 0x90, 0xb8, 3, 0, 0, 0, 0xc3), 0, 3, 1, 3},
 		/* jmp rel32 */
@@ -543,7 +588,9 @@ static void moved_instructions_do_the_same(void **state)
 		/* ret after 4 bytes, then padding: lea 1(%rdi), %eax would be 3; mov %rdi, %rax; ret */
 		{"short, then int3", ROW(0x48, 0x89, 0xf8, 0xc3), 5, 5, 6, 6},
 		/* sub $8, %rsp; call +5 (last); add $8, %rsp; ret; mov $3, %eax; ret */
-		{"call as last", ROW(0x48, 0x83, 0xec, 8, 0xe8, 5, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3, 0xb8, 3, 0, 0, 0, 0xc3), 0, 3, 1, 3},
+		{"call as last",
+		 ROW(0x48, 0x83, 0xec, 8, 0xe8, 5, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3, 0xb8, 3, 0, 0, 0, 0xc3), 0, 3, 1,
+		 3},
 		/* push %rbx; mov %rdi, %rbx; call *%rax is not reached: jmp over it */
 		{"push and moves", ROW(0x53, 0x48, 0x89, 0xfb, 0x48, 0x8d, 0x43, 1, 0x5b, 0xc3), 5, 6, 7, 8},
 	};
@@ -564,7 +611,8 @@ static void moved_instructions_do_the_same(void **state)
 		assert_ptr_not_equal(island, MAP_FAILED);
 		assert_int_equal(is_far, island - place != (int32_t)(island - place));
 		uint64_t (*function)(uint64_t, uint64_t) = patched(place, target, island);
-		if (function(row->argument, 0) != row->expected || function(row->other_argument, 0) != row->other_expected)
+		if (function(row->argument, 0) != row->expected ||
+		    function(row->other_argument, 0) != row->other_expected)
 			fail_msg("%s: another result%s", row->what, is_far ? ", far away" : "");
 		munmap(place, 4096);
 		munmap(island, ISLAND_BYTES);
@@ -594,10 +642,13 @@ static void what_cannot_be_moved_is_refused(void **state)
 		/* no instruction */
 		{"its first instructions cannot be decoded", ROW(0x06, 0x06, 0x06, 0x06, 0x06, 0x06), 6},
 		/* dec %rdi; dec %rdi; jne to the second dec: a loop into the first bytes */
-		{"something branches into its first bytes", ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3), 9},
+		{"something branches into its first bytes", ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3),
+		 9},
 		/* the same, with 32 bits, from far */
-		{"something branches into its first bytes", ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0xc3, 0xcc, 0x0f, 0x84, 0xf5, 0xff, 0xff, 0xff, 0xc3), 7},
-		{"something branches into its first bytes", ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0xc3, 0xcc, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0xc3), 7},
+		{"something branches into its first bytes",
+		 ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0xc3, 0xcc, 0x0f, 0x84, 0xf5, 0xff, 0xff, 0xff, 0xc3), 7},
+		{"something branches into its first bytes",
+		 ROW(0x48, 0xff, 0xcf, 0x48, 0xff, 0xcf, 0xc3, 0xcc, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0xc3), 7},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct made made;
@@ -668,7 +719,9 @@ static void places_of_moved_instructions_are_told(void **state)
 
 /* --- real allocators, patched in memory --- */
 
-struct counter { uint64_t calls; };
+struct counter {
+	uint64_t calls;
+};
 
 /* An image of this process, patched so that each function counts its calls and goes on. */
 struct patched_image {
@@ -692,7 +745,8 @@ static void patch_to_count(struct patched_image *patched, uint32_t index, uint8_
 	memcpy(stub, increment, sizeof(increment));
 	int32_t away = (int32_t)((uint8_t *)count - (stub + 8));
 	memcpy(stub + 4, &away, sizeof(away));
-	int size = hook_relocate(target, (uint64_t)(uintptr_t)entry, (uint64_t)(uintptr_t)(stub + 8), stub + 8, offsets, &diag);
+	int size = hook_relocate(target, (uint64_t)(uintptr_t)entry, (uint64_t)(uintptr_t)(stub + 8), stub + 8, offsets,
+				 &diag);
 	if (size < 0)
 		fail_msg("%s: %s", target->name, diag.text);
 	uintptr_t page = (uintptr_t)entry & ~4095ul;
@@ -729,12 +783,12 @@ struct functions {
 	void *(*aligned_alloc)(size_t, size_t);
 };
 
-#define CHECK(condition)                                                                             \
-	do {                                                                                         \
-		if (!(condition)) {                                                                  \
-			fprintf(stderr, "%s:%d: not %s\n", __FILE__, __LINE__, #condition);         \
-			return 1;                                                                    \
-		}                                                                                    \
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%s:%d: not %s\n", __FILE__, __LINE__, #condition); \
+			return 1; \
+		} \
 	} while (0)
 
 /* 1 when a check failed, which is named on stderr. */
@@ -835,7 +889,8 @@ static void patched_libraries_work(void **state)
 {
 	(void)state;
 	need_plain_malloc();
-	static const char *const paths[] = {LIBRARIES "libjemalloc.so.2", LIBRARIES "libmimalloc.so.2.0", LIBRARIES "libtcmalloc_minimal.so.4"};
+	static const char *const paths[] = {LIBRARIES "libjemalloc.so.2", LIBRARIES "libmimalloc.so.2.0",
+					    LIBRARIES "libtcmalloc_minimal.so.4"};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		in_child(run_with_library, paths[i]);
 }
@@ -888,15 +943,18 @@ __attribute__((used)) static void count_free(void *pointer, uint64_t caller)
  * push %rdi; push %rsi; push %rdx (aligned); mov 24(%rsp), %rsi; movabs $observer, %rax; call *%rax; pops; jmp moved */
 static void patch_to_observe(const struct hook_target *target, uint64_t bias, void (*observer)(void), uint8_t *stub)
 {
-	static const uint8_t head[] = {0x57, 0x56, 0x52, 0x48, 0x8b, 0x74, 0x24, 0x18, 0x48, 0x83, 0xec, 0x10, 0x48, 0xb8};
+	static const uint8_t head[] = {0x57, 0x56, 0x52, 0x48, 0x8b, 0x74, 0x24,
+				       0x18, 0x48, 0x83, 0xec, 0x10, 0x48, 0xb8};
 	static const uint8_t tail[] = {0xff, 0xd0, 0x48, 0x83, 0xc4, 0x10, 0x5a, 0x5e, 0x5f};
-	uint8_t *entry = (uint8_t *)(uintptr_t)(target->address + bias), *moved = stub + sizeof(head) + 8 + sizeof(tail);
+	uint8_t *entry = (uint8_t *)(uintptr_t)(target->address + bias),
+		*moved = stub + sizeof(head) + 8 + sizeof(tail);
 	struct diag diag = {""};
 	int16_t offsets[HOOK_DISPLACED_MAX];
 	memcpy(stub, head, sizeof(head));
 	memcpy(stub + sizeof(head), &observer, 8);
 	memcpy(stub + sizeof(head) + 8, tail, sizeof(tail));
-	assert_true(hook_relocate(target, (uint64_t)(uintptr_t)entry, (uint64_t)(uintptr_t)moved, moved, offsets, &diag) > 0);
+	assert_true(hook_relocate(target, (uint64_t)(uintptr_t)entry, (uint64_t)(uintptr_t)moved, moved, offsets,
+				  &diag) > 0);
 	assert_int_equal(mprotect((void *)((uintptr_t)entry & ~4095ul), 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
 	int32_t away = (int32_t)(stub - (entry + HOOK_PATCH_BYTES));
 	memcpy(entry + 1, &away, sizeof(away));
@@ -1064,7 +1122,8 @@ static void executables_are_inspected(void **state)
 	write_text("script", "#! /bin/true -x\n");
 	assert_inspected("script", NULL);
 	write_text("lost", "#!/nonexistent/interpreter\n");
-	assert_inspected("lost", "its interpreter /nonexistent/interpreter: cannot be found: No such file or directory");
+	assert_inspected("lost",
+			 "its interpreter /nonexistent/interpreter: cannot be found: No such file or directory");
 	write_text("bare", "#!\n");
 	assert_inspected("bare", "its #! line names no program");
 	for (int i = 1; i <= 6; i++) {
@@ -1074,7 +1133,8 @@ static void executables_are_inspected(void **state)
 		write_text(name, text);
 	}
 	assert_inspected("level4", NULL);
-	snprintf(text, sizeof(text), "its interpreter %s/level1: too many scripts that are interpreters of scripts", directory);
+	snprintf(text, sizeof(text), "its interpreter %s/level1: too many scripts that are interpreters of scripts",
+		 directory);
 	struct diag diag = {""};
 	snprintf(text, sizeof(text), "%s/level6", directory);
 	assert_int_equal(hook_inspect_executable(AT_FDCWD, text, &diag), -ELOOP);
@@ -1164,7 +1224,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(frees_of_a_threads_cache_are_silent),
 		cmocka_unit_test(cut_and_damaged_files_are_survived),
 		cmocka_unit_test(executables_are_inspected),
-		cmocka_unit_test(notes_tell_of_annotations), cmocka_unit_test(requests_to_valgrind_are_found),
+		cmocka_unit_test(notes_tell_of_annotations),
+		cmocka_unit_test(requests_to_valgrind_are_found),
 		cmocka_unit_test(static_executables_are_inspected),
 		cmocka_unit_test(setuid_programs_are_refused),
 	};

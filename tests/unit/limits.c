@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How often the memory limit of a cgroup was hit, as the kernel tells it in either version of these, and the last descriptors of a process. */
+/* How often the memory limit of a cgroup was hit, as the kernel tells it in either version of these, and the last
+   descriptors of a process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,7 +14,8 @@ enum { BYTES = 256 << 10 };
 
 static const struct place_heap no_heap = {0, 0};
 
-static void assert_fits(const struct proc_map *maps, int count, const struct place_heap *heap, const struct place_wish *place, uint64_t at)
+static void assert_fits(const struct proc_map *maps, int count, const struct place_heap *heap,
+			const struct place_wish *place, uint64_t at)
 {
 	assert_true(at >= PLACE_LOWEST && at >= place->low && at + BYTES <= place->high && at % 4096 == 0);
 	assert_false(place_is_kept(heap, at, BYTES));
@@ -24,7 +25,8 @@ static void assert_fits(const struct proc_map *maps, int count, const struct pla
 
 static void beside_libraries_it_lies_below_them(void **state)
 {
-	const struct proc_map maps[] = {{.low = 0x555555554000, .high = 0x555555600000}, {.low = 0x7ffff7c00000, .high = 0x7ffff7fff000}};
+	const struct proc_map maps[] = {{.low = 0x555555554000, .high = 0x555555600000},
+					{.low = 0x7ffff7c00000, .high = 0x7ffff7fff000}};
 	const struct place_wish place = place_near(maps[1].low, maps[1].high);
 	(void)state;
 	uint64_t at = place_find(maps, 2, &no_heap, &place, BYTES);
@@ -34,7 +36,8 @@ static void beside_libraries_it_lies_below_them(void **state)
 
 static void in_low_memory_it_lies_as_high_as_a_jump_reaches(void **state)
 {
-	struct proc_map maps[] = {{.low = 0x400000, .high = 0x500000}, {.low = 0x2000000, .high = 0x2100000, .path = "[heap]"}};
+	struct proc_map maps[] = {{.low = 0x400000, .high = 0x500000},
+				  {.low = 0x2000000, .high = 0x2100000, .path = "[heap]"}};
 	const struct place_heap heap = {0x500000, 0x2100000 + GIB};
 	const struct place_wish place = place_near(maps[0].low, maps[0].high);
 	(void)state;
@@ -58,14 +61,16 @@ static void a_heap_that_may_come_to_be_far_away_is_kept(void **state)
 static void nothing_is_better_than_the_programs_room(void **state)
 {
 	/* All that is free is below 4 MiB, or where the heap grows. */
-	const struct proc_map maps[] = {{.low = 0x400000, .high = 0x500000}, {.low = 0x20000000, .high = 0x7fffffff0000}};
+	const struct proc_map maps[] = {{.low = 0x400000, .high = 0x500000},
+					{.low = 0x20000000, .high = 0x7fffffff0000}};
 	const struct place_heap heap = {0x500000, 0x20000000};
 	const struct place_wish near = place_near(maps[0].low, maps[0].high), anywhere = place_anywhere();
 	(void)state;
 	assert_int_equal(place_find(maps, 2, &heap, &near, BYTES), 0);
 	assert_int_equal(place_find(maps, 2, &heap, &anywhere, BYTES), 0);
 	assert_int_not_equal(place_find(maps, 2, &no_heap, &near, BYTES), 0);
-	assert_true(place_is_kept(&heap, 0x10000, BYTES) && place_is_kept(&heap, 0x500000 - 4096, 8192) && !place_is_kept(&heap, 0x20000000, BYTES));
+	assert_true(place_is_kept(&heap, 0x10000, BYTES) && place_is_kept(&heap, 0x500000 - 4096, 8192) &&
+		    !place_is_kept(&heap, 0x20000000, BYTES));
 }
 
 static void a_stack_keeps_room_to_grow(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's directory: what it lies in is proved, its files are never made through a link, and no value ends its line. */
+/* A session's directory: what it lies in is proved, its files are never made through a link, and no value ends its
+   line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,8 @@ static bool is_below(const char *path, const char *folder)
 
 static void test_values_stay_in_their_lines(void **state)
 {
-	static const char *const values[] = {"", "plain", "a\nimage=/b", "\\x0a", "\\", "tab\there", "\x7f", "\xc3\xa4\xff", "=", "a\\x0", "\\x00", "x\r\ny"};
+	static const char *const values[] = {"",     "plain",        "a\nimage=/b", "\\x0a", "\\",    "tab\there",
+					     "\x7f", "\xc3\xa4\xff", "=",           "a\\x0", "\\x00", "x\r\ny"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		struct fields fields = {.text = NULL};
@@ -78,9 +80,15 @@ static void test_values_are_cut(void **state)
 static void test_a_closed_runtime_directory_is_used(void **state)
 {
 	(void)state;
-	static const struct { const char *variable; mode_t mode; bool is_used; } cases[] = {
-		{"XHEAP_RUNTIME_DIR", 0700, true}, {"XHEAP_RUNTIME_DIR", 0755, true}, {"XHEAP_RUNTIME_DIR", 0777, false}, {"XHEAP_RUNTIME_DIR", 01777, false},
-		{"XDG_RUNTIME_DIR", 0700, true}, {"XDG_RUNTIME_DIR", 0755, false}, {"XDG_RUNTIME_DIR", 0770, false},
+	static const struct {
+		const char *variable;
+		mode_t mode;
+		bool is_used;
+	} cases[] = {
+		{"XHEAP_RUNTIME_DIR", 0700, true},  {"XHEAP_RUNTIME_DIR", 0755, true},
+		{"XHEAP_RUNTIME_DIR", 0777, false}, {"XHEAP_RUNTIME_DIR", 01777, false},
+		{"XDG_RUNTIME_DIR", 0700, true},    {"XDG_RUNTIME_DIR", 0755, false},
+		{"XDG_RUNTIME_DIR", 0770, false},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		/* Root has a place of its own before the second. */
@@ -226,9 +234,13 @@ static void test_of_others_nothing_is_recovered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values_stay_in_their_lines), cmocka_unit_test(test_values_are_cut), cmocka_unit_test(test_a_closed_runtime_directory_is_used),
-		cmocka_unit_test(test_what_others_could_replace_is_not_used), cmocka_unit_test(test_files_are_not_made_through_links),
-		cmocka_unit_test(test_the_descriptor_is_kept), cmocka_unit_test(test_names_lead_to_directories_beside_them),
+		cmocka_unit_test(test_values_stay_in_their_lines),
+		cmocka_unit_test(test_values_are_cut),
+		cmocka_unit_test(test_a_closed_runtime_directory_is_used),
+		cmocka_unit_test(test_what_others_could_replace_is_not_used),
+		cmocka_unit_test(test_files_are_not_made_through_links),
+		cmocka_unit_test(test_the_descriptor_is_kept),
+		cmocka_unit_test(test_names_lead_to_directories_beside_them),
 		cmocka_unit_test(test_of_others_nothing_is_recovered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@
 
 struct child {
 	pid_t pid;
-	int end;                      /* closed: it ends */
+	int end; /* closed: it ends */
 };
 
 /* A child that prepares itself, and then waits. */
@@ -94,7 +94,8 @@ static struct child child_exec(const char *const *arguments, const char *how)
 	return child;
 }
 
-/* What such a child does instead of testing: it may write over its arguments first, to the last byte, as some servers do. */
+/* What such a child does instead of testing: it may write over its arguments first, to the last byte, as some servers
+   do. */
 static int stay(char **arguments, int is_overwriting)
 {
 	char byte;
@@ -113,9 +114,20 @@ static void take_name(const char *name)
 static void odd_names_do_not_shift_the_fields_of_stat(void **state)
 {
 	(void)state;
-	static const struct { const char *name, *read; } names[] = {
-		{"plain", "plain"}, {"a) R 1 (b", "a) R 1 (b"}, {") Z 0 0 0 0 (", ") Z 0 0 0 0 ("}, {")", ")"}, {"(", "("}, {"", ""}, {" ", " "}, {"((()))", "((()))"},
-		{"a b  c", "a b  c"}, {"fifteen bytes (x", "fifteen bytes ("}, {"x\nPPid:\t1", "x\nPPid:\t1"}, {"\xff\x01)", "\xff\x01)"}};
+	static const struct {
+		const char *name, *read;
+	} names[] = {{"plain", "plain"},
+		     {"a) R 1 (b", "a) R 1 (b"},
+		     {") Z 0 0 0 0 (", ") Z 0 0 0 0 ("},
+		     {")", ")"},
+		     {"(", "("},
+		     {"", ""},
+		     {" ", " "},
+		     {"((()))", "((()))"},
+		     {"a b  c", "a b  c"},
+		     {"fifteen bytes (x", "fifteen bytes ("},
+		     {"x\nPPid:\t1", "x\nPPid:\t1"},
+		     {"\xff\x01)", "\xff\x01)"}};
 	struct proc_life own;
 	assert_true(proc_read_life(getpid(), &own));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -178,7 +190,10 @@ static void ones_own_numbers_are_right(void **state)
 	assert_true(proc_resident_bytes(getpid()) > 0);
 }
 
-struct seen { pid_t wanted; uint32_t count; };
+struct seen {
+	pid_t wanted;
+	uint32_t count;
+};
 
 static void see(void *cookie, pid_t child)
 {
@@ -206,9 +221,15 @@ static void a_child_is_listed_until_it_is_reaped(void **state)
 static void a_command_line_is_one_line_whatever_it_holds(void **state)
 {
 	(void)state;
-	static const struct { const char *arguments[ARGUMENTS_MAX], *text; } lines[] = {
-		{{"ls", "-l"}, "ls -l"}, {{"alone"}, "alone"}, {{"a\nb\tc\033[m\x7f", "\r"}, "a b c [m   "}, {{"a", "", "", "b"}, "a   b"}, {{"a", "", ""}, "a"},
-		{{"", ""}, ""}, {{"\xc3\xa4", "\xff"}, "\xc3\xa4 \xff"}};
+	static const struct {
+		const char *arguments[ARGUMENTS_MAX], *text;
+	} lines[] = {{{"ls", "-l"}, "ls -l"},
+		     {{"alone"}, "alone"},
+		     {{"a\nb\tc\033[m\x7f", "\r"}, "a b c [m   "},
+		     {{"a", "", "", "b"}, "a   b"},
+		     {{"a", "", ""}, "a"},
+		     {{"", ""}, ""},
+		     {{"\xc3\xa4", "\xff"}, "\xc3\xa4 \xff"}};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		char text[64], small[4];
 		struct child child = child_exec(lines[i].arguments, "as it is");
@@ -254,7 +275,8 @@ static char directory[256];
 static int directory_make(void **state)
 {
 	(void)state;
-	snprintf(directory, sizeof(directory), "%s/xheap-test-proc.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	snprintf(directory, sizeof(directory), "%s/xheap-test-proc.XXXXXX",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	return mkdtemp(directory) ? 0 : -1;
 }
 
@@ -301,10 +323,17 @@ static void lines_of_maps_are_read_whatever_a_file_is_called(void **state)
 {
 	(void)state;
 	/* The kernel writes a line's end as a number, and nothing else. */
-	static const struct { const char *name, *read; } names[] = {
-		{"plain", "plain"}, {"two words", "two words"}, {"trailing ", "trailing "}, {"a\nb", "a\\012b"},
-		{"x\n7f0000000000-7f0000001000 r-xp 00000000 00:00 0 y", "x\\0127f0000000000-7f0000001000 r-xp 00000000 00:00 0 y"},
-		{"a (deleted)", "a (deleted)"}, {"\xc3\xa4\t\x01", "\xc3\xa4\t\x01"}, {"%s%n", "%s%n"}};
+	static const struct {
+		const char *name, *read;
+	} names[] = {{"plain", "plain"},
+		     {"two words", "two words"},
+		     {"trailing ", "trailing "},
+		     {"a\nb", "a\\012b"},
+		     {"x\n7f0000000000-7f0000001000 r-xp 00000000 00:00 0 y",
+		      "x\\0127f0000000000-7f0000001000 r-xp 00000000 00:00 0 y"},
+		     {"a (deleted)", "a (deleted)"},
+		     {"\xc3\xa4\t\x01", "\xc3\xa4\t\x01"},
+		     {"%s%n", "%s%n"}};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char path[512], expected[512 + 16];
 		struct stat status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Writes records into a region as region/layout.h describes them: what a recorder does, without a target. For tests and benchmarks. */
+/** Writes records into a region as region/layout.h describes them: what a recorder does, without a target. For tests
+    and benchmarks. */
 #ifndef XHEAP_TESTS_PRODUCER_H
 #define XHEAP_TESTS_PRODUCER_H
 
@@ -12,16 +13,16 @@
 struct producer {
 	struct region *region;
 	uint32_t slot, serial, tid, process;
-	uint32_t side;                /**< REGION_SIDE for the stream of signal handlers */
-	uint32_t buffer;              /**< REGION_NONE: none */
+	uint32_t side;   /**< REGION_SIDE for the stream of signal handlers */
+	uint32_t buffer; /**< REGION_NONE: none */
 	uint8_t *start, *write, *limit;
-	uint64_t ticks;               /**< of the last point */
-	uint32_t depth;               /**< of the stack that a reader remembers */
+	uint64_t ticks; /**< of the last point */
+	uint32_t depth; /**< of the stack that a reader remembers */
 };
 
 /** An event as a recorder has it. */
 struct produced {
-	uint8_t entry, flags;         /**< enum record_flag, of which BIG is found here */
+	uint8_t entry, flags; /**< enum record_flag, of which BIG is found here */
 	uint64_t ticks, address, previous, size, usable, argument, argument2, duration, exact;
 	uint16_t heap;
 	uint32_t error;
@@ -41,7 +42,8 @@ static inline void producer_begin_record(struct producer *producer, uint64_t tic
 
 static inline void producer_commit(struct producer *producer)
 {
-	__atomic_store_n(&region_buffer(producer->region, producer->buffer)->committed, (uint32_t)(producer->write - producer->start), __ATOMIC_RELEASE);
+	__atomic_store_n(&region_buffer(producer->region, producer->buffer)->committed,
+			 (uint32_t)(producer->write - producer->start), __ATOMIC_RELEASE);
 }
 
 /** Hand the buffer in use over. */
@@ -62,7 +64,8 @@ static inline bool producer_next(struct producer *producer, uint64_t ticks)
 	for (uint32_t i = 0; i < producer->region->buffer_ready; i++) {
 		struct region_buffer *head = region_buffer(producer->region, i);
 		uint32_t state = BUFFER_FREE;
-		if (!__atomic_compare_exchange_n(&head->state, &state, BUFFER_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&head->state, &state, BUFFER_OWNED, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
 			continue;
 		head->slot = producer->slot;
 		head->process = producer->process;
@@ -119,22 +122,31 @@ static inline struct producer producer_side(const struct producer *of)
 }
 
 /** Write the record at producer->write; its bytes, or 0 when it does not fit. ids are those pushed, outermost first. */
-static inline uint32_t producer_write(struct producer *producer, const struct produced *event, uint32_t pop, const uint32_t *ids, uint32_t push)
+static inline uint32_t producer_write(struct producer *producer, const struct produced *event, uint32_t pop,
+				      const uint32_t *ids, uint32_t push)
 {
 	uint64_t word[16], slack = event->usable - event->size;
 	uint8_t flags = event->flags;
 	if ((event->size | event->usable) >> 32 || (event->usable >= event->size && slack >= RECORD_NO_SLACK))
 		flags |= RECORD_BIG;
 	bool is_long = record_is_long(pop, push);
-	const struct record_head head = {.entry = event->entry, .flags = flags, .pop = is_long ? RECORD_LONG_STACK : pop,
-					 .push = is_long ? RECORD_LONG_STACK : push, .delta = event->ticks - producer->ticks, .address = event->address,
-					 .duration = event->duration, .size = event->size, .slack = slack < RECORD_NO_SLACK ? slack : RECORD_NO_SLACK,
+	const struct record_head head = {.entry = event->entry,
+					 .flags = flags,
+					 .pop = is_long ? RECORD_LONG_STACK : pop,
+					 .push = is_long ? RECORD_LONG_STACK : push,
+					 .delta = event->ticks - producer->ticks,
+					 .address = event->address,
+					 .duration = event->duration,
+					 .size = event->size,
+					 .slack = slack < RECORD_NO_SLACK ? slack : RECORD_NO_SLACK,
 					 .heap = event->heap};
-	const struct record_extras extras = {event->previous, event->exact, event->argument, event->argument2, event->size, event->usable, event->error};
+	const struct record_extras extras = {event->previous, event->exact,  event->argument, event->argument2,
+					     event->size,     event->usable, event->error};
 	uint64_t *at = record_put_extras(record_put_head(word, head), flags, &extras);
 	if (is_long)
 		at = record_put_long(at, pop, push);
-	uint32_t head_bytes = (uint32_t)((uint8_t *)at - (uint8_t *)word), bytes = (uint32_t)record_event_bytes(flags, pop, push);
+	uint32_t head_bytes = (uint32_t)((uint8_t *)at - (uint8_t *)word),
+		 bytes = (uint32_t)record_event_bytes(flags, pop, push);
 	if (producer->buffer == REGION_NONE || producer->limit - producer->write < bytes)
 		return 0;
 	memcpy(producer->write, word, head_bytes);
@@ -146,16 +158,18 @@ static inline uint32_t producer_write(struct producer *producer, const struct pr
 }
 
 /**
- * One event with its whole stack (outermost first), `common` frames of which the last one had too. Takes another buffer when this
- * one is full; false when there is none.
+ * One event with its whole stack (outermost first), `common` frames of which the last one had too. Takes another buffer
+ * when this one is full; false when there is none.
  */
-static inline bool producer_event(struct producer *producer, const struct produced *event, const uint32_t *stack, uint32_t depth, uint32_t common)
+static inline bool producer_event(struct producer *producer, const struct produced *event, const uint32_t *stack,
+				  uint32_t depth, uint32_t common)
 {
 	for (int attempt = 0; attempt < 3; attempt++) {
 		uint32_t kept = common < producer->depth ? common : producer->depth;
 		bool has_stack = !(event->flags & RECORD_NO_STACK);
-		uint32_t bytes = has_stack ? producer_write(producer, event, producer->depth - kept, stack + kept, depth - kept)
-					   : producer_write(producer, event, 0, NULL, 0);
+		uint32_t bytes =
+			has_stack ? producer_write(producer, event, producer->depth - kept, stack + kept, depth - kept)
+				  : producer_write(producer, event, 0, NULL, 0);
 		if (bytes) {
 			producer->write += bytes;
 			producer->ticks = event->ticks;

@@ -24,7 +24,8 @@ static struct record_extras any_extras(void)
 }
 
 /* Put the event with `count` ids; its bytes. */
-static uint64_t put(uint64_t *words, struct record_head head, uint32_t pop, uint32_t push, const struct record_extras *extras, const uint32_t *ids)
+static uint64_t put(uint64_t *words, struct record_head head, uint32_t pop, uint32_t push,
+		    const struct record_extras *extras, const uint32_t *ids)
 {
 	int is_long = record_is_long(pop, push);
 	head.pop = is_long ? RECORD_LONG_STACK : pop;
@@ -60,8 +61,14 @@ static void events_come_back_as_they_were_put(void **state)
 	static uint32_t ids[PUSH_MAX + 1];
 	srandom(1);
 	for (int round = 0; round < ROUNDS; round++) {
-		struct record_head head = {.entry = any(7), .flags = any(8), .delta = any(32), .address = any(48), .duration = any(16), .size = any(32),
-					   .slack = any(16), .heap = any(16)};
+		struct record_head head = {.entry = any(7),
+					   .flags = any(8),
+					   .delta = any(32),
+					   .address = any(48),
+					   .duration = any(16),
+					   .size = any(32),
+					   .slack = any(16),
+					   .heap = any(16)};
 		struct record_extras extras = any_extras(), got_extras = {0};
 		uint32_t pop = (uint32_t)any(20), push = (uint32_t)any(16) % PUSH_MAX;
 		for (uint32_t i = 0; i <= push; i++)
@@ -140,13 +147,20 @@ static void a_begin_record_comes_back(void **state)
 static void a_free_with_two_frames_has_these_bytes(void **state)
 {
 	(void)state;
-	const uint8_t expected[] = {0x07, 0x80, 0x03, 0x02, 0x44, 0x33, 0x22, 0x11, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0xcd, 0xab,
-				    0x78, 0x56, 0x34, 0x12, 0xff, 0xff, 0x09, 0x00, 0x11, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00};
+	const uint8_t expected[] = {0x07, 0x80, 0x03, 0x02, 0x44, 0x33, 0x22, 0x11, 0x10, 0x20, 0x30,
+				    0x40, 0x50, 0x60, 0xcd, 0xab, 0x78, 0x56, 0x34, 0x12, 0xff, 0xff,
+				    0x09, 0x00, 0x11, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00};
 	const uint32_t ids[3] = {0x11, 0x12};
 	const struct record_extras extras = {0};
 	uint64_t words[8];
-	struct record_head head = {.entry = 7, .flags = RECORD_FREE, .delta = 0x11223344, .address = 0x605040302010, .duration = 0xabcd, .size = 0x12345678,
-				   .slack = RECORD_NO_SLACK, .heap = 9};
+	struct record_head head = {.entry = 7,
+				   .flags = RECORD_FREE,
+				   .delta = 0x11223344,
+				   .address = 0x605040302010,
+				   .duration = 0xabcd,
+				   .size = 0x12345678,
+				   .slack = RECORD_NO_SLACK,
+				   .heap = 9};
 	assert_int_equal(put(words, head, 3, 2, &extras, ids), sizeof(expected));
 	assert_memory_equal(words, expected, sizeof(expected));
 }

@@ -15,9 +15,13 @@
 
 static char path[64];
 
-static const struct region_config small = {
-	.buffer_size = 8192, .buffer_min = 4, .buffer_max = 64, .slot_max = 256, .pc_max = 65536, .image_max = 200,
-	.options = OPTION_ENABLED | OPTION_WAIT};
+static const struct region_config small = {.buffer_size = 8192,
+					   .buffer_min = 4,
+					   .buffer_max = 64,
+					   .slot_max = 256,
+					   .pc_max = 65536,
+					   .image_max = 200,
+					   .options = OPTION_ENABLED | OPTION_WAIT};
 
 static int path_make(void **state)
 {
@@ -88,8 +92,10 @@ static void it_is_never_made_over_another_file(void **state)
 static void impossible_limits_are_refused_and_leave_nothing(void **state)
 {
 	(void)state;
-	static const struct { uint32_t size, min, max, pcs; } wrong[] = {
-		{0, 1, 1, 0}, {100, 1, 1, 0}, {4096, 0, 1, 0}, {4096, 2, 1, 0}, {2u << 20, 1, 1, 0}, {4096, 1, 1u << 31, 0}, {4096, 1, 1, 3}};
+	static const struct {
+		uint32_t size, min, max, pcs;
+	} wrong[] = {{0, 1, 1, 0},        {100, 1, 1, 0},         {4096, 0, 1, 0}, {4096, 2, 1, 0},
+		     {2u << 20, 1, 1, 0}, {4096, 1, 1u << 31, 0}, {4096, 1, 1, 3}};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct region region;
 		struct diag diag = {0};

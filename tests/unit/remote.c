@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls made by a program at its exec, which has no spare byte of code: it begins as if nothing had been, or, when its tracer is killed meanwhile,
- * not at all. The kernel's own code is hidden from what is tested, which would borrow bytes there. */
+/* Calls made by a program at its exec, which has no spare byte of code: it begins as if nothing had been, or, when its
+ * tracer is killed meanwhile, not at all. The kernel's own code is hidden from what is tested, which would borrow bytes
+ * there. */
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -31,21 +32,36 @@ uint64_t __wrap_proc_auxv(pid_t pid, uint64_t type)
 	return type == AT_SYSINFO_EHDR ? 0 : __real_proc_auxv(pid, type);
 }
 
-/* One page of a program, all of which is its code: it ends with STATUS if all registers that it looks at are 0, as they are at an exec. */
+/* One page of a program, all of which is its code: it ends with STATUS if all registers that it looks at are 0, as they
+   are at an exec. */
 static void write_program(const char *path)
 {
 	static const unsigned char code[] = {
-		0x48, 0x89, 0xf8, 0x48, 0x09, 0xf0, 0x48, 0x09, 0xd0,       /* mov %rdi, %rax; or %rsi, %rax; or %rdx, %rax */
-		0x48, 0x09, 0xd8, 0x4c, 0x09, 0xc0, 0x4c, 0x09, 0xd0,       /* or %rbx, %rax; or %r8, %rax; or %r10, %rax */
-		0x75, 0x07, 0xbf, STATUS, 0, 0, 0, 0xeb, 0x05,              /* jnz 1f; mov $STATUS, %edi; jmp 2f */
-		0xbf, 1, 0, 0, 0,                                           /* 1: mov $1, %edi */
-		0xb8, SYS_exit_group, 0, 0, 0, 0x0f, 0x05,                  /* 2: mov $SYS_exit_group, %eax; syscall */
+		/* mov %rdi, %rax; or %rsi, %rax; or %rdx, %rax */
+		0x48, 0x89, 0xf8, 0x48, 0x09, 0xf0, 0x48, 0x09, 0xd0,
+		/* or %rbx, %rax; or %r8, %rax; or %r10, %rax */
+		0x48, 0x09, 0xd8, 0x4c, 0x09, 0xc0, 0x4c, 0x09, 0xd0, 0x75, 0x07, 0xbf, STATUS, 0, 0, 0, 0xeb,
+		0x05,                                      /* jnz 1f; mov $STATUS, %edi; jmp 2f */
+		0xbf, 1, 0, 0, 0,                          /* 1: mov $1, %edi */
+		0xb8, SYS_exit_group, 0, 0, 0, 0x0f, 0x05, /* 2: mov $SYS_exit_group, %eax; syscall */
 	};
 	unsigned char file[PAGE];
-	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_EXEC, .e_machine = EM_X86_64,
-			     .e_version = EV_CURRENT, .e_entry = BASE + 0x100, .e_phoff = sizeof(header), .e_ehsize = sizeof(header),
-			     .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1};
-	Elf64_Phdr load = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = BASE, .p_paddr = BASE, .p_filesz = PAGE, .p_memsz = PAGE, .p_align = PAGE};
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			     .e_type = ET_EXEC,
+			     .e_machine = EM_X86_64,
+			     .e_version = EV_CURRENT,
+			     .e_entry = BASE + 0x100,
+			     .e_phoff = sizeof(header),
+			     .e_ehsize = sizeof(header),
+			     .e_phentsize = sizeof(Elf64_Phdr),
+			     .e_phnum = 1};
+	Elf64_Phdr load = {.p_type = PT_LOAD,
+			   .p_flags = PF_R | PF_X,
+			   .p_vaddr = BASE,
+			   .p_paddr = BASE,
+			   .p_filesz = PAGE,
+			   .p_memsz = PAGE,
+			   .p_align = PAGE};
 	memset(file, 0xcc, sizeof(file));
 	memcpy(file, &header, sizeof(header));
 	memcpy(file + sizeof(header), &load, sizeof(load));
@@ -89,7 +105,8 @@ static void a_program_without_spare_bytes_begins_as_if_nothing_had_been(void **s
 	assert_false(remote_find_spare(remote.memory, BASE, 16, &spare));
 	assert_int_equal(remote.borrowed_at, BASE + 0x100);
 	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
-	int64_t at = remote_call(&remote, SYS_mmap, 0, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
+	int64_t at = remote_call(&remote, SYS_mmap, 0, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+				 (uint64_t)-1, 0);
 	assert_true(at > 0);
 	remote_own_gate(&remote, (uint64_t)at);
 	assert_int_equal(remote.borrowed_at, 0);
@@ -115,7 +132,9 @@ static int status_when_tracer_is_killed(const char *path, bool is_borrowed)
 		pid = held(path);
 		if (remote_begin(&remote, pid, &diag) != 0)
 			_exit(1);
-		int64_t at = is_borrowed ? 0 : remote_call(&remote, SYS_mmap, 0, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
+		int64_t at = is_borrowed ? 0
+					 : remote_call(&remote, SYS_mmap, 0, PAGE, PROT_READ | PROT_EXEC,
+						       MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
 		if (at)
 			remote_own_gate(&remote, (uint64_t)at);
 		remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0);

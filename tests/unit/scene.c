@@ -15,7 +15,10 @@ static void check(int error)
 	exit(99);
 }
 
-static const struct { const char *name; uint8_t kind; } functions[] = {
+static const struct {
+	const char *name;
+	uint8_t kind;
+} functions[] = {
 #define X(id, name, kind, parameters) {name, EVENT_##kind},
 	HEAP_FUNCTIONS(X)
 #undef X
@@ -23,7 +26,8 @@ static const struct { const char *name; uint8_t kind; } functions[] = {
 
 static void entry_add(struct scene *scene, uint32_t function)
 {
-	scene->entries[function] = writer_add_entry(scene->writer, &(struct trace_entry){scene->library, (uint8_t)function, functions[function].name});
+	scene->entries[function] = writer_add_entry(
+		scene->writer, &(struct trace_entry){scene->library, (uint8_t)function, functions[function].name});
 }
 
 void scene_open(struct scene *scene, const char *path)
@@ -42,21 +46,36 @@ void scene_open_as(struct scene *scene, const char *path, const struct writer_op
 	writer_add_option(scene->writer, "stackwalk", "all");
 	scene->image = writer_add_image(scene->writer, &(struct trace_image){"/bin/app", build_id, sizeof(build_id)});
 	scene->library = writer_add_image(scene->writer, &(struct trace_image){"/lib/libc.so.6", NULL, 0});
-	/* Where a program tells of heaps of its own, it is matched in another way: those functions are there when they are called. */
+	/* Where a program tells of heaps of its own, it is matched in another way: those functions are there when they
+	   are called. */
 	for (uint32_t i = 0; i < FUNCTION_FIRST_ANNOTATION; i++)
 		entry_add(scene, i);
 }
 
 uint32_t scene_process(struct scene *scene, uint32_t pid, uint32_t forked_from, int64_t start_ns)
 {
-	struct trace_process process = {.pid = pid, .parent = forked_from, .forked_from = forked_from, .start_ns = start_ns,
-					.end_ns = INT64_MAX, .end = TRACE_END_OPEN, .image = "/bin/app", .command = "app --test", .note = ""};
+	struct trace_process process = {.pid = pid,
+					.parent = forked_from,
+					.forked_from = forked_from,
+					.start_ns = start_ns,
+					.end_ns = INT64_MAX,
+					.end = TRACE_END_OPEN,
+					.image = "/bin/app",
+					.command = "app --test",
+					.note = ""};
 	uint32_t id = writer_add_process(scene->writer, &process);
 	scene->processes[id] = process;
-	writer_add_mapping(scene->writer, &(struct trace_mapping){.process = id, .image = scene->image, .base = 0x400000, .end = 0x500000,
-								  .bias = 0x400000, .load_ns = start_ns, .unload_ns = INT64_MAX});
+	writer_add_mapping(scene->writer, &(struct trace_mapping){.process = id,
+								  .image = scene->image,
+								  .base = 0x400000,
+								  .end = 0x500000,
+								  .bias = 0x400000,
+								  .load_ns = start_ns,
+								  .unload_ns = INT64_MAX});
 	if (!id)
-		scene->heap = writer_add_heap(scene->writer, &(struct trace_heap){.process = id, .handle = 0x7f0000001000, .name = "main arena"});
+		scene->heap = writer_add_heap(
+			scene->writer,
+			&(struct trace_heap){.process = id, .handle = 0x7f0000001000, .name = "main arena"});
 	return id;
 }
 
@@ -84,19 +103,24 @@ uint32_t scene_stack(struct scene *scene, ...)
 	uint32_t node = 0;
 	va_start(arguments, scene);
 	for (int offset; (offset = va_arg(arguments, int));)
-		node = writer_intern_node(scene->writer, node, writer_intern_frame(scene->writer, scene->image, (uint64_t)offset));
+		node = writer_intern_node(scene->writer, node,
+					  writer_intern_frame(scene->writer, scene->image, (uint64_t)offset));
 	va_end(arguments);
 	return node;
 }
 
 static struct writer_events *event_add(struct scene *scene, uint32_t thread, uint8_t kind, int64_t time_ns)
 {
-	static const uint8_t by_kind[] = {[EVENT_ALLOC] = FUNCTION_MALLOC, [EVENT_REALLOC] = FUNCTION_REALLOC, [EVENT_FREE] = FUNCTION_FREE,
+	static const uint8_t by_kind[] = {[EVENT_ALLOC] = FUNCTION_MALLOC,
+					  [EVENT_REALLOC] = FUNCTION_REALLOC,
+					  [EVENT_FREE] = FUNCTION_FREE,
 					  [EVENT_EARLIER] = FUNCTION_MALLOC};
 	struct writer_events *events = &scene->events[thread];
 	check(writer_events_reserve(events, 1));
 	uint32_t i = events->count++;
-	uint32_t function = scene->function < FUNCTION_COUNT ? scene->function : kind < sizeof(by_kind) ? by_kind[kind] : FUNCTION_FREE;
+	uint32_t function = scene->function < FUNCTION_COUNT ? scene->function
+			    : kind < sizeof(by_kind)         ? by_kind[kind]
+							     : FUNCTION_FREE;
 	if (function >= FUNCTION_FIRST_ANNOTATION)
 		entry_add(scene, function);
 	events->kind[i] = kind;
@@ -127,7 +151,8 @@ void scene_free(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t 
 	events->address[events->count - 1] = address;
 }
 
-void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous, uint64_t address, uint64_t size)
+void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous,
+		   uint64_t address, uint64_t size)
 {
 	struct writer_events *events = event_add(scene, thread, EVENT_REALLOC, to_ns);
 	uint32_t i = events->count - 1;
@@ -184,7 +209,8 @@ void scene_block(struct scene *scene, uint32_t thread)
 
 void scene_close(struct scene *scene)
 {
-	struct trace_statistics statistics = {.waits = 2, .wait_ns = 1500, .logger_cpu_ns = 2000000, .buffers_written = 3, .buffer_size = 65536};
+	struct trace_statistics statistics = {
+		.waits = 2, .wait_ns = 1500, .logger_cpu_ns = 2000000, .buffers_written = 3, .buffer_size = 65536};
 	for (uint32_t i = 0; i < scene->thread_count; i++) {
 		scene_block(scene, i);
 		writer_events_fini(&scene->events[i]);

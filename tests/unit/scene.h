@@ -12,12 +12,12 @@ struct scene {
 	struct writer_events events[SCENE_THREADS]; /* by thread id */
 	struct trace_process processes[SCENE_THREADS];
 	uint32_t thread_count;
-	uint32_t image, library;     /* "/bin/app", "/lib/libc.so.6" */
+	uint32_t image, library;          /* "/bin/app", "/lib/libc.so.6" */
 	uint32_t entries[FUNCTION_COUNT]; /* entries of the library */
 	uint32_t heap;
-	uint32_t function;           /* of the next events: enum heap_function; FUNCTION_COUNT: by kind */
-	uint32_t stack;              /* of the next events */
-	uint8_t flags;               /* of the next event only */
+	uint32_t function; /* of the next events: enum heap_function; FUNCTION_COUNT: by kind */
+	uint32_t stack;    /* of the next events */
+	uint8_t flags;     /* of the next event only */
 };
 
 /** Begin a trace at path. Any failure ends the program. */
@@ -42,7 +42,8 @@ void scene_alloc(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t
 void scene_free(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address);
 
 /** From its entry to its return. */
-void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous, uint64_t address, uint64_t size);
+void scene_realloc(struct scene *scene, uint32_t thread, int64_t from_ns, int64_t to_ns, uint64_t previous,
+		   uint64_t address, uint64_t size);
 
 /** A block from before an attach, as found then by a reading that began at 0. */
 void scene_earlier(struct scene *scene, uint32_t thread, int64_t time_ns, uint64_t address, uint64_t size);

@@ -22,32 +22,33 @@
 
 static char folder[] = "/tmp/xheap-symbols-XXXXXX";
 
-static const char c_source[] =
-	"#include <stdlib.h>\n"
-	"#include <stdio.h>\n"
-	"#define INLINE static inline __attribute__((always_inline))\n"
-	"INLINE void *inner(size_t n) { return malloc(n); }\n"
-	"INLINE void *middle(size_t n)\n"
-	"{\n"
-	"	return inner(n + 1);\n"
-	"}\n"
-	"__attribute__((noinline)) void *outer(size_t n)\n"
-	"{\n"
-	"	void *p = middle(n);\n"
-	"	if (!p) abort();\n"
-	"	return p;\n"
-	"}\n"
-	"__attribute__((noinline)) void *__plain(size_t n) { return (char *)outer(n) + 1; }\n"
-	"extern __typeof(__plain) plain __attribute__((alias(\"__plain\")));\n"
-	"static __attribute__((noinline)) int hidden(int x) { return printf(\"%d\\n\", x); }\n"
-	"int main(int c, char **v) { (void)v; free(outer(c)); return hidden(c) + !plain(3); }\n";
+static const char c_source[] = "#include <stdlib.h>\n"
+			       "#include <stdio.h>\n"
+			       "#define INLINE static inline __attribute__((always_inline))\n"
+			       "INLINE void *inner(size_t n) { return malloc(n); }\n"
+			       "INLINE void *middle(size_t n)\n"
+			       "{\n"
+			       "	return inner(n + 1);\n"
+			       "}\n"
+			       "__attribute__((noinline)) void *outer(size_t n)\n"
+			       "{\n"
+			       "	void *p = middle(n);\n"
+			       "	if (!p) abort();\n"
+			       "	return p;\n"
+			       "}\n"
+			       "__attribute__((noinline)) void *__plain(size_t n) { return (char *)outer(n) + 1; }\n"
+			       "extern __typeof(__plain) plain __attribute__((alias(\"__plain\")));\n"
+			       "static __attribute__((noinline)) int hidden(int x) { return printf(\"%d\\n\", x); }\n"
+			       "int main(int c, char **v) { (void)v; free(outer(c)); return hidden(c) + !plain(3); }\n";
 
 static const char cxx_source[] =
-	"#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n"
+	"#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n#include "
+	"<vector>\n"
 	"namespace shop {\n"
 	"struct price { int cents; price operator+(const price &o) const; };\n"
 	"__attribute__((noinline)) price price::operator+(const price &o) const { return {cents + o.cents}; }\n"
-	"namespace { struct item { std::string name; int cost; bool operator<(const item &o) const { return cost < o.cost; } }; }\n"
+	"namespace { struct item { std::string name; int cost; bool operator<(const item &o) const { return cost < "
+	"o.cost; } }; }\n"
 	"template <class T, int N> struct box {\n"
 	"	std::vector<T> all;\n"
 	"	template <class U> void put(U &&u) { for (int i = 0; i < N; i++) all.push_back(T(u)); }\n"
@@ -60,7 +61,8 @@ static const char cxx_source[] =
 	"	std::map<std::string, std::vector<int>> m;\n	m[\"abc\"].push_back(1);\n"
 	"	std::regex r(\"a(b|c)*d\");\n	std::smatch s;\n	std::string t = f(20);\n"
 	"	return std::regex_search(t, s, r) + (int)m.size();\n}\n}\n"
-	"int main(int c, char **) { delete[] shop::box<double, 2>::make(3); return shop::run() + (shop::price{c} + shop::price{1}).cents; }\n";
+	"int main(int c, char **) { delete[] shop::box<double, 2>::make(3); return shop::run() + (shop::price{c} + "
+	"shop::price{1}).cents; }\n";
 
 static const char rust_source[] =
 	"use std::collections::HashMap;\n"
@@ -75,8 +77,7 @@ static const char rust_source[] =
 	"    println!(\"{} {}\", m.len(), n.v.len());\n}\n";
 
 /** Run a shell command in the folder; whether it succeeded. */
-__attribute__((format(printf, 1, 2)))
-static bool run(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static bool run(const char *format, ...)
 {
 	char command[1024], line[1200];
 	va_list arguments;
@@ -177,7 +178,8 @@ static uint32_t slow_find(const struct span *spans, size_t count, uint64_t addre
 	const struct span *best = NULL;
 	for (const struct span *span = spans; span < spans + count; span++)
 		if (span->low <= address && address < span->high &&
-		    (!best || span->priority > best->priority || (span->priority == best->priority && span->value < best->value)))
+		    (!best || span->priority > best->priority ||
+		     (span->priority == best->priority && span->value < best->value)))
 			best = span;
 	return best ? best->value : SPAN_NONE;
 }
@@ -187,7 +189,7 @@ static void spans_answer_as_a_search_of_all_does(void **state)
 	(void)state;
 	srandom(1);
 	for (int round = 0; round < 300; round++) {
-		struct span_list list = { 0 };
+		struct span_list list = {0};
 		struct span_map map;
 		for (int i = random() % 40; i > 0; i--) {
 			uint64_t low = random() % 200;
@@ -206,24 +208,28 @@ static void spans_answer_as_a_search_of_all_does(void **state)
 static void names_are_written_as_their_language_does(void **state)
 {
 	(void)state;
-	static const struct { const char *mangled, *name; } table[] = {
-		{ "malloc", "malloc" },
-		{ "_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)" },
-		{ "_ZN4shopplERKNS_5priceES2_", "shop::operator+(shop::price const&, shop::price const&)" },
-		{ "_ZN3fooC2Ev.part.0", "foo::foo()" },
-		{ "_ZN3foo3barEi.constprop.0.isra.0.cold", "foo::bar(int)" },
-		{ "_ZN4core3ops8function6FnOnce9call_once17h0123456789abcdefE", "core::ops::function::FnOnce::call_once" },
-		{ "_ZN4core3ops8function6FnOnce9call_once17h0123456789abcdefE.llvm.1234567", "core::ops::function::FnOnce::call_once" },
-		{ "_RNvCs1234_7mycrate3foo", "mycrate::foo" },
-		{ "_D3std5stdio7writelnFZv", "std.stdio.writeln()" },
-		{ "_Dmain", "D main" },
-		{ "grow.cold", "grow" },
-		{ "grow.part.0", "grow" },
-		{ "memcpy@@GLIBC_2.14", "memcpy" },
-		{ "odd.name", "odd.name" },
-		{ "_Znot_a_mangling", "_Znot_a_mangling" },
-		{ "", "" },
-		{ ".", "." },
+	static const struct {
+		const char *mangled, *name;
+	} table[] = {
+		{"malloc", "malloc"},
+		{"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)"},
+		{"_ZN4shopplERKNS_5priceES2_", "shop::operator+(shop::price const&, shop::price const&)"},
+		{"_ZN3fooC2Ev.part.0", "foo::foo()"},
+		{"_ZN3foo3barEi.constprop.0.isra.0.cold", "foo::bar(int)"},
+		{"_ZN4core3ops8function6FnOnce9call_once17h0123456789abcdefE",
+		 "core::ops::function::FnOnce::call_once"},
+		{"_ZN4core3ops8function6FnOnce9call_once17h0123456789abcdefE.llvm.1234567",
+		 "core::ops::function::FnOnce::call_once"},
+		{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},
+		{"_D3std5stdio7writelnFZv", "std.stdio.writeln()"},
+		{"_Dmain", "D main"},
+		{"grow.cold", "grow"},
+		{"grow.part.0", "grow"},
+		{"memcpy@@GLIBC_2.14", "memcpy"},
+		{"odd.name", "odd.name"},
+		{"_Znot_a_mangling", "_Znot_a_mangling"},
+		{"", ""},
+		{".", "."},
 	};
 	char name[256];
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
@@ -257,18 +263,20 @@ static void names_that_would_never_end_are_left_alone(void **state)
 static void paths_have_one_spelling(void **state)
 {
 	(void)state;
-	static const struct { const char *directory, *file, *path; } table[] = {
-		{ "/a/b", "../c/d.c", "/a/c/d.c" },
-		{ "/a", "/usr/bin/../lib/./x//y.h", "/usr/lib/x/y.h" },
-		{ "./malloc", "./malloc/malloc.c", "malloc/malloc.c" },
-		{ "./wcsmbs", "../stdlib/strtod.c", "stdlib/strtod.c" },
-		{ "part", "../../y.c", "../y.c" },
-		{ "/", "../../a.c", "/a.c" },
-		{ NULL, "a.c", "a.c" },
-		{ "/a", "<artificial>", "<artificial>" },
-		{ "/a", "", "" },
+	static const struct {
+		const char *directory, *file, *path;
+	} table[] = {
+		{"/a/b", "../c/d.c", "/a/c/d.c"},
+		{"/a", "/usr/bin/../lib/./x//y.h", "/usr/lib/x/y.h"},
+		{"./malloc", "./malloc/malloc.c", "malloc/malloc.c"},
+		{"./wcsmbs", "../stdlib/strtod.c", "stdlib/strtod.c"},
+		{"part", "../../y.c", "../y.c"},
+		{"/", "../../a.c", "/a.c"},
+		{NULL, "a.c", "a.c"},
+		{"/a", "<artificial>", "<artificial>"},
+		{"/a", "", ""},
 	};
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		assert_string_equal(source_path(&arena, table[i].directory, table[i].file), table[i].path);
 	arena_fini(&arena);
@@ -322,7 +330,11 @@ static void the_plainer_name_wins(void **state)
 }
 
 /** One answer of the oracle. */
-struct oracle { char name[64][2048]; unsigned line[64]; size_t count; };
+struct oracle {
+	char name[64][2048];
+	unsigned line[64];
+	size_t count;
+};
 
 /** Read frames up to the next address; the first line of the answer has been read. */
 static bool oracle_read(FILE *pipe, char *line, size_t size, struct oracle *answer)
@@ -343,9 +355,12 @@ static bool oracle_read(FILE *pipe, char *line, size_t size, struct oracle *answ
 	return answer->count > 0;
 }
 
-struct comparison { size_t answers, frames, counts, lines, names; };
+struct comparison {
+	size_t answers, frames, counts, lines, names;
+};
 
-static void compare_answer(struct comparison *result, const struct oracle *answer, const struct symbol_frame *frames, size_t count)
+static void compare_answer(struct comparison *result, const struct oracle *answer, const struct symbol_frame *frames,
+			   size_t count)
 {
 	result->answers++;
 	if (count != answer->count) {
@@ -356,7 +371,8 @@ static void compare_answer(struct comparison *result, const struct oracle *answe
 		result->frames++;
 		result->lines += frames[i].line != answer->line[i];
 		/* Where debug information has no full name, addr2line shows the last part of it. */
-		result->names += !frames[i].function || (!strstr(frames[i].function, answer->name[i]) && !strstr(answer->name[i], frames[i].function));
+		result->names += !frames[i].function || (!strstr(frames[i].function, answer->name[i]) &&
+							 !strstr(answer->name[i], frames[i].function));
 	}
 }
 
@@ -364,7 +380,7 @@ static void compare_answer(struct comparison *result, const struct oracle *answe
 static struct comparison compare(const char *file, const char *pattern, unsigned step)
 {
 	static struct oracle answer;
-	struct comparison result = { 0 };
+	struct comparison result = {0};
 	struct symbols *symbols = symbols_new();
 	char line[8192];
 
@@ -428,7 +444,8 @@ static void cxx_names_are_whole(void **state)
 	assert_true(find_symbol("cxx", "_ZNK4shop5priceplERKS0_", &address, &size));
 	assert_string_equal(function_at("cxx", NULL, 0, address), "shop::price::operator+(shop::price const&) const");
 	assert_true(run("strip -g -o cxx-symtab cxx"));
-	assert_string_equal(function_at("cxx-symtab", NULL, 0, address), "shop::price::operator+(shop::price const&) const");
+	assert_string_equal(function_at("cxx-symtab", NULL, 0, address),
+			    "shop::price::operator+(shop::price const&) const");
 }
 
 /** Whether any frame in the function's code has this name. */
@@ -441,7 +458,7 @@ static bool has_frame(const char *file, const char *symbol, const char *name)
 
 	assert_true(find_symbol(file, symbol, &address, &size));
 	for (uint64_t at = address; at < address + size && !found; at++)
-		for (size_t i = symbols_resolve(symbols, in_folder(file), NULL, 0, at, false, &frames); i-- > 0; )
+		for (size_t i = symbols_resolve(symbols, in_folder(file), NULL, 0, at, false, &frames); i-- > 0;)
 			found |= frames[i].function && !strcmp(frames[i].function, name);
 	symbols_free(symbols);
 	return found;
@@ -452,9 +469,10 @@ static void names_without_mangling_have_their_owners(void **state)
 	(void)state;
 	if (!have("g++"))
 		skip();
-	write_file("owner.cc", "namespace a { namespace { struct one { int n; int add(int i) { return n += i * 7; } }; } namespace b {\n"
-		   "int f(int x) { one o{x}; for (int i = 0; i < x; i++) o.add(x ^ i); return o.n; } } }\n"
-		   "int main(int c, char **) { return a::b::f(c); }\n");
+	write_file("owner.cc", "namespace a { namespace { struct one { int n; int add(int i) { return n += i * 7; } }; "
+			       "} namespace b {\n"
+			       "int f(int x) { one o{x}; for (int i = 0; i < x; i++) o.add(x ^ i); return o.n; } } }\n"
+			       "int main(int c, char **) { return a::b::f(c); }\n");
 	/* What is in a nameless namespace has no mangled name in debug information. */
 	assert_true(run("g++ -O2 -g owner.cc -o owner"));
 	assert_true(has_frame("owner", "_ZN1a1b1fEi", "a::b::f(int)"));
@@ -492,9 +510,11 @@ static void rust_agrees_with_addr2line(void **state)
 	(void)state;
 	if (!have("rustc") || !have("addr2line"))
 		skip();
-	static const char *const manglings[] = { "v0", "legacy" };
+	static const char *const manglings[] = {"v0", "legacy"};
 	for (size_t i = 0; i < 2; i++) {
-		if (!run("RUSTC_BOOTSTRAP=1 rustc -C opt-level=1 -g -Z unstable-options -C symbol-mangling-version=%s rust.rs -o rust 2>/dev/null", manglings[i])) {
+		if (!run("RUSTC_BOOTSTRAP=1 rustc -C opt-level=1 -g -Z unstable-options -C symbol-mangling-version=%s "
+			 "rust.rs -o rust 2>/dev/null",
+			 manglings[i])) {
 			print_message("skipped: this rustc does not know the %s mangling\n", manglings[i]);
 			continue;
 		}
@@ -544,11 +564,13 @@ static void mini_debug_information_is_unpacked(void **state)
 
 	if (!have("xz"))
 		skip();
-	assert_true(run("objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbol=hidden c mini && xz -kf mini"
+	assert_true(run("objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbol=hidden c mini "
+			"&& xz -kf mini"
 			" && strip -o packed c && objcopy --add-section .gnu_debugdata=mini.xz packed"));
 	assert_true(find_symbol("c", "hidden", &address, &size));
 	assert_string_equal(function_at("packed", NULL, 0, address), "hidden");
-	assert_true(run("head -c 100 mini.xz > cut.xz && strip -o damaged c && objcopy --add-section .gnu_debugdata=cut.xz damaged"));
+	assert_true(run("head -c 100 mini.xz > cut.xz && strip -o damaged c && objcopy --add-section "
+			".gnu_debugdata=cut.xz damaged"));
 	assert_string_equal(function_at("damaged", NULL, 0, address), "?");
 }
 
@@ -559,7 +581,8 @@ static size_t make_separate(const char *root, uint8_t id[64])
 	char name[160] = "";
 	for (size_t i = 1; i < size; i++)
 		sprintf(name + strlen(name), "%02x", id[i]);
-	assert_true(run("strip -o bare c && mkdir -p %s/.build-id/%02x && objcopy --only-keep-debug c %s/.build-id/%02x/%s.debug",
+	assert_true(run("strip -o bare c && mkdir -p %s/.build-id/%02x && objcopy --only-keep-debug c "
+			"%s/.build-id/%02x/%s.debug",
 			root, id[0], root, id[0], name));
 	return size;
 }
@@ -599,7 +622,8 @@ static void debug_files_are_found_by_debuglink(void **state)
 	(void)state;
 	uint64_t address, size;
 
-	assert_true(run("cc -O2 -g -Wl,--build-id=none c.c -o plain && mkdir -p .debug && objcopy --only-keep-debug plain .debug/plain.dbg"
+	assert_true(run("cc -O2 -g -Wl,--build-id=none c.c -o plain && mkdir -p .debug && objcopy --only-keep-debug "
+			"plain .debug/plain.dbg"
 			" && strip -o linked plain && objcopy --add-gnu-debuglink=.debug/plain.dbg linked"));
 	assert_true(find_symbol("plain", "hidden", &address, &size));
 	assert_string_equal(function_at("linked", NULL, 0, address), "hidden");
@@ -618,7 +642,9 @@ static void debuginfod_is_asked_when_configured(void **state)
 
 	for (size_t i = 0; i < id_size; i++)
 		sprintf(name + strlen(name), "%02x", id[i]);
-	assert_true(run("strip -o bare c && mkdir -p server/buildid/%s && objcopy --only-keep-debug c server/buildid/%s/debuginfo", name, name));
+	assert_true(run("strip -o bare c && mkdir -p server/buildid/%s && objcopy --only-keep-debug c "
+			"server/buildid/%s/debuginfo",
+			name, name));
 	assert_true(find_symbol("c", "hidden", &address, &size));
 	snprintf(url, sizeof(url), "file://%s/server", folder);
 	setenv("DEBUGINFOD_CACHE_PATH", in_folder("cache"), 1);
@@ -647,7 +673,8 @@ static void debuginfod_is_asked_when_configured(void **state)
 static void what_is_no_image_has_no_names(void **state)
 {
 	(void)state;
-	static const char *const paths[] = { "", "[heap]", "[anon]", "/", "/dev/zero", "/nonexistent", "relative", "/proc/self/mem", "[vdso]" };
+	static const char *const paths[] = {"",         "[heap]",         "[anon]", "/", "/dev/zero", "/nonexistent",
+					    "relative", "/proc/self/mem", "[vdso]"};
 	struct symbols *symbols = symbols_new();
 	const struct symbol_frame *frames;
 
@@ -656,7 +683,7 @@ static void what_is_no_image_has_no_names(void **state)
 		assert_int_equal(symbols_resolve(symbols, paths[i], NULL, 0, 0, true, &frames), 1);
 		assert_null(frames[0].function);
 	}
-	static const char *const files[] = { "pipe", "empty", "short" };
+	static const char *const files[] = {"pipe", "empty", "short"};
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		assert_int_equal(symbols_resolve(symbols, in_folder(files[i]), NULL, 0, UINT64_MAX, false, &frames), 1);
 		assert_null(frames[0].function);
@@ -710,7 +737,8 @@ static void damaged_files_end_the_search_and_nothing_else(void **state)
 		struct symbols *symbols = symbols_new();
 		const struct symbol_frame *frames;
 		for (uint64_t address = 0x1000; address < 0x1400; address += 7)
-			assert_true(symbols_resolve(symbols, in_folder("damaged"), NULL, 0, address, false, &frames) >= 1);
+			assert_true(symbols_resolve(symbols, in_folder("damaged"), NULL, 0, address, false, &frames) >=
+				    1);
 		symbols_free(symbols);
 	}
 	alarm(0);

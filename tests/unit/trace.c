@@ -25,9 +25,12 @@
 #include "trace/trace.h"
 #include "trace/writer.h"
 
+/* clang-format off */
 #define COLUMNS(X) \
-	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) X(previous) X(size) X(usable) X(argument) \
+	X(kind) X(flags) X(entry) X(heap) X(stack) X(time) X(duration) X(address) \
+	X(previous) X(size) X(usable) X(argument) \
 	X(argument2) X(result)
+/* clang-format on */
 
 static char path[64];
 
@@ -44,11 +47,15 @@ static uint64_t next(void)
 /* Small, large or extreme. */
 static uint64_t any(void)
 {
-	static const uint64_t extremes[] = {0, 1, 127, 128, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, (uint64_t)1 << 63, INT64_MAX};
+	static const uint64_t extremes[] = {
+		0, 1, 127, 128, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, (uint64_t)1 << 63, INT64_MAX};
 	switch (next() % 4) {
-	case 0: return extremes[next() % (sizeof(extremes) / sizeof(extremes[0]))];
-	case 1: return next();
-	default: return next() % 1000;
+	case 0:
+		return extremes[next() % (sizeof(extremes) / sizeof(extremes[0]))];
+	case 1:
+		return next();
+	default:
+		return next() % 1000;
 	}
 }
 
@@ -65,19 +72,29 @@ static struct writer *open_writer(const struct writer_options *options)
 }
 
 /* Ids of the rows that every test has. */
-struct rows { uint32_t process, thread, image, entry, heap; };
+struct rows {
+	uint32_t process, thread, image, entry, heap;
+};
 
 static struct rows add_rows(struct writer *writer, uint32_t pid)
 {
 	struct rows rows;
-	rows.process = writer_add_process(writer, &(struct trace_process){
-		.pid = pid, .parent = TRACE_NONE, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = INT64_MAX,
-		.image = "/bin/program", .command = "program argument", .note = ""});
-	rows.thread = writer_add_thread(writer, &(struct trace_thread){.process = rows.process, .tid = pid, .end_ns = INT64_MAX, .name = "main"});
+	rows.process = writer_add_process(writer, &(struct trace_process){.pid = pid,
+									  .parent = TRACE_NONE,
+									  .forked_from = TRACE_NONE,
+									  .start_ns = 1100,
+									  .end_ns = INT64_MAX,
+									  .image = "/bin/program",
+									  .command = "program argument",
+									  .note = ""});
+	rows.thread = writer_add_thread(
+		writer,
+		&(struct trace_thread){.process = rows.process, .tid = pid, .end_ns = INT64_MAX, .name = "main"});
 	rows.image = writer_add_image(writer, &(struct trace_image){"/lib/libc.so.6", (const uint8_t *)"abcdefgh", 8});
 	rows.entry = writer_add_entry(writer, &(struct trace_entry){rows.image, FUNCTION_MALLOC, "malloc"});
 	rows.heap = writer_add_heap(writer, &(struct trace_heap){rows.process, 0x7f0000000000, "main arena"});
-	writer_add_mapping(writer, &(struct trace_mapping){rows.process, rows.image, 0x1000, 0x2000, 0x1000, 1100, INT64_MAX});
+	writer_add_mapping(writer,
+			   &(struct trace_mapping){rows.process, rows.image, 0x1000, 0x2000, 0x1000, 1100, INT64_MAX});
 	return rows;
 }
 
@@ -85,7 +102,8 @@ static uint32_t add_stack(struct writer *writer, const struct rows *rows, uint64
 {
 	uint32_t node = 0;
 	for (int i = 0; i < depth; i++)
-		node = writer_intern_node(writer, node, writer_intern_frame(writer, rows->image, first + (uint64_t)i * 16));
+		node = writer_intern_node(writer, node,
+					  writer_intern_frame(writer, rows->image, first + (uint64_t)i * 16));
 	return node;
 }
 
@@ -157,7 +175,8 @@ static void test_random_columns(void **state)
 	for (int compression = -1; compression <= 3; compression += 2) {
 		struct writer *writer = open_writer(&(struct writer_options){.compression = compression});
 		struct rows rows = add_rows(writer, 10);
-		uint32_t other = writer_add_entry(writer, &(struct trace_entry){TRACE_NONE, FUNCTION_FREE, "free"}), stacks[40];
+		uint32_t other = writer_add_entry(writer, &(struct trace_entry){TRACE_NONE, FUNCTION_FREE, "free"}),
+			 stacks[40];
 		for (int i = 0; i < 40; i++)
 			stacks[i] = add_stack(writer, &rows, next() % 5 * 16, (int)(next() % 30));
 		struct writer_events events[8] = {{0}};
@@ -165,7 +184,8 @@ static void test_random_columns(void **state)
 			uint32_t count = block == 7 ? 65536 : block ? (uint32_t)next() % 3000 + 1 : 1;
 			uint64_t time = block == 6 ? UINT64_MAX / 2 : 5000;
 			for (uint32_t i = 0; i < count; i++) {
-				uint32_t at = event_add(&events[block], &rows, (uint8_t)(next() % EVENT_KIND_COUNT), time);
+				uint32_t at =
+					event_add(&events[block], &rows, (uint8_t)(next() % EVENT_KIND_COUNT), time);
 				struct writer_events *own = &events[block];
 				own->flags[at] = (uint8_t)next();
 				own->entry[at] = (uint16_t)(next() & 1 ? rows.entry : other);
@@ -241,17 +261,28 @@ static void test_segments(void **state)
 		events.stack[event] = add_stack(writer, &rows[0], (i % 7) * 1000, (int)depth);
 		expected[i] = 0;
 		for (uint32_t at = depth; at-- > 0;)
-			expected[i] = (expected[i] ^ (i % 7 * 1000 + at * 16) ^ ((uint64_t)rows[0].image << 40)) * 0x9e3779b97f4a7c15u + 1;
+			expected[i] = (expected[i] ^ (i % 7 * 1000 + at * 16) ^ ((uint64_t)rows[0].image << 40)) *
+					      0x9e3779b97f4a7c15u +
+				      1;
 		write_all(writer, &events);
 		writer_events_fini(&events);
 	}
-	struct trace_gap gap = {.process = rows[1].process, .thread = rows[1].thread, .from_ns = 1500, .to_ns = 1600, .stacks = 3};
+	struct trace_gap gap = {
+		.process = rows[1].process, .thread = rows[1].thread, .from_ns = 1500, .to_ns = 1600, .stacks = 3};
 	gap.count[EVENT_FREE] = 9;
 	writer_add_gap(writer, &gap);
 	writer_add_sample(writer, &(struct trace_sample){.process = 1, .time_ns = 1700, .resident_bytes = 1 << 20});
-	writer_update_process(writer, rows[2].process, &(struct trace_process){
-		.pid = 102, .parent = rows[0].process, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_SIGNAL,
-		.end_status = 9, .image = "/bin/other", .command = "other", .note = "why"});
+	writer_update_process(writer, rows[2].process,
+			      &(struct trace_process){.pid = 102,
+						      .parent = rows[0].process,
+						      .forked_from = TRACE_NONE,
+						      .start_ns = 1100,
+						      .end_ns = 9000,
+						      .end = TRACE_END_SIGNAL,
+						      .end_status = 9,
+						      .image = "/bin/other",
+						      .command = "other",
+						      .note = "why"});
 	struct diag diag = {""};
 	assert_int_equal(writer_close(writer, NULL, &diag), 0);
 	struct trace *trace = open_trace();
@@ -319,13 +350,18 @@ enum { SMALL_BLOCKS = 12 };
 /* A trace of some blocks over two segments; ends[i] is where the file ended after block i. */
 static void write_small(uint64_t *ends, int compression)
 {
-	struct writer *writer = open_writer(&(struct writer_options){.segment_bytes = 2500, .compression = compression});
+	struct writer *writer =
+		open_writer(&(struct writer_options){.segment_bytes = 2500, .compression = compression});
 	struct rows rows = add_rows(writer, 10);
 	uint64_t time = 2000;
 	for (uint32_t block = 0; block < SMALL_BLOCKS; block++) {
 		struct writer_events events = {0};
 		for (uint32_t i = 0; i < 10 + block; i++) {
-			uint32_t event = event_add(&events, &rows, i % 3 == 2 ? EVENT_REALLOC : i % 2 ? EVENT_FREE : EVENT_ALLOC, time += 100 + next() % 99);
+			uint32_t event = event_add(&events, &rows,
+						   i % 3 == 2 ? EVENT_REALLOC
+						   : i % 2    ? EVENT_FREE
+							      : EVENT_ALLOC,
+						   time += 100 + next() % 99);
 			events.address[event] = 0x7f0000001000 + i % 4 * 32;
 			events.size[event] = i % 2 ? 0 : 24 + block;
 			events.duration[event] = 30 + next() % 20;
@@ -510,7 +546,8 @@ static void test_reopen_keeps_what_is_missing(void **state)
 		const struct trace_dictionary *dictionary = trace_dictionary(trace);
 		assert_true(dictionary->event_count == written);
 		assert_true(dictionary->early_end_count == 2 && dictionary->early_ends[1].process == TRACE_NONE);
-		assert_true(dictionary->early_ends[0].process == 0 && dictionary->early_ends[0].calls == blocks * 500 - written);
+		assert_true(dictionary->early_ends[0].process == 0 &&
+			    dictionary->early_ends[0].calls == blocks * 500 - written);
 		trace_close(trace);
 		diag = (struct diag){""};
 		assert_int_equal(writer_reopen(&writer, path, NULL, &diag), 0);
@@ -572,7 +609,8 @@ static uint64_t fill(struct writer *writer, const struct rows *rows, uint64_t *g
 	return writer_event_count(writer);
 }
 
-/* What the trace says of the end of recording: the time of the first event that is missing, and who called how often since. */
+/* What the trace says of the end of recording: the time of the first event that is missing, and who called how often
+   since. */
 static void check_early_end(const struct trace_dictionary *dictionary, uint64_t after, uint64_t more_after)
 {
 	const struct trace_early_end *ends = dictionary->early_ends;
@@ -597,10 +635,20 @@ static void check_full(struct writer *writer, const struct rows *rows, int expec
 	event_add(&events, rows, EVENT_FREE, 6000);
 	assert_int_equal(writer_write_events(writer, &events, &diag), expected);
 	writer_events_fini(&events);
-	writer_update_process(writer, rows->process, &(struct trace_process){
-		.pid = 10, .parent = TRACE_NONE, .forked_from = TRACE_NONE, .start_ns = 1100, .end_ns = 9000, .end = TRACE_END_EXIT,
-		.image = "/bin/program", .command = "program argument", .note = ""});
-	writer_add_gap(writer, &(struct trace_gap){.process = more.process, .thread = more.thread, .from_ns = 5500, .to_ns = 5600, .stacks = 1});
+	writer_update_process(writer, rows->process,
+			      &(struct trace_process){.pid = 10,
+						      .parent = TRACE_NONE,
+						      .forked_from = TRACE_NONE,
+						      .start_ns = 1100,
+						      .end_ns = 9000,
+						      .end = TRACE_END_EXIT,
+						      .image = "/bin/program",
+						      .command = "program argument",
+						      .note = ""});
+	writer_add_gap(
+		writer,
+		&(struct trace_gap){
+			.process = more.process, .thread = more.thread, .from_ns = 5500, .to_ns = 5600, .stacks = 1});
 	writer_count_after(writer, more.process, 7, 6001);
 	assert_true(writer_has_ended(writer) && writer_unwritten_events(writer) == 0);
 	diag.text[0] = 0;
@@ -627,7 +675,8 @@ static void test_max_file(void **state)
 {
 	(void)state;
 	for (uint64_t limit = 40000; limit < 200000; limit += 30011) {
-		struct writer *writer = open_writer(&(struct writer_options){.max_file_bytes = limit, .segment_bytes = 30000});
+		struct writer *writer =
+			open_writer(&(struct writer_options){.max_file_bytes = limit, .segment_bytes = 30000});
 		struct rows rows = add_rows(writer, 10);
 		check_full(writer, &rows, -EFBIG, limit);
 	}
@@ -680,7 +729,8 @@ static uint32_t check_newest(const char *file, uint32_t blocks, uint64_t events,
 static void circle(uint64_t limit)
 {
 	struct diag diag = {""};
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+	struct writer *writer = open_writer(
+		&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
 	struct rows rows = add_rows(writer, 10);
 	uint64_t events = 0, size = 0;
 	struct stat status;
@@ -728,7 +778,8 @@ static void test_circular_ended_anywhere(void **state)
 	seed = 1;
 	for (uint32_t blocks = 30; blocks < 150; blocks += rounds_step()) {
 		struct diag diag = {""};
-		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 3000});
+		struct writer *writer = open_writer(&(struct writer_options){
+			.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 3000});
 		struct rows rows = add_rows(writer, 10);
 		uint64_t events = 0;
 		for (uint32_t block = 0; block < blocks; block++) {
@@ -741,7 +792,8 @@ static void test_circular_ended_anywhere(void **state)
 	}
 }
 
-/* Go on with a file of which so many blocks were whole: those that are there can be read, and nothing else is believed to be there. */
+/* Go on with a file of which so many blocks were whole: those that are there can be read, and nothing else is believed
+   to be there. */
 static void check_mended(uint32_t whole, bool may_have_more)
 {
 	struct diag diag = {""};
@@ -762,13 +814,14 @@ static void check_mended(uint32_t whole, bool may_have_more)
 	assert_int_equal(read_damaged(&is_complete), count);
 }
 
-/* A machine that stopped in the midst of a write: what is torn is led over when the file is gone on with. Of what the write of this block changed,
- * the file has so much. */
+/* A machine that stopped in the midst of a write: what is torn is led over when the file is gone on with. Of what the
+ * write of this block changed, the file has so much. */
 static void tear(uint32_t blocks, uint32_t percent)
 {
 	const uint64_t limit = 100000;
 	struct diag diag = {""};
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
+	struct writer *writer = open_writer(
+		&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = limit, .segment_bytes = limit / 8});
 	struct rows rows = add_rows(writer, 10);
 	for (uint32_t block = 0; block < blocks; block++)
 		write_numbered(writer, &rows, block, 300);
@@ -804,13 +857,14 @@ static void test_circular_torn(void **state)
 
 /* ---- whoever comes between two writes ---- */
 
-/* What is done at each write to the file, by its number: `before` and behind it; of the one by which the writer is killed a part is written. */
+/* What is done at each write to the file, by its number: `before` and behind it; of the one by which the writer is
+   killed a part is written. */
 static struct {
 	void (*visit)(uint32_t number);
 	uint32_t number, killed_at, killed_bytes;
-	uint8_t *left;                /* the file as a writer that was killed leaves it */
+	uint8_t *left; /* the file as a writer that was killed leaves it */
 	size_t left_size;
-	uint64_t events[2];           /* of blocks that are whole, without and with the one that is being written */
+	uint64_t events[2]; /* of blocks that are whole, without and with the one that is being written */
 } visits;
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
@@ -850,11 +904,13 @@ static void visit_killed(uint32_t number)
 		visits.left = read_file(&visits.left_size);
 }
 
-/* Write blocks of several sizes to a file that is full, and end it. The number of its last block that is whole when the writer is killed. */
+/* Write blocks of several sizes to a file that is full, and end it. The number of its last block that is whole when the
+   writer is killed. */
 static uint32_t write_visited(void (*visit)(uint32_t), uint32_t blocks)
 {
 	struct diag diag = {""};
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
+	struct writer *writer = open_writer(
+		&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
 	struct rows rows = add_rows(writer, 10);
 	uint32_t whole = 0;
 	visits.number = 0;
@@ -885,7 +941,8 @@ static void test_circular_read_between_writes(void **state)
 
 /* ---- a reader that the writer overtakes ---- */
 
-/* What is written while a file is read: so many times, from this read on, more than the file takes; each copy is torn in its middle. */
+/* What is written while a file is read: so many times, from this read on, more than the file takes; each copy is torn
+   in its middle. */
 static struct {
 	struct writer *writer;
 	struct rows rows;
@@ -925,7 +982,8 @@ static void test_circular_overtaken(void **state)
 	for (uint32_t i = 0; i < SEEDS * 8; i++) {
 		seed = i + 1;
 		struct diag diag = {""};
-		struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
+		struct writer *writer = open_writer(&(struct writer_options){
+			.mode = WRITER_CIRCULAR, .max_file_bytes = 64 << 10, .segment_bytes = 6000});
 		race.rows = add_rows(writer, 10);
 		race.writer = writer;
 		for (race.block = 0; race.block < 60 + i % 40;)
@@ -967,7 +1025,10 @@ static void test_circular_killed(void **state)
 	}
 }
 
-struct pieces { uint32_t count; uint64_t bytes, events; };
+struct pieces {
+	uint32_t count;
+	uint64_t bytes, events;
+};
 
 static int next_piece(void *cookie, uint64_t bytes, uint64_t events, char *next, size_t size, struct diag *diag)
 {
@@ -986,11 +1047,13 @@ static void test_pieces(void **state)
 	struct diag diag = {""};
 	struct pieces pieces = {0};
 	const uint64_t limit = 50000;
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
+	struct writer *writer = open_writer(&(struct writer_options){
+		.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
 	struct rows rows = add_rows(writer, 10);
 	uint32_t before = 0;
 	for (uint32_t block = 0; block < 200; block++) {
-		struct trace_gap gap = {.process = rows.process, .thread = rows.thread, .from_ns = 5000, .to_ns = 5100, .stacks = 1};
+		struct trace_gap gap = {
+			.process = rows.process, .thread = rows.thread, .from_ns = 5000, .to_ns = 5100, .stacks = 1};
 		writer_add_gap(writer, &gap);
 		write_numbered(writer, &rows, block, 300);
 	}
@@ -1028,20 +1091,23 @@ static void test_pieces(void **state)
 		unlink(names[piece]);
 }
 
-/* Whoever goes on with the newest piece gives no number that another one has, and learns how far threads that it does not name were taken. */
+/* Whoever goes on with the newest piece gives no number that another one has, and learns how far threads that it does
+   not name were taken. */
 static void test_newest_piece(void **state)
 {
 	(void)state;
 	struct diag diag = {""};
 	struct pieces pieces = {0};
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .cookie = &pieces, .next = next_piece});
+	struct writer *writer =
+		open_writer(&(struct writer_options){.mode = WRITER_PIECES, .cookie = &pieces, .next = next_piece});
 	struct rows rows = add_rows(writer, 10), other = rows;
 	struct trace_thread thread = {.process = rows.process, .tid = 11, .end_ns = INT64_MAX, .name = "other"};
 	other.thread = writer_add_thread(writer, &thread);
 	for (uint32_t block = 0; block < 4; block++)
 		write_numbered(writer, &rows, block, 10);
 	for (uint32_t block = 0; block < 3; block++) {
-		struct writer_events events = {.region = 77, .slot = 4, .first_sequence = block, .last_sequence = block};
+		struct writer_events events = {
+			.region = 77, .slot = 4, .first_sequence = block, .last_sequence = block};
 		event_add(&events, &other, EVENT_ALLOC, 6000 + block);
 		events.first_sequence = block;
 		events.part_sequence = block ? block + 1 : 0;
@@ -1076,7 +1142,8 @@ static void test_large_block(void **state)
 	struct diag diag = {""};
 	struct pieces pieces = {0};
 	const uint64_t limit = 64 << 10;
-	struct writer *writer = open_writer(&(struct writer_options){.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
+	struct writer *writer = open_writer(&(struct writer_options){
+		.mode = WRITER_PIECES, .max_file_bytes = limit, .cookie = &pieces, .next = next_piece});
 	struct rows rows = add_rows(writer, 10);
 	write_numbered(writer, &rows, 0, 10);
 	write_numbered(writer, &rows, 1, 50000);
@@ -1104,14 +1171,17 @@ static void write_ends(void)
 	struct rows rows = add_rows(writer, 10);
 	struct writer_events events = {0};
 	struct diag diag = {""};
-	const uint32_t outermost[] = {
-		writer_intern_frame(writer, rows.image, 64), writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_TRUNCATED),
-		writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS)};
+	const uint32_t outermost[] = {writer_intern_frame(writer, rows.image, 64),
+				      writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_TRUNCATED),
+				      writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_UNWINDLESS)};
 	for (uint32_t end = 0, i = 0; end < 4; end++)
 		for (uint32_t count = 0; count <= end; count++, i++) {
 			event_add(&events, &rows, EVENT_ALLOC, 2000 + i);
 			events.address[i] = 0x1000 + i * 32;
-			events.stack[i] = end < 3 ? writer_intern_node(writer, writer_intern_node(writer, 0, outermost[end]), outermost[0]) : 0;
+			events.stack[i] =
+				end < 3 ? writer_intern_node(writer, writer_intern_node(writer, 0, outermost[end]),
+							     outermost[0])
+					: 0;
 			events.flags[i] = end == 1 ? EVENT_TRUNCATED : end == 3 ? EVENT_NO_STACK : 0;
 		}
 	write_all(writer, &events);
@@ -1133,13 +1203,15 @@ static void check_ends(bool is_whole_known, uint64_t unwindless)
 	trace_close(trace);
 }
 
-/* Take the last bytes of each head of events away, as if an older writer had made the file; zeros behind the streams keep the blocks where they are. */
+/* Take the last bytes of each head of events away, as if an older writer had made the file; zeros behind the streams
+   keep the blocks where they are. */
 static void shorten_heads(uint32_t bytes)
 {
 	size_t size;
 	uint8_t *data = read_file(&size);
 	struct format_block block;
-	for (size_t at = sizeof(struct format_header); at + sizeof(block) <= size; at += format_aligned(sizeof(block) + block.head_bytes + block.payload_bytes)) {
+	for (size_t at = sizeof(struct format_header); at + sizeof(block) <= size;
+	     at += format_aligned(sizeof(block) + block.head_bytes + block.payload_bytes)) {
 		memcpy(&block, data + at, sizeof(block));
 		if (block.type != FORMAT_EVENTS)
 			continue;
@@ -1177,7 +1249,12 @@ static void test_folded_stack_ends(void **state)
 {
 	(void)state;
 	for (int is_known = 0; is_known <= 1; is_known++) {
-		const struct trace_fold fold = {.until_ns = 5, .interval_ns = 7, .event_count = 100, .kind_count = {90}, .ends = {80, 7, 3}, .is_whole_known = is_known};
+		const struct trace_fold fold = {.until_ns = 5,
+						.interval_ns = 7,
+						.event_count = 100,
+						.kind_count = {90},
+						.ends = {80, 7, 3},
+						.is_whole_known = is_known};
 		struct diag diag = {""};
 		struct writer *writer = open_writer(&(struct writer_options){.compression = 1});
 		writer_add_fold(writer, &fold);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk of src/recorder/capture.c, in this program instead of in a target, beside the C compiler's unwinder (_Unwind_Backtrace), which shares no code
- * with it. Each capture is compared, frame by frame: program counter, stack pointer, id, mark at the end; and the number of frames that it kept of the
- * capture before with those that are really the same.
+ * The walk of src/recorder/capture.c, in this program instead of in a target, beside the C compiler's unwinder
+ * (_Unwind_Backtrace), which shares no code with it. Each capture is compared, frame by frame: program counter, stack
+ * pointer, id, mark at the end; and the number of frames that it kept of the capture before with those that are really
+ * the same.
  *
- * Captures run in signal handlers and on stacks of their own, where a failed assertion cannot leave the test. So the first difference is written down, and
- * the test fails with it at its end.
+ * Captures run in signal handlers and on stacks of their own, where a failed assertion cannot leave the test. So the
+ * first difference is written down, and the test fails with it at its end.
  */
 #include "recorder/capture.h"
 
@@ -31,12 +32,19 @@
 #include "region/region.h"
 #include "walk_shapes.h"
 
-enum { FRAMES_MAX = 16384, PRIME_BYTES = 1 << 20, STACK_BYTES = 256 << 10, STEPS = 12000, LEVEL_MAX = 90, SHAPES_ALL = 2 * SHAPE_COUNT + ASSEMBLED_COUNT };
+enum {
+	FRAMES_MAX = 16384,
+	PRIME_BYTES = 1 << 20,
+	STACK_BYTES = 256 << 10,
+	STEPS = 12000,
+	LEVEL_MAX = 90,
+	SHAPES_ALL = 2 * SHAPE_COUNT + ASSEMBLED_COUNT
+};
 
 /* A stack, innermost frame first. */
 struct frames {
 	uint32_t count;
-	bool has_signal;              /* a signal interrupted one of them */
+	bool has_signal; /* a signal interrupted one of them */
 	uint64_t pc[FRAMES_MAX], sp[FRAMES_MAX];
 };
 
@@ -47,14 +55,17 @@ struct scene {
 	struct thread thread;
 	uint64_t stack_low, stack_high; /* the thread's own stack */
 	struct frames now, before;
-	uint64_t known_low;           /* page of the lowest stack pointer of which the walk knows that it is of the thread's own stack */
-	bool can_keep;                /* the capture before was of a kind that the next one may keep frames of */
-	uint32_t realigned;           /* frames on the stack that the walk must remember a word more of, at most */
-	const struct frames *beyond;  /* frames that only the walk finds, outside of those that the oracle does; NULL: none */
-	uint32_t mark;                /* expected at the outer end: PC_TRUNCATED, PC_UNWINDLESS; 0: the stack is whole */
-	uint32_t depth;               /* the most frames wanted */
+	/* page of the lowest stack pointer of which the walk knows that it is of the thread's own stack */
+	uint64_t known_low;
+	bool can_keep;      /* the capture before was of a kind that the next one may keep frames of */
+	uint32_t realigned; /* frames on the stack that the walk must remember a word more of, at most */
+	/* frames that only the walk finds, outside of those that the oracle does; NULL: none */
+	const struct frames *beyond;
+	/* expected at the outer end: PC_TRUNCATED, PC_UNWINDLESS; 0: the stack is whole */
+	uint32_t mark;
+	uint32_t depth;                   /* the most frames wanted */
 	uint64_t hidden_low, hidden_high; /* code whose frames are no frames of the stack */
-	uint64_t kept, captures;      /* so far */
+	uint64_t kept, captures;          /* so far */
 	uint64_t seed, random;
 	char failure[512];
 };
@@ -71,8 +82,8 @@ static __attribute__((format(printf, 1, 2))) void complain(const char *format, .
 	int length = vsnprintf(scene.failure, sizeof(scene.failure), format, arguments);
 	va_end(arguments);
 	if (length > 0 && (size_t)length < sizeof(scene.failure))
-		snprintf(scene.failure + length, sizeof(scene.failure) - (size_t)length, " (capture %lu, seed %lu)", (unsigned long)scene.captures,
-			 (unsigned long)scene.seed);
+		snprintf(scene.failure + length, sizeof(scene.failure) - (size_t)length, " (capture %lu, seed %lu)",
+			 (unsigned long)scene.captures, (unsigned long)scene.seed);
 }
 
 static uint32_t any(uint32_t below)
@@ -148,7 +159,8 @@ static void thread_begin(void)
 	pthread_attr_t attributes;
 	void *low;
 	size_t bytes;
-	scene.thread = (struct thread){.recorder = scene.recorder, .slot = region_slot_at(scene.region.header, &scene.region.limits, 0),
+	scene.thread = (struct thread){.recorder = scene.recorder,
+				       .slot = region_slot_at(scene.region.header, &scene.region.limits, 0),
 				       .fs_base = cpu_thread_pointer()};
 	scene.can_keep = false;
 	scene.before.count = 0;
@@ -164,7 +176,12 @@ static void thread_begin(void)
 
 static int scene_begin(void **state)
 {
-	const struct region_config config = {.buffer_size = 8192, .buffer_min = 4, .buffer_max = 64, .slot_max = 256, .pc_max = 65536, .image_max = 200,
+	const struct region_config config = {.buffer_size = 8192,
+					     .buffer_min = 4,
+					     .buffer_max = 64,
+					     .slot_max = 256,
+					     .pc_max = 65536,
+					     .image_max = 200,
 					     .options = OPTION_ENABLED | OPTION_WAIT};
 	struct diag diag = {0};
 	(void)state;
@@ -219,7 +236,10 @@ static void assert_no_difference(void)
 
 /* ---- the oracle, and the comparison ---- */
 
-struct reading { struct frames *frames; uint64_t first_sp; };
+struct reading {
+	struct frames *frames;
+	uint64_t first_sp;
+};
 
 static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *cookie)
 {
@@ -269,7 +289,8 @@ static void frames_hide(struct frames *frames)
 static uint32_t common_frames(const struct frames *one, const struct frames *other)
 {
 	uint32_t count = 0;
-	while (count < one->count && count < other->count && one->pc[one->count - 1 - count] == other->pc[other->count - 1 - count] &&
+	while (count < one->count && count < other->count &&
+	       one->pc[one->count - 1 - count] == other->pc[other->count - 1 - count] &&
 	       one->sp[one->count - 1 - count] == other->sp[other->count - 1 - count])
 		count++;
 	return count;
@@ -287,7 +308,8 @@ static void compare_id(uint32_t id, uint64_t pc)
 		if (pc - 1 >= scene.recorder->image[i].base && pc - 1 < scene.recorder->image[i].end)
 			image = i;
 	if (row->pc != pc || row->image != image || row->process != 0)
-		complain("id %u stands for %#lx of image %u, not %#lx of image %u", id, (unsigned long)row->pc, row->image, (unsigned long)pc, image);
+		complain("id %u stands for %#lx of image %u, not %#lx of image %u", id, (unsigned long)row->pc,
+			 row->image, (unsigned long)pc, image);
 }
 
 /* Whether what was captured from `sp` on is scene.now, with the mark that is expected beyond it. */
@@ -296,8 +318,10 @@ static void compare_stack(uint32_t kept, uint32_t depth, uint64_t sp)
 	const struct thread *thread = &scene.thread;
 	struct frames *now = &scene.now;
 	uint32_t mark = scene.mark, common = common_frames(now, &scene.before);
-	bool is_home = sp - scene.stack_low < scene.stack_high - scene.stack_low, is_whole = mark == 0 && now->count <= depth;
-	uint32_t can_keep = scene.can_keep && is_home && sp >= scene.known_low && depth == RECORDER_DEPTH_MAX ? common : 0;
+	bool is_home = sp - scene.stack_low < scene.stack_high - scene.stack_low,
+	     is_whole = mark == 0 && now->count <= depth;
+	uint32_t can_keep =
+		scene.can_keep && is_home && sp >= scene.known_low && depth == RECORDER_DEPTH_MAX ? common : 0;
 	if (now->count > depth) {
 		/* Those that need not be walked are the outer ones: they are left out. */
 		now->count = now->count - can_keep < depth ? now->count - can_keep : depth;
@@ -311,8 +335,9 @@ static void compare_stack(uint32_t kept, uint32_t depth, uint64_t sp)
 	for (uint32_t i = 0; i < now->count && !scene.failure[0]; i++) {
 		uint32_t at = offset + now->count - 1 - i;
 		if (thread->memo[at].pc != now->pc[i] || thread->memo[at].sp != now->sp[i])
-			complain("frame %u of %u is %#lx at %#lx, not %#lx at %#lx", i, now->count, (unsigned long)thread->memo[at].pc,
-				 (unsigned long)thread->memo[at].sp, (unsigned long)now->pc[i], (unsigned long)now->sp[i]);
+			complain("frame %u of %u is %#lx at %#lx, not %#lx at %#lx", i, now->count,
+				 (unsigned long)thread->memo[at].pc, (unsigned long)thread->memo[at].sp,
+				 (unsigned long)now->pc[i], (unsigned long)now->sp[i]);
 		else
 			compare_id(thread->id[at], now->pc[i]);
 	}
@@ -453,7 +478,10 @@ static void another_threads_stack_is_exact(void **state)
 
 /* ---- shapes one by one ---- */
 
-struct pair { const struct shape *outer, *inner; unsigned outer_size, inner_size; };
+struct pair {
+	const struct shape *outer, *inner;
+	unsigned outer_size, inner_size;
+};
 
 static __attribute__((noinline)) void call_inner(void *cookie)
 {
@@ -475,7 +503,8 @@ static void each_shape_within_each_other_is_exact(void **state)
 	for (uint32_t i = 0; i < SHAPES_ALL; i++) {
 		for (uint32_t j = 0; j < SHAPES_ALL; j++) {
 			for (unsigned size = 0; size < 6; size++) {
-				struct pair pair = {shape_by_number(i), shape_by_number(j), 16 * (size % 3) + size / 3, 48 - 16 * (size % 3)};
+				struct pair pair = {shape_by_number(i), shape_by_number(j), 16 * (size % 3) + size / 3,
+						    48 - 16 * (size % 3)};
 				call_outer(&pair);
 				if (scene.failure[0])
 					fail_msg("%s within %s: %s", pair.inner->name, pair.outer->name, scene.failure);
@@ -501,10 +530,14 @@ static void another_call_outside_is_seen(void **state)
 
 /* ---- frames that differ by their frame pointer only ---- */
 
-struct nest { unsigned outer_size, inner_size, turn; const struct shape *inner[2]; };
+struct nest {
+	unsigned outer_size, inner_size, turn;
+	const struct shape *inner[2];
+};
 
-/* From the outside inwards: a frame of variable size, one that passes the frame pointer on, another of variable size, one that passes its frame pointer on,
- * and one of several that save it, each elsewhere. The innermost has the same place each time. */
+/* From the outside inwards: a frame of variable size, one that passes the frame pointer on, another of variable size,
+ * one that passes its frame pointer on, and one of several that save it, each elsewhere. The innermost has the same
+ * place each time. */
 static __attribute__((noinline)) void nest_innermost(void *cookie)
 {
 	struct nest *nest = cookie;
@@ -528,11 +561,14 @@ static __attribute__((noinline)) void nest_middle(void *cookie)
 /* A capture through frames that have no use for rbp; then, from the same place, some through frames that do. */
 static __attribute__((noinline)) void nest_or_not(void *cookie)
 {
-	static const uint32_t inner[] = {SHAPE_PLAIN, SHAPE_LOCALS, SHAPE_COUNT + SHAPE_PLAIN, SHAPE_COUNT + SHAPE_REGISTERS,
-					 2 * SHAPE_COUNT + ASSEMBLED_BP_IN_USE};
+	static const uint32_t inner[] = {SHAPE_PLAIN, SHAPE_LOCALS, SHAPE_COUNT + SHAPE_PLAIN,
+					 SHAPE_COUNT + SHAPE_REGISTERS, 2 * SHAPE_COUNT + ASSEMBLED_BP_IN_USE};
 	enum { INNER_COUNT = sizeof(inner) / sizeof(inner[0]) };
 	unsigned *turn = cookie, size = 16 * any(16);
-	struct nest nest = {size, 256 - size, 0, {shape_by_number(inner[any(INNER_COUNT)]), shape_by_number(inner[any(INNER_COUNT)])}};
+	struct nest nest = {size,
+			    256 - size,
+			    0,
+			    {shape_by_number(inner[any(INNER_COUNT)]), shape_by_number(inner[any(INNER_COUNT)])}};
 	if ((*turn)++ % 4 == 0)
 		shapes_without_bp[SHAPE_REGISTERS].call(capture_here, NULL, 0);
 	else
@@ -541,8 +577,8 @@ static __attribute__((noinline)) void nest_or_not(void *cookie)
 }
 
 /*
- * The outer frame grows by what the inner one shrinks. Where the outer one was smaller, the words of frames that are gone lie untouched in what it has
- * grown by, so that each return address still seems to be right.
+ * The outer frame grows by what the inner one shrinks. Where the outer one was smaller, the words of frames that are
+ * gone lie untouched in what it has grown by, so that each return address still seems to be right.
  */
 static void words_of_frames_that_are_gone_mislead_nobody(void **state)
 {
@@ -648,8 +684,8 @@ enum hook_work { WORK_CALLS, WORK_RAISES, WORK_TRAPS };
 
 struct hook {
 	uint64_t guard;
-	bool is_live, is_nested;      /* what capture_whole() is expected to find */
-	uint32_t max;                 /* frames that there is room for, with the mark */
+	bool is_live, is_nested; /* what capture_whole() is expected to find */
+	uint32_t max;            /* frames that there is room for, with the mark */
 	enum hook_work work;
 	uint32_t captures;
 	const struct shape *shape;
@@ -670,7 +706,8 @@ static __attribute__((noinline)) void capture_whole_here(void *cookie)
 	uint32_t count = capture_whole(&scene.thread, at, fresh, hook.max, hook.guard, &is_live, &is_nested);
 	oracle_read(now, at.sp);
 	frames_hide(now);
-	uint32_t frames = now->count < hook.max ? now->count : hook.max - 1, mark = now->count < hook.max ? 0 : PC_TRUNCATED;
+	uint32_t frames = now->count < hook.max ? now->count : hook.max - 1,
+		 mark = now->count < hook.max ? 0 : PC_TRUNCATED;
 	if (is_live != hook.is_live || is_nested != hook.is_nested)
 		complain("the hook's call is %d, and interrupted %d", is_live, is_nested);
 	if (count != frames + (mark != 0))
@@ -679,8 +716,9 @@ static __attribute__((noinline)) void capture_whole_here(void *cookie)
 		complain("the mark is %lu", (unsigned long)fresh[frames].id);
 	for (uint32_t i = 0; i < frames && !scene.failure[0]; i++) {
 		if (fresh[i].pc != now->pc[i] || fresh[i].sp != now->sp[i])
-			complain("frame %u of %u is %#lx at %#lx, not %#lx at %#lx", i, now->count, (unsigned long)fresh[i].pc, (unsigned long)fresh[i].sp,
-				 (unsigned long)now->pc[i], (unsigned long)now->sp[i]);
+			complain("frame %u of %u is %#lx at %#lx, not %#lx at %#lx", i, now->count,
+				 (unsigned long)fresh[i].pc, (unsigned long)fresh[i].sp, (unsigned long)now->pc[i],
+				 (unsigned long)now->sp[i]);
 		else
 			compare_id((uint32_t)fresh[i].id, now->pc[i]);
 	}
@@ -910,10 +948,12 @@ static void frames_that_longjmp_left_are_gone(void **state)
 enum { CODE_BYTES = 4096 };
 
 static const uint8_t keeps_chain[] = {0x55, 0x48, 0x89, 0xe5, /* push %rbp; mov %rsp, %rbp */
-	0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, /* mov %rdi, %rax; mov %rsi, %rdi; call *%rax */
-	0x5d, 0xc3}; /* pop %rbp; ret */
-static const uint8_t breaks_chain[] = {0x55, 0x48, 0xbd, 0, 0, 0, 0, 0, 0, 0, 0, /* push %rbp; movabs $number, %rbp */
-	0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
+				      0x48, 0x89, 0xf8, 0x48,
+				      0x89, 0xf7, 0xff, 0xd0, /* mov %rdi, %rax; mov %rsi, %rdi; call *%rax */
+				      0x5d, 0xc3};            /* pop %rbp; ret */
+static const uint8_t breaks_chain[] = {0x55, 0x48, 0xbd, 0,    0,    0,    0,    0,    0,    0,
+				       0, /* push %rbp; movabs $number, %rbp */
+				       0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
 enum { NUMBER_AT = 3 };
 
 static uint8_t *code_new(const uint8_t *bytes, size_t size)
@@ -1051,7 +1091,8 @@ static __attribute__((noinline)) void go_down(void *cookie)
 	if (++wander->level % 1000 == 0 && wander->steps)
 		capture_here(NULL);
 	if (wander->level < wander->target)
-		shapes_without_bp[wander->level % 2 ? SHAPE_PLAIN : SHAPE_TWO_CALLS].call(go_down, wander, wander->level);
+		shapes_without_bp[wander->level % 2 ? SHAPE_PLAIN : SHAPE_TWO_CALLS].call(go_down, wander,
+											  wander->level);
 	if (wander->level == wander->target || wander->level % 1000 == 0)
 		capture_here(NULL);
 	wander->level--;
@@ -1110,7 +1151,8 @@ static void rows_that_were_forgotten_are_made_again(void **state)
 	for (volatile uint32_t i = 0; i < 3; i++) {
 		if (i == 2) {
 			for (uint32_t j = 0; j < scene.recorder->image_count; j++)
-				capture_forget(scene.recorder, scene.recorder->image[j].base, scene.recorder->image[j].end);
+				capture_forget(scene.recorder, scene.recorder->image[j].base,
+					       scene.recorder->image[j].end);
 			scene.recorder->generation++;
 			scene.can_keep = false;
 		}

@@ -12,7 +12,8 @@
 #define SHAPE static __attribute__((noinline)) void
 /* What stands behind a call keeps it from being a jump. */
 #define NO_JUMP() __asm__ volatile("" ::: "memory")
-/* The compiler cannot know what becomes of the memory, nor leave it out. Nothing is written there: words of earlier calls stay. */
+/* The compiler cannot know what becomes of the memory, nor leave it out. Nothing is written there: words of earlier
+   calls stay. */
 #define USE(memory) __asm__ volatile("" : : "r"(memory) : "memory")
 
 SHAPE plain(shape_next *next, void *cookie, unsigned size)
@@ -96,9 +97,11 @@ SHAPE two_calls(shape_next *next, void *cookie, unsigned size)
 	}
 }
 
-const struct shape SHAPES[SHAPE_COUNT] = {
-	{"plain", plain, 0}, {"with_locals", with_locals, 0}, {"large", large, 0}, {"with_alloca", with_alloca, 0}, {"realigned", realigned, 1},
-	{"realigned_alloca", realigned_alloca, 1}, {"tail_call", tail_call, 0}, {"with_registers", with_registers, 0}, {"two_calls", two_calls, 0}};
+const struct shape SHAPES[SHAPE_COUNT] = {{"plain", plain, 0},         {"with_locals", with_locals, 0},
+					  {"large", large, 0},         {"with_alloca", with_alloca, 0},
+					  {"realigned", realigned, 1}, {"realigned_alloca", realigned_alloca, 1},
+					  {"tail_call", tail_call, 0}, {"with_registers", with_registers, 0},
+					  {"two_calls", two_calls, 0}};
 
 #ifdef WITH_BP
 void shape_leaves(shape_next *next, void *cookie, unsigned size);
@@ -106,6 +109,7 @@ void shape_bp_in_use(shape_next *next, void *cookie, unsigned size);
 void shape_realigned(shape_next *next, void *cookie, unsigned size);
 void shape_repeats(shape_next *next, void *cookie, unsigned size);
 
+/* clang-format off */
 __asm__(".text\n"
 	/* Two frames of nothing but the return address, as of a leaf function. Two, so that the stack is aligned again. */
 	".type shape_leaves, @function\n"
@@ -199,8 +203,10 @@ __asm__(".text\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	".size shape_repeats, . - shape_repeats\n");
+/* clang-format on */
 
 const struct shape shape_repeating = {"repeating", shape_repeats, 0};
 
-const struct shape shapes_assembled[ASSEMBLED_COUNT] = {{"leaves", shape_leaves, 0}, {"bp_in_use", shape_bp_in_use, 0}, {"realigned", shape_realigned, 1}};
+const struct shape shapes_assembled[ASSEMBLED_COUNT] = {
+	{"leaves", shape_leaves, 0}, {"bp_in_use", shape_bp_in_use, 0}, {"realigned", shape_realigned, 1}};
 #endif

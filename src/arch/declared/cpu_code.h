@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/** What a processor's cpu_code.h has to have; the comments are in arch/x86_64/cpu_code.h. Only arch/cpu.h includes it. */
+/** What a processor's cpu_code.h has to have; the comments are in arch/x86_64/cpu_code.h. Only arch/cpu.h includes
+    it. */
 #include <stddef.h>
 #include <stdint.h>
 
-extern const long SYS_NUMBER_RT_SIGPROCMASK, SYS_NUMBER_NANOSLEEP, SYS_NUMBER_GETPID, SYS_NUMBER_MMAP, SYS_NUMBER_MUNMAP, SYS_NUMBER_MADVISE, SYS_NUMBER_MSYNC,
-	SYS_NUMBER_GETTID, SYS_NUMBER_CLOCK_GETTIME, SYS_NUMBER_FUTEX, SYS_NUMBER_FACCESSAT, SYS_NUMBER_PRCTL;
+extern const long SYS_NUMBER_RT_SIGPROCMASK, SYS_NUMBER_NANOSLEEP, SYS_NUMBER_GETPID, SYS_NUMBER_MMAP,
+	SYS_NUMBER_MUNMAP, SYS_NUMBER_MADVISE, SYS_NUMBER_MSYNC, SYS_NUMBER_GETTID, SYS_NUMBER_CLOCK_GETTIME,
+	SYS_NUMBER_FUTEX, SYS_NUMBER_FACCESSAT, SYS_NUMBER_PRCTL;
 enum { CPU_DWARF_BP, CPU_DWARF_SP, CPU_DWARF_RETURN };
 enum { CPU_CONTEXT_BP, CPU_CONTEXT_SP, CPU_CONTEXT_PC };
 uint64_t cpu_ticks(void);

@@ -74,7 +74,8 @@ static inline void registers_repeat_call(struct user_regs_struct *registers, int
 }
 
 /** Have the thread make a call by the instruction at `pc`. */
-static inline void registers_set_call(struct user_regs_struct *registers, uint64_t pc, int64_t number, const uint64_t arguments[6])
+static inline void registers_set_call(struct user_regs_struct *registers, uint64_t pc, int64_t number,
+				      const uint64_t arguments[6])
 {
 	registers_leave_call(registers);
 	registers->rax = (unsigned long long)number;
@@ -87,7 +88,8 @@ static inline void registers_set_call(struct user_regs_struct *registers, uint64
 	registers->rip = pc;
 }
 
-/** Whether the thread runs code of this program's kind: a 64-bit program may be in 32-bit code, where instructions of ours mean something else. */
+/** Whether the thread runs code of this program's kind: a 64-bit program may be in 32-bit code, where instructions of
+    ours mean something else. */
 static inline bool registers_are_native(const struct user_regs_struct *registers)
 {
 	uint64_t own;

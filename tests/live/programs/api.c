@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that uses xheap.h: api MODE TRACE [MORE...]. It prints what it reads, for api.py to compare, or checks by itself and prints how many
- * of its expectations failed.
+ * A program that uses xheap.h: api MODE TRACE [MORE...]. It prints what it reads, for api.py to compare, or checks by
+ * itself and prints how many of its expectations failed.
  */
 #include <xheap/xheap.h>
 
@@ -49,23 +49,35 @@ static void print_address(uint64_t address)
 static void print_event(const xheap_trace *trace, const xheap_event *event)
 {
 	const xheap_heap *heap = xheap_trace_get_heap(trace, event->heap);
-	printf("%" PRId64 ",%" PRId64 ",%u,%u,%u,", event->number == UINT64_MAX ? -1 : (int64_t)event->number, event->time_ns, event->process, event->pid, event->tid);
+	printf("%" PRId64 ",%" PRId64 ",%u,%u,%u,", event->number == UINT64_MAX ? -1 : (int64_t)event->number,
+	       event->time_ns, event->process, event->pid, event->tid);
 	printf("%s,%s,", xheap_kind_name(event->kind), xheap_trace_get_function(trace, event->function)->name);
 	print_address(heap ? heap->handle : 0);
 	print_address(event->address);
 	print_address(event->previous_address);
-	printf("%" PRIu64 ",%" PRIu64 ",%u,%d\n", event->size, event->usable_size, event->flags & XHEAP_EVENT_NO_STACK ? 0 : event->stack, event->result);
+	printf("%" PRIu64 ",%" PRIu64 ",%u,%d\n", event->size, event->usable_size,
+	       event->flags & XHEAP_EVENT_NO_STACK ? 0 : event->stack, event->result);
 }
 
 static void print_event_batch(const xheap_trace *trace, const xheap_event_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		const xheap_event event = {
-			.number = batch->first_number == UINT64_MAX ? UINT64_MAX : batch->first_number + i, .time_ns = batch->time_ns[i], .kind = batch->kind[i],
-			.flags = batch->flags[i], .process = batch->process, .heap = batch->heap[i], .function = batch->function[i],
-			.pid = xheap_trace_get_process(trace, batch->process)->pid, .tid = xheap_trace_get_thread(trace, batch->thread)->tid,
-			.stack = batch->stack[i], .result = batch->result[i], .address = batch->address[i],
-			.previous_address = batch->previous_address[i], .size = batch->size[i], .usable_size = batch->usable_size[i]};
+		const xheap_event event = {.number = batch->first_number == UINT64_MAX ? UINT64_MAX
+										       : batch->first_number + i,
+					   .time_ns = batch->time_ns[i],
+					   .kind = batch->kind[i],
+					   .flags = batch->flags[i],
+					   .process = batch->process,
+					   .heap = batch->heap[i],
+					   .function = batch->function[i],
+					   .pid = xheap_trace_get_process(trace, batch->process)->pid,
+					   .tid = xheap_trace_get_thread(trace, batch->thread)->tid,
+					   .stack = batch->stack[i],
+					   .result = batch->result[i],
+					   .address = batch->address[i],
+					   .previous_address = batch->previous_address[i],
+					   .size = batch->size[i],
+					   .usable_size = batch->usable_size[i]};
 		print_event(trace, &event);
 	}
 }
@@ -91,7 +103,9 @@ static int print_events(const char *path, char **words)
 	while (status == XHEAP_OK) {
 		for (int i = 0; i < singles && (status = xheap_events_next(events, &event, &error)) == XHEAP_OK; i++)
 			print_event(trace, event);
-		for (int i = 0; i < batches && status == XHEAP_OK && (status = xheap_events_next_batch(events, &batch, &error)) == XHEAP_OK; i++)
+		for (int i = 0; i < batches && status == XHEAP_OK &&
+				(status = xheap_events_next_batch(events, &batch, &error)) == XHEAP_OK;
+		     i++)
 			print_event_batch(trace, batch);
 	}
 	as_printed(status, &error);
@@ -105,18 +119,27 @@ static void print_allocation(const xheap_trace *trace, const xheap_allocation *r
 	const xheap_thread *end = xheap_trace_get_thread(trace, row->end_thread);
 	printf("%u,%u,", row->number, xheap_trace_get_thread(trace, row->thread)->tid);
 	print_address(row->address);
-	printf("%" PRIu64 ",%" PRId64 ",%" PRId64 ",%u,%d,%u,%u,%" PRId64 "\n", row->size, row->birth_ns, row->end == XHEAP_END_OPEN ? -1 : row->end_ns, row->end,
-	       end ? (int)end->tid : -1, row->stack, row->end_stack, row->previous == XHEAP_NONE ? -1 : (int64_t)row->previous);
+	printf("%" PRIu64 ",%" PRId64 ",%" PRId64 ",%u,%d,%u,%u,%" PRId64 "\n", row->size, row->birth_ns,
+	       row->end == XHEAP_END_OPEN ? -1 : row->end_ns, row->end, end ? (int)end->tid : -1, row->stack,
+	       row->end_stack, row->previous == XHEAP_NONE ? -1 : (int64_t)row->previous);
 }
 
 static void print_allocation_batch(const xheap_trace *trace, const xheap_allocation_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
-		const xheap_allocation row = {
-			.number = batch->number[i], .end = batch->end[i], .birth_ns = batch->birth_ns[i], .end_ns = batch->end_ns[i], .address = batch->address[i],
-			.size = batch->size[i], .stack = batch->stack[i], .end_stack = batch->end_stack[i], .thread = batch->thread[i],
-			.end_thread = batch->end_thread[i], .previous = batch->previous[i]};
-		EXPECT(batch->weight_count[i] == 1 && batch->weight_bytes[i] == batch->size[i] && batch->usable_size[i] >= batch->size[i]);
+		const xheap_allocation row = {.number = batch->number[i],
+					      .end = batch->end[i],
+					      .birth_ns = batch->birth_ns[i],
+					      .end_ns = batch->end_ns[i],
+					      .address = batch->address[i],
+					      .size = batch->size[i],
+					      .stack = batch->stack[i],
+					      .end_stack = batch->end_stack[i],
+					      .thread = batch->thread[i],
+					      .end_thread = batch->end_thread[i],
+					      .previous = batch->previous[i]};
+		EXPECT(batch->weight_count[i] == 1 && batch->weight_bytes[i] == batch->size[i] &&
+		       batch->usable_size[i] >= batch->size[i]);
 		print_allocation(trace, &row);
 	}
 }
@@ -139,9 +162,12 @@ static int print_allocations(const char *path, char **words)
 	int status = as_printed(xheap_allocations_open(trace, &filter, &allocations, &error), &error);
 	xheap_trace_close(trace);
 	while (status == XHEAP_OK) {
-		for (int i = 0; i < singles && (status = xheap_allocations_next(allocations, &row, &error)) == XHEAP_OK; i++)
+		for (int i = 0; i < singles && (status = xheap_allocations_next(allocations, &row, &error)) == XHEAP_OK;
+		     i++)
 			print_allocation(trace, row);
-		for (int i = 0; i < batches && status == XHEAP_OK && (status = xheap_allocations_next_batch(allocations, &batch, &error)) == XHEAP_OK; i++)
+		for (int i = 0; i < batches && status == XHEAP_OK &&
+				(status = xheap_allocations_next_batch(allocations, &batch, &error)) == XHEAP_OK;
+		     i++)
 			print_allocation_batch(trace, batch);
 	}
 	as_printed(status, &error);
@@ -176,7 +202,9 @@ static int print_report(const char *path, char **words)
 	xheap_error error;
 	char *text;
 	size_t length;
-	uint32_t format = !strcmp(words[4], "text") ? XHEAP_FORMAT_TEXT : !strcmp(words[4], "csv") ? XHEAP_FORMAT_CSV : XHEAP_FORMAT_JSON;
+	uint32_t format = !strcmp(words[4], "text")  ? XHEAP_FORMAT_TEXT
+			  : !strcmp(words[4], "csv") ? XHEAP_FORMAT_CSV
+						     : XHEAP_FORMAT_JSON;
 	take_report_words(&options, words);
 	xheap_filter_init(&filter, sizeof(filter));
 	filter.size_from = strtoull(words[5], NULL, 10);
@@ -184,7 +212,8 @@ static int print_report(const char *path, char **words)
 	options.filter = &filter;
 	int status = as_printed(xheap_report_make(trace, &options, &report, &error), &error);
 	xheap_trace_close(trace);
-	if (status == XHEAP_OK && as_printed(xheap_report_write(report, format, &text, &length, &error), &error) == XHEAP_OK) {
+	if (status == XHEAP_OK &&
+	    as_printed(xheap_report_write(report, format, &text, &length, &error), &error) == XHEAP_OK) {
 		EXPECT(strlen(text) == length);
 		fputs(text, stdout);
 		xheap_text_free(text);
@@ -206,15 +235,19 @@ static int print_rows(const char *path, char **words)
 		return 1;
 	for (uint32_t i = 0; (row = xheap_report_get_row(report, i)); i++) {
 		const xheap_numbers *numbers = row->numbers;
-		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,%d,", numbers->total_bytes, numbers->outstanding_count, numbers->peak_bytes,
-		       numbers->temporary_count, numbers->open_count, row->depth, row->parent == XHEAP_NONE ? -1 : (int)row->parent);
+		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,%d,", numbers->total_bytes,
+		       numbers->outstanding_count, numbers->peak_bytes, numbers->temporary_count, numbers->open_count,
+		       row->depth, row->parent == XHEAP_NONE ? -1 : (int)row->parent);
 		for (uint32_t k = 0; k < row->extra_count; k++)
 			printf("%s=%" PRIu64 ",", row->extra_names[k], row->extra[k]);
 		printf("%s,%s\n", row->by, row->text);
-		EXPECT(row->parent == XHEAP_NONE ? row->depth == 0 : row->parent < i && xheap_report_get_row(report, row->parent)->depth + 1 == row->depth);
+		EXPECT(row->parent == XHEAP_NONE
+			       ? row->depth == 0
+			       : row->parent < i && xheap_report_get_row(report, row->parent)->depth + 1 == row->depth);
 	}
 	const xheap_totals *totals = xheap_report_get_totals(report);
-	printf("totals %" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", totals->numbers->total_bytes, totals->numbers->peak_bytes, totals->row_count);
+	printf("totals %" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", totals->numbers->total_bytes,
+	       totals->numbers->peak_bytes, totals->row_count);
 	xheap_report_free(report);
 	xheap_trace_close(trace);
 	return failed > 0;
@@ -238,8 +271,8 @@ static int print_stacks(const char *path, char **words)
 			return 1;
 		for (uint32_t i = 0; i < xheap_frames_count(frames); i++) {
 			const xheap_frame *frame = xheap_frames_get(frames, i);
-			printf("%s%s%s%s", i ? ";" : "", frame->image && frame->symbol ? frame->image : "", frame->image && frame->symbol ? "!" : "",
-			       frame->symbol ? frame->symbol : frame->text);
+			printf("%s%s%s%s", i ? ";" : "", frame->image && frame->symbol ? frame->image : "",
+			       frame->image && frame->symbol ? "!" : "", frame->symbol ? frame->symbol : frame->text);
 		}
 		putchar('\n');
 		xheap_frames_free(frames);
@@ -261,7 +294,10 @@ static int count_descriptors(void)
 	return count;
 }
 
-struct told { int errors, notes, progress; char last[512]; };
+struct told {
+	int errors, notes, progress;
+	char last[512];
+};
 
 static void on_error(void *user, const xheap_error *error)
 {
@@ -294,7 +330,10 @@ static xheap_callbacks callbacks_of(struct told *told)
 }
 
 /* As a later header would have it. */
-struct later_options { xheap_report_options known; uint64_t unknown; };
+struct later_options {
+	xheap_report_options known;
+	uint64_t unknown;
+};
 
 static void misuse_reports(xheap_trace *trace, struct told *told)
 {
@@ -307,12 +346,15 @@ static void misuse_reports(xheap_trace *trace, struct told *told)
 	uint32_t pid = 0;
 	xheap_report_options_init(&options, sizeof(options));
 	options.action = "stack";
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && !report && strstr(error.text, "no action stack"));
-	EXPECT(error.status == XHEAP_INVALID && error.system_error == EINVAL && told->errors == 1 && !strcmp(told->last, error.text));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && !report &&
+	       strstr(error.text, "no action stack"));
+	EXPECT(error.status == XHEAP_INVALID && error.system_error == EINVAL && told->errors == 1 &&
+	       !strcmp(told->last, error.text));
 	options.action = "callers";
 	EXPECT(xheap_report_make(trace, &options, &report, NULL) == XHEAP_INVALID);
 	options.callers_of = "no_such_frame";
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_NO_MATCH && strstr(error.text, "matches no frame"));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_NO_MATCH &&
+	       strstr(error.text, "matches no frame"));
 	xheap_report_options_init(&options, sizeof(options));
 	options.sort = "xx";
 	EXPECT(xheap_report_make(trace, &options, &report, NULL) == XHEAP_INVALID);
@@ -324,19 +366,23 @@ static void misuse_reports(xheap_trace *trace, struct told *told)
 	options.filter = &filter;
 	filter.require_frames = &frame;
 	filter.require_frame_count = 1;
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_NO_MATCH && strstr(error.text, "no_such_frame"));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_NO_MATCH &&
+	       strstr(error.text, "no_such_frame"));
 	frame = "!";
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && strstr(error.text, "require_frames"));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "require_frames"));
 	xheap_filter_init(&filter, sizeof(filter));
 	filter.pids = &pid;
 	filter.pid_count = 1;
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && strstr(error.text, "no process 0"));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "no process 0"));
 	filter.pids = NULL;
 	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID);
 	filter.pid_count = 0;
 	filter.size_from = 2;
 	filter.size_to = 1;
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && strstr(error.text, "ends before"));
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "ends before"));
 	options.size = 3;
 	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_INVALID && strstr(error.text, "_init"));
 	/* A struct of a later header: what is not used there may be. */
@@ -346,12 +392,14 @@ static void misuse_reports(xheap_trace *trace, struct told *told)
 	EXPECT(!xheap_report_get_row(report, UINT32_MAX));
 	xheap_report_free(report);
 	later.unknown = 1;
-	EXPECT(xheap_report_make(trace, &later.known, &report, &error) == XHEAP_INVALID && strstr(error.text, "does not have"));
+	EXPECT(xheap_report_make(trace, &later.known, &report, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "does not have"));
 	/* Of an earlier one: what it does not have is as by default. */
 	xheap_report_options_init(&options, sizeof(options));
 	options.size = offsetof(xheap_report_options, top);
 	options.top = 1;
-	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_OK && xheap_report_get_row(report, 1) != NULL);
+	EXPECT(xheap_report_make(trace, &options, &report, &error) == XHEAP_OK &&
+	       xheap_report_get_row(report, 1) != NULL);
 	char *text;
 	xheap_frames *frames;
 	EXPECT(xheap_report_write(report, 9, &text, NULL, NULL) == XHEAP_INVALID && !text);
@@ -380,9 +428,12 @@ static int misuse(const char *path, char **words)
 	char damaged[4096];
 	xheap_open_options_init(&options, sizeof(options));
 	options.callbacks = &callbacks;
-	EXPECT(xheap_trace_open("/no/such/trace", &options, &trace, &error) == XHEAP_NOT_FOUND && !trace && error.system_error == ENOENT);
-	EXPECT(xheap_trace_open(words[0], &options, &trace, &error) == XHEAP_INVALID && strstr(error.text, "directory"));
-	EXPECT(xheap_trace_open("/proc/self/exe", &options, &trace, &error) == XHEAP_DAMAGED && strstr(error.text, "is not a trace"));
+	EXPECT(xheap_trace_open("/no/such/trace", &options, &trace, &error) == XHEAP_NOT_FOUND && !trace &&
+	       error.system_error == ENOENT);
+	EXPECT(xheap_trace_open(words[0], &options, &trace, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "directory"));
+	EXPECT(xheap_trace_open("/proc/self/exe", &options, &trace, &error) == XHEAP_DAMAGED &&
+	       strstr(error.text, "is not a trace"));
 	EXPECT(xheap_trace_open(NULL, &options, &trace, &error) == XHEAP_INVALID);
 	EXPECT(xheap_trace_open_session("no such session", &options, &trace, &error) == XHEAP_NOT_FOUND && !trace);
 	EXPECT(xheap_trace_open_session(NULL, &options, &trace, NULL) == XHEAP_INVALID);
@@ -394,19 +445,26 @@ static int misuse(const char *path, char **words)
 	EXPECT(xheap_trace_merge(damaged, &path, 1, &error) == XHEAP_OK);
 	const char *twice[] = {path, path};
 	EXPECT(xheap_trace_merge(damaged, twice, 2, &error) == XHEAP_INVALID);
-	EXPECT(xheap_trace_merge(path, &path, 1, &error) == XHEAP_INVALID && strstr(error.text, "one of the files that are read"));
-	EXPECT(xheap_trace_open(path, &options, &trace, &error) == XHEAP_OK && error.status == XHEAP_OK && !error.text[0]);
+	EXPECT(xheap_trace_merge(path, &path, 1, &error) == XHEAP_INVALID &&
+	       strstr(error.text, "one of the files that are read"));
+	EXPECT(xheap_trace_open(path, &options, &trace, &error) == XHEAP_OK && error.status == XHEAP_OK &&
+	       !error.text[0]);
 	const xheap_trace_info *info = xheap_trace_get_info(trace);
-	EXPECT(info->is_complete && info->event_count && !xheap_trace_get_process(trace, info->process_count) && !xheap_trace_get_gap(trace, XHEAP_NONE));
-	EXPECT(info->option_count && xheap_trace_get_option(trace, 0)->name[0] && !xheap_trace_get_option(trace, info->option_count));
+	EXPECT(info->is_complete && info->event_count && !xheap_trace_get_process(trace, info->process_count) &&
+	       !xheap_trace_get_gap(trace, XHEAP_NONE));
+	EXPECT(info->option_count && xheap_trace_get_option(trace, 0)->name[0] &&
+	       !xheap_trace_get_option(trace, info->option_count));
 	EXPECT(told.errors == 5);
 	told.errors = 0;
 	misuse_reports(trace, &told);
-	EXPECT(xheap_trace_get_frames(trace, info->stack_count, XHEAP_NONE, &frames, &error) == XHEAP_INVALID && !frames);
+	EXPECT(xheap_trace_get_frames(trace, info->stack_count, XHEAP_NONE, &frames, &error) == XHEAP_INVALID &&
+	       !frames);
 	EXPECT(xheap_trace_get_frames(trace, 0, info->function_count, &frames, &error) == XHEAP_INVALID);
-	EXPECT(xheap_trace_get_frames(trace, 0, XHEAP_NONE, &frames, &error) == XHEAP_OK && !xheap_frames_count(frames) && !xheap_frames_get(frames, 0));
+	EXPECT(xheap_trace_get_frames(trace, 0, XHEAP_NONE, &frames, &error) == XHEAP_OK &&
+	       !xheap_frames_count(frames) && !xheap_frames_get(frames, 0));
 	xheap_frames_free(frames);
-	EXPECT(xheap_trace_get_address(trace, info->stack_count, &address) == XHEAP_INVALID && xheap_trace_get_address(trace, 0, &address) == XHEAP_END);
+	EXPECT(xheap_trace_get_address(trace, info->stack_count, &address) == XHEAP_INVALID &&
+	       xheap_trace_get_address(trace, 0, &address) == XHEAP_END);
 	xheap_events_options_init(&events_options, sizeof(events_options));
 	events_options.order = 7;
 	EXPECT(xheap_events_open(trace, &events_options, &events, &error) == XHEAP_INVALID && !events);
@@ -419,7 +477,8 @@ static int misuse(const char *path, char **words)
 	xheap_session_close(NULL);
 	xheap_session_state_free(NULL);
 	xheap_text_free(NULL);
-	EXPECT(!strcmp(xheap_status_name(XHEAP_FAILED), "failed") && !strcmp(xheap_status_name(-99), "unknown") && !xheap_kind_name(XHEAP_KIND_COUNT));
+	EXPECT(!strcmp(xheap_status_name(XHEAP_FAILED), "failed") && !strcmp(xheap_status_name(-99), "unknown") &&
+	       !xheap_kind_name(XHEAP_KIND_COUNT));
 	EXPECT(count_descriptors() == before);
 	printf("%d failed\n", failed);
 	return failed > 0;
@@ -429,7 +488,13 @@ static int misuse(const char *path, char **words)
 
 enum { THREADS = 8, ROUNDS = 3 };
 
-struct reader { pthread_t thread; xheap_trace *trace; int number; uint64_t events, allocations, bytes, rows, frames; int failures; };
+struct reader {
+	pthread_t thread;
+	xheap_trace *trace;
+	int number;
+	uint64_t events, allocations, bytes, rows, frames;
+	int failures;
+};
 
 static void read_events(struct reader *reader)
 {
@@ -502,13 +567,16 @@ static int read_in_threads(const char *path, char **words)
 	}
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(readers[i].thread, NULL);
-		EXPECT(!readers[i].failures && readers[i].events == readers[0].events && readers[i].allocations == readers[0].allocations);
-		EXPECT(readers[i].bytes == readers[0].bytes && readers[i].rows == readers[0].rows && readers[i].events && readers[i].frames);
+		EXPECT(!readers[i].failures && readers[i].events == readers[0].events &&
+		       readers[i].allocations == readers[0].allocations);
+		EXPECT(readers[i].bytes == readers[0].bytes && readers[i].rows == readers[0].rows &&
+		       readers[i].events && readers[i].frames);
 		if (i >= THREADS / 2)
 			xheap_trace_close(readers[i].trace);
 	}
 	xheap_trace_close(shared);
-	printf("%" PRIu64 " events, %" PRIu64 " allocations, %d failed\n", readers[0].events / ROUNDS, readers[0].allocations / ROUNDS, failed);
+	printf("%" PRIu64 " events, %" PRIu64 " allocations, %d failed\n", readers[0].events / ROUNDS,
+	       readers[0].allocations / ROUNDS, failed);
 	return failed > 0;
 }
 
@@ -578,7 +646,8 @@ static int without_memory(const char *path, char **words)
 
 /* ---- sessions ---- */
 
-/* Whether its first thread waits for its standard input, by the number of read() on x86-64; all zeros are what an exec leaves. */
+/* Whether its first thread waits for its standard input, by the number of read() on x86-64; all zeros are what an exec
+   leaves. */
 static int waits_for_input(pid_t pid)
 {
 	char path[64], line[16] = "";
@@ -592,7 +661,10 @@ static int waits_for_input(pid_t pid)
 }
 
 /* A process that runs until its input ends. */
-struct target { pid_t pid; int input; };
+struct target {
+	pid_t pid;
+	int input;
+};
 
 static struct target target_run(const char *path, const char *kind)
 {
@@ -634,8 +706,10 @@ static uint32_t targets_of(xheap_session *session)
 	if (as_printed(xheap_session_query(session, &state, &error), &error) != XHEAP_OK)
 		return XHEAP_NONE;
 	uint32_t count = state->target_count;
-	EXPECT(!count || (xheap_session_state_get_target(state, 0)->pid > 0 && xheap_session_state_get_target(state, 0)->command[0]));
-	EXPECT(!xheap_session_state_get_target(state, count) && !state->thread_count && !xheap_session_state_get_thread(state, 0));
+	EXPECT(!count || (xheap_session_state_get_target(state, 0)->pid > 0 &&
+			  xheap_session_state_get_target(state, 0)->command[0]));
+	EXPECT(!xheap_session_state_get_target(state, count) && !state->thread_count &&
+	       !xheap_session_state_get_thread(state, 0));
 	xheap_session_state_free(state);
 	return count;
 }
@@ -649,7 +723,8 @@ static void look_at_threads(xheap_session *session)
 		failed++;
 		return;
 	}
-	EXPECT(state->target_count && state->thread_count && state->logger_bytes > 1 << 16 && !state->write_count && !state->folded_bytes);
+	EXPECT(state->target_count && state->thread_count && state->logger_bytes > 1 << 16 && !state->write_count &&
+	       !state->folded_bytes);
 	for (uint32_t i = 0, at = 0; i < state->target_count; i++) {
 		const xheap_target *target = xheap_session_state_get_target(state, i);
 		const xheap_target_thread *thread;
@@ -662,15 +737,20 @@ static void look_at_threads(xheap_session *session)
 			truncated += thread->truncated_stacks;
 			EXPECT(thread->tid > 0 && thread->name[0] && thread->wait_ns <= target->wait_ns);
 		}
-		EXPECT(threads == target->threads && events && events <= target->events && waits <= target->waits && truncated <= target->truncated_stacks);
-		EXPECT(rate > 0 && target->events_per_second > 0 && target->cpu_ns > 0 && target->resident_bytes > 0 && target->pause_ns > 0);
+		EXPECT(threads == target->threads && events && events <= target->events && waits <= target->waits &&
+		       truncated <= target->truncated_stacks);
+		EXPECT(rate > 0 && target->events_per_second > 0 && target->cpu_ns > 0 && target->resident_bytes > 0 &&
+		       target->pause_ns > 0);
 		EXPECT(i + 1 < state->target_count || at == state->thread_count);
 	}
 	EXPECT(!xheap_session_state_get_thread(state, state->thread_count));
 	xheap_session_state_free(state);
 }
 
-struct sought { const char *name; int count; };
+struct sought {
+	const char *name;
+	int count;
+};
 
 static int seek(void *user, const char *name, int is_alive)
 {
@@ -685,7 +765,8 @@ static void *query_often(void *context)
 	intptr_t bad = 0;
 	for (int i = 0; i < 20; i++) {
 		xheap_session_state *state;
-		bad += xheap_session_query(session, &state, NULL) != XHEAP_OK || xheap_session_flush(session, NULL) != XHEAP_OK;
+		bad += xheap_session_query(session, &state, NULL) != XHEAP_OK ||
+		       xheap_session_flush(session, NULL) != XHEAP_OK;
 		xheap_session_state_free(state);
 	}
 	return (void *)bad;
@@ -710,11 +791,15 @@ static void change_session(xheap_session *session, const char *program, struct t
 	update.stacks = XHEAP_STACKS_FREE;
 	update.on_full = XHEAP_FULL_DROP;
 	update.wait_limit_ms = 77;
-	EXPECT(as_printed(xheap_session_update(session, &update, &error), &error) == XHEAP_OK && targets_of(session) == 1);
+	EXPECT(as_printed(xheap_session_update(session, &update, &error), &error) == XHEAP_OK &&
+	       targets_of(session) == 1);
 	xheap_session_state *state;
-	EXPECT(xheap_session_query(session, &state, &error) == XHEAP_OK && xheap_session_state_get_target(state, 0)->pid == two.pid);
-	EXPECT(state->stacks == XHEAP_STACKS_FREE && state->on_full == XHEAP_FULL_DROP && state->wait_limit_ms == 77 && !state->ended);
-	EXPECT(state->events > 1000 && state->buffer_bytes == 131072 && state->max_buffers == 64 && state->logger_pid > 0);
+	EXPECT(xheap_session_query(session, &state, &error) == XHEAP_OK &&
+	       xheap_session_state_get_target(state, 0)->pid == two.pid);
+	EXPECT(state->stacks == XHEAP_STACKS_FREE && state->on_full == XHEAP_FULL_DROP && state->wait_limit_ms == 77 &&
+	       !state->ended);
+	EXPECT(state->events > 1000 && state->buffer_bytes == 131072 && state->max_buffers == 64 &&
+	       state->logger_pid > 0);
 	xheap_session_state_free(state);
 	update.changes = 64;
 	EXPECT(xheap_session_update(session, &update, &error) == XHEAP_INVALID);
@@ -744,7 +829,8 @@ static void launch_in(xheap_session *session, const char *program)
 	char *words[] = {(char *)program, (char *)"short", NULL}, *bad[] = {(char *)"/dev/null", NULL};
 	int32_t pid = 7;
 	xheap_error error;
-	EXPECT(xheap_session_launch(session, bad[0], bad, NULL, &pid, &error) == XHEAP_DENIED && pid == 0 && strstr(error.text, "/dev/null"));
+	EXPECT(xheap_session_launch(session, bad[0], bad, NULL, &pid, &error) == XHEAP_DENIED && pid == 0 &&
+	       strstr(error.text, "/dev/null"));
 	EXPECT(as_printed(xheap_session_launch(session, program, words, NULL, &pid, &error), &error) == XHEAP_OK);
 	EXPECT(status_of(pid) == 0);
 }
@@ -766,15 +852,18 @@ static int run_sessions(const char *path, char **words)
 	struct sought sought = {name, 0};
 	xheap_session_options_init(&options, sizeof(options));
 	options.path = "/no/such/folder/x.xht";
-	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_NOT_FOUND && !session && strstr(error.text, "/no/such/folder"));
+	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_NOT_FOUND && !session &&
+	       strstr(error.text, "/no/such/folder"));
 	options.path = path;
 	options.command = "/no/such/command";
-	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_NOT_FOUND && strstr(error.text, "/no/such/command"));
+	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_NOT_FOUND &&
+	       strstr(error.text, "/no/such/command"));
 	options.command = NULL;
 	const char *bad[] = {"--no-such-option"};
 	options.words = bad;
 	options.word_count = 1;
-	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_FAILED && strstr(error.text, "no such option"));
+	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_FAILED &&
+	       strstr(error.text, "no such option"));
 	options.word_count = 0;
 	const int32_t nobody[] = {4194303}, first[] = {one.pid};
 	options.pids = nobody;
@@ -826,7 +915,8 @@ static int run_sessions(const char *path, char **words)
 	EXPECT(xheap_session_stop(session, NULL, &error) == XHEAP_OK);
 	xheap_session_close(session);
 	options.word_count = 1;
-	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_FAILED && strstr(error.text, "no such option"));
+	EXPECT(xheap_session_start(name, &options, &session, &error) == XHEAP_FAILED &&
+	       strstr(error.text, "no such option"));
 	EXPECT(count_descriptors() == before - 1);
 	printf("%d failed\n", failed);
 	return failed > 0;
@@ -834,10 +924,14 @@ static int run_sessions(const char *path, char **words)
 
 int main(int count, char **words)
 {
-	static const struct { const char *name; int (*run)(const char *path, char **words); int words; } modes[] = {
-		{"events", print_events, 5}, {"allocations", print_allocations, 4}, {"report", print_report, 7}, {"rows", print_rows, 4},
-		{"stacks", print_stacks, 0}, {"misuse", misuse, 1}, {"threads", read_in_threads, 0},
-		{"memory", without_memory, 0}, {"sessions", run_sessions, 1},
+	static const struct {
+		const char *name;
+		int (*run)(const char *path, char **words);
+		int words;
+	} modes[] = {
+		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
+		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
+		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is attached to: attached KIND [THREADS [FILTER]].
- *   count     each thread asks for 1000, 1001, ... bytes, up to 60999 and again, and gives each back: a missing call is seen
- *   seldom    as count, but a thread makes some hundred calls a second at most, so that a trace can be read while it grows
- *   often     as seldom, but some thousand
+ *   count     each thread asks for 1000, 1001, ... bytes, up to 60999 and again, and gives each back: a missing call is
+ *   seen seldom    as count, but a thread makes some hundred calls a second at most, so that a trace can be read while
+ *   it grows often     as seldom, but some thousand
  *   blocked   a thread in each of the calls that a stop may interrupt; prints what each returned and after how long
  *   children  forks, the child executes this program as "short", and again, until told to stop
  *   loads     opens and closes libraries and allocates beneath them
- *   vfork     as seldom, but from a byte of its standard input to the next one, or its end, its first thread cannot be stopped
- *   adjacent  as count, with stacks that nothing lies between, as newer releases of glibc have them: one mapping to the kernel
- *   anybody   as count; lets any process of its user trace it where Yama would not
+ *   vfork     as seldom, but from a byte of its standard input to the next one, or its end, its first thread cannot be
+ *   stopped adjacent  as count, with stacks that nothing lies between, as newer releases of glibc have them: one
+ *   mapping to the kernel anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
  * It ends when its standard input does, and prints "bad N" with what it found wrong.
@@ -69,20 +69,57 @@ static double now(void)
 enum { SECONDS = 2 };
 static int epoll, ends[2], sockets[2], semaphore;
 
-static long call_epoll(void) { struct epoll_event event; return epoll_wait(epoll, &event, 1, SECONDS * 1000); }
-static long call_poll(void) { struct pollfd end = {ends[0], POLLIN, 0}; return poll(&end, 1, SECONDS * 1000); }
-static long call_select(void) { struct timeval time = {SECONDS, 0}; return select(0, NULL, NULL, NULL, &time); }
-static long call_nanosleep(void) { struct timespec time = {SECONDS, 0}; return nanosleep(&time, NULL); }
-static long call_receive(void) { char byte; return recv(sockets[0], &byte, 1, 0); }
-static long call_semaphore(void) { struct sembuf down = {0, -1, 0}; struct timespec time = {SECONDS, 0}; return semtimedop(semaphore, &down, 1, &time); }
-static long call_signal(void) { sigset_t set; struct timespec time = {SECONDS, 0}; sigemptyset(&set); sigaddset(&set, SIGUSR2); return sigtimedwait(&set, NULL, &time); }
+static long call_epoll(void)
+{
+	struct epoll_event event;
+	return epoll_wait(epoll, &event, 1, SECONDS * 1000);
+}
+static long call_poll(void)
+{
+	struct pollfd end = {ends[0], POLLIN, 0};
+	return poll(&end, 1, SECONDS * 1000);
+}
+static long call_select(void)
+{
+	struct timeval time = {SECONDS, 0};
+	return select(0, NULL, NULL, NULL, &time);
+}
+static long call_nanosleep(void)
+{
+	struct timespec time = {SECONDS, 0};
+	return nanosleep(&time, NULL);
+}
+static long call_receive(void)
+{
+	char byte;
+	return recv(sockets[0], &byte, 1, 0);
+}
+static long call_semaphore(void)
+{
+	struct sembuf down = {0, -1, 0};
+	struct timespec time = {SECONDS, 0};
+	return semtimedop(semaphore, &down, 1, &time);
+}
+static long call_signal(void)
+{
+	sigset_t set;
+	struct timespec time = {SECONDS, 0};
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	return sigtimedwait(&set, NULL, &time);
+}
 
 /* What a stop may do is begin the time anew, never end it. */
 static void *blocked_call(void *argument)
 {
-	static const struct { const char *name; long (*call)(void); int expected; } calls[] = {
-		{"epoll_wait", call_epoll, 0}, {"poll", call_poll, 0}, {"select", call_select, 0}, {"nanosleep", call_nanosleep, 0},
-		{"recv", call_receive, EAGAIN}, {"semtimedop", call_semaphore, EAGAIN}, {"sigtimedwait", call_signal, EAGAIN}};
+	static const struct {
+		const char *name;
+		long (*call)(void);
+		int expected;
+	} calls[] = {{"epoll_wait", call_epoll, 0},        {"poll", call_poll, 0},
+		     {"select", call_select, 0},           {"nanosleep", call_nanosleep, 0},
+		     {"recv", call_receive, EAGAIN},       {"semtimedop", call_semaphore, EAGAIN},
+		     {"sigtimedwait", call_signal, EAGAIN}};
 	size_t which = (size_t)argument % (sizeof(calls) / sizeof(*calls));
 	double began = now();
 	errno = 0;
@@ -146,7 +183,8 @@ static void *loads(void *argument)
 static void seccomp_begin(int forbidden)
 {
 	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 	struct sock_fprog program = {4, filter};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -191,12 +229,19 @@ static void anybody_begin(int forbidden)
 
 static const struct kind {
 	const char *name;
-	void *(*run)(void *);         /* NULL: no thread but the first */
-	void (*begin)(int);           /* NULL: nothing; gets the third argument */
+	void *(*run)(void *); /* NULL: no thread but the first */
+	void (*begin)(int);   /* NULL: nothing; gets the third argument */
 } kinds[] = {
-	{"count", count_calls, NULL}, {"vfork", count_calls, seldom_begin}, {"adjacent", count_calls, adjacent_begin}, {"anybody", count_calls, anybody_begin},
-	{"seldom", count_calls, seldom_begin}, {"often", count_calls, often_begin},
-	{"seccomp", count_calls, seccomp_begin}, {"blocked", blocked_call, blocked_begin}, {"children", children, NULL}, {"loads", loads, NULL},
+	{"count", count_calls, NULL},
+	{"vfork", count_calls, seldom_begin},
+	{"adjacent", count_calls, adjacent_begin},
+	{"anybody", count_calls, anybody_begin},
+	{"seldom", count_calls, seldom_begin},
+	{"often", count_calls, often_begin},
+	{"seccomp", count_calls, seccomp_begin},
+	{"blocked", blocked_call, blocked_begin},
+	{"children", children, NULL},
+	{"loads", loads, NULL},
 	{"idle", NULL, NULL},
 };
 

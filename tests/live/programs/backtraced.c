@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits, then allocates for a debugger that has stopped in the middle of that: main, outer, inner, malloc, and inside() or what libc calls. */
+/* Waits, then allocates for a debugger that has stopped in the middle of that: main, outer, inner, malloc, and inside()
+   or what libc calls. */
 #include "expect.h"
 
 #ifndef BACKTRACED_LIBC

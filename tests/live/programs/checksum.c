@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checksum: compares the code of the program and of its libraries in memory with their files, as programs that guard themselves do. It prints how many
- * bytes differ, and ends with status 3 if any do.
+ * checksum: compares the code of the program and of its libraries in memory with their files, as programs that guard
+ * themselves do. It prints how many bytes differ, and ends with status 3 if any do.
  */
 #include <fcntl.h>
 #include <stdio.h>

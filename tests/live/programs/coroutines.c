@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Coroutines, by makecontext and by hand, on stacks that are unmapped as soon as they have ended; the next one gets the same addresses. */
+/* Coroutines, by makecontext and by hand, on stacks that are unmapped as soon as they have ended; the next one gets the
+   same addresses. */
 #include <stdint.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -59,6 +60,7 @@ static void by_context(int round)
 
 /* Saves the callee's registers here, goes to another stack, comes back by the same door. */
 void switch_stack(void **save, void *to);
+/* clang-format off */
 __asm__(".text\n"
 	".globl switch_stack\n"
 	".type switch_stack, @function\n"
@@ -69,6 +71,7 @@ __asm__(".text\n"
 	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n"
 	"	ret\n"
 	".size switch_stack, . - switch_stack\n");
+/* clang-format on */
 
 static void *outer, *inner;
 static volatile int finished;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crashes KIND COUNTERS BLOCKS: two threads ask for so many blocks each, of 100000, 100001, ... and of 200000, 200001, ... bytes, give each back, and
- * say in the file COUNTERS, in a number each, how many that were. Then the process ends in one of these ways.
- *   exit      by itself
+ * crashes KIND COUNTERS BLOCKS: two threads ask for so many blocks each, of 100000, 100001, ... and of 200000, 200001,
+ * ... bytes, give each back, and say in the file COUNTERS, in a number each, how many that were. Then the process ends
+ *   in one of these ways. exit      by itself
  *   segv      a write to nowhere; thread: by the second thread; busy: while the second thread goes on with its blocks
  *   abort fpe term kill: as their names say
  *   twice     a block is given back twice, which glibc ends the process for
@@ -10,9 +10,10 @@
  *   again     its own handler of the fault makes a block more, and lets the fault end the process
  *   leave     its own handler of the fault ends the process by an exit with status 3
  *   jump      its own handler of the fault goes on elsewhere, with as many blocks again and an exit
- *   grow      it keeps as many blocks of 1 MiB and writes to each, counted in place of the first thread's others; then it waits for a signal
- *   waits     it says so on its standard output, waits for its standard input to end, makes as many blocks again, and exits
- *   child     the fault is a forked process's, which has made one block; the process itself exits when that is over
+ *   grow      it keeps as many blocks of 1 MiB and writes to each, counted in place of the first thread's others; then
+ *   it waits for a signal waits     it says so on its standard output, waits for its standard input to end, makes as
+ *   many blocks again, and exits child     the fault is a forked process's, which has made one block; the process
+ *   itself exits when that is over
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -109,7 +110,10 @@ static void grow(void)
 
 static int end(void)
 {
-	static const struct { const char *kind; int signal; } signals[] = {{"fpe", SIGFPE}, {"term", SIGTERM}, {"kill", SIGKILL}};
+	static const struct {
+		const char *kind;
+		int signal;
+	} signals[] = {{"fpe", SIGFPE}, {"term", SIGTERM}, {"kill", SIGKILL}};
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (is(signals[i].kind))
 			raise(signals[i].signal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many threads, one after another, each of which calls from many stacks and keeps a block of every hundredth thread: what a long recording
- * must not keep sums of for each thread.
+ * Many threads, one after another, each of which calls from many stacks and keeps a block of every hundredth thread:
+ * what a long recording must not keep sums of for each thread.
  *
  *     crowded THREADS DEPTH
  */
@@ -12,8 +12,7 @@
 
 static void *volatile kept;
 
-__attribute__((noinline))
-static int descend(int depth)
+__attribute__((noinline)) static int descend(int depth)
 {
 	void *block = malloc(16 + (size_t)depth % 64);
 	if (!block)

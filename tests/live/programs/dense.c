@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes calls of which a file keeps many bytes each: of four threads, as many as are asked for in all, of an annotated heap, with addresses and sizes by
- * chance; with a second word each block is given back at once. A block of malloc that it holds from before that is never given back. */
+/* Makes calls of which a file keeps many bytes each: of four threads, as many as are asked for in all, of an annotated
+ * heap, with addresses and sizes by chance; with a second word each block is given back at once. A block of malloc that
+ * it holds from before that is never given back. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

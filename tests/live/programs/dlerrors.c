@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlerrors: fails to open a library, and then calls a function of the allocator for the first time. Who looks for that function by dlsym() only then
- * gives back the text of the error.
+ * dlerrors: fails to open a library, and then calls a function of the allocator for the first time. Who looks for that
+ * function by dlsym() only then gives back the text of the error.
  */
 #include <dlfcn.h>
 #include <malloc.h>

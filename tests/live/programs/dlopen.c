@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dlopen DIR loop: shared objects come and go at the same addresses, other code each time; dlopen DIR space: with a libc of its own;
- * dlopen DIR forked: a forked child opens one, and its child another. */
+/* dlopen DIR loop: shared objects come and go at the same addresses, other code each time; dlopen DIR space: with a
+ * libc of its own; dlopen DIR forked: a forked child opens one, and its child another. */
 #include <dlfcn.h>
 
 #include <sys/wait.h>

@@ -4,16 +4,17 @@
  *   still   the threads fill it, and wait
  *   busy    they go on
  *   brief   as busy, but each goes on in a new thread at a time, whose cache comes and goes with it
- *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a chunk and a fence
- *   forks   as still; then it forks a child that gives back what its parent had
+ *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a
+ *   chunk and a fence forks   as still; then it forks a child that gives back what its parent had
  *   stale   as still, but each block is what another thread's cache had at its end, and not written to
  *   large   as still, but no block is small
  *   mapped  as still, but each block is mapped alone
- *   grows   as still, but each thread takes one block after the other from the end of its arena, GROWN_MOST at most: then its status is 3
- *   broken  as still, but each thread has destroyed the head of a chunk
+ *   grows   as still, but each thread takes one block after the other from the end of its arena, GROWN_MOST at most:
+ *   then its status is 3 broken  as still, but each thread has destroyed the head of a chunk
  * Without threads, the main one fills it.
- * When a line comes from its standard input, the threads give back what they still have, but for each seventh block, and it ends. Blocks are
- * small, large, aligned, mapped alone, and given back by other threads than those that asked for them.
+ * When a line comes from its standard input, the threads give back what they still have, but for each seventh block,
+ * and it ends. Blocks are small, large, aligned, mapped alone, and given back by other threads than those that asked
+ * for them.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -23,14 +24,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 6000, FILL_ROUNDS = 12000, BURST = 200, BURSTS_FAST = 4000, KEPT = 7, UNEVEN_BYTES = 12360, GROWN_BYTES = 60000, GROWN_MOST = 12000,
-       GROWN_PAUSE_US = 800, BROKEN_BYTES = 5000, STALE_SIZES = 9, STALE_EACH = 7, MAPPED_FROM = 128 << 10 };
+enum {
+	SLOTS = 6000,
+	FILL_ROUNDS = 12000,
+	BURST = 200,
+	BURSTS_FAST = 4000,
+	KEPT = 7,
+	UNEVEN_BYTES = 12360,
+	GROWN_BYTES = 60000,
+	GROWN_MOST = 12000,
+	GROWN_PAUSE_US = 800,
+	BROKEN_BYTES = 5000,
+	STALE_SIZES = 9,
+	STALE_EACH = 7,
+	MAPPED_FROM = 128 << 10
+};
 
 static void *slots[SLOTS];
 static volatile int is_over;
 static int is_busy, is_brief, is_uneven, is_stale, is_growing, is_broken;
 static int status;
-static size_t least;                  /* bytes of a block, half of which may be asked for first */
+static size_t least; /* bytes of a block, half of which may be asked for first */
 static pthread_barrier_t filled;
 
 static uint64_t random_next(uint64_t *state)
@@ -51,10 +65,18 @@ static void *block_new(uint64_t *state)
 	size_t size = random_size(state);
 	void *block;
 	switch (random_next(state) % 16) {
-	case 0: block = calloc(1, size); break;
-	case 1: block = aligned_alloc((size_t)32 << random_next(state) % 8, size); break;
-	case 2: block = realloc(malloc(size / 2 + 1), size); break;
-	default: block = malloc(size); break;
+	case 0:
+		block = calloc(1, size);
+		break;
+	case 1:
+		block = aligned_alloc((size_t)32 << random_next(state) % 8, size);
+		break;
+	case 2:
+		block = realloc(malloc(size / 2 + 1), size);
+		break;
+	default:
+		block = malloc(size);
+		break;
 	}
 	memset(block, (int)random_next(state), size < 64 ? size : 64);
 	return block;
@@ -82,7 +104,8 @@ static void stale_new(void **blocks)
 		blocks[i] = malloc((size_t)(2 + i / STALE_EACH) * 100);
 }
 
-/* The first ones are what its cache gives back first: the others join them, and at last the top of the heap, without being written to. */
+/* The first ones are what its cache gives back first: the others join them, and at last the top of the heap, without
+   being written to. */
 static void *stale_leave(void *argument)
 {
 	void *blocks[STALE_SIZES * STALE_EACH];
@@ -187,7 +210,8 @@ int main(int argc, char **argv)
 		mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	pthread_barrier_init(&filled, NULL, count + 1);
 	is_stale = !strcmp(argv[1], "stale");
-	if (is_stale && (count != 1 || pthread_create(&threads[0], NULL, stale_leave, NULL) || pthread_join(threads[0], NULL)))
+	if (is_stale &&
+	    (count != 1 || pthread_create(&threads[0], NULL, stale_leave, NULL) || pthread_join(threads[0], NULL)))
 		return 2;
 	for (unsigned i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, worker, (void *)(uintptr_t)(seed * 64 + i + 1));

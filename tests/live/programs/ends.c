@@ -57,7 +57,7 @@ static const struct {
 	const char *name;
 	void (*end)(void);
 } ends[] = {
-	{"_exit", end_exit}, {"abort", abort}, {"kill", end_kill}, {"double", end_double},
+	{"_exit", end_exit},        {"abort", abort},     {"kill", end_kill}, {"double", end_double},
 	{"overflow", end_overflow}, {"quick", end_quick}, {"segv", end_segv}, {"core", end_segv},
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a known number of calls: in four threads, in a forked child, and after an exec. A block that it holds from before that is never given back. */
+/* Makes a known number of calls: in four threads, in a forked child, and after an exec. A block that it holds from
+   before that is never given back. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exact CALLS: for each byte of its standard input it makes so many allocations, each from one of two threads by turns, gives each back, checks what it kept
- * in them, and answers with a byte: '.', or '!' when something was wrong. It makes no other call of the heap, so that its calls can be counted.
+ * exact CALLS: for each byte of its standard input it makes so many allocations, each from one of two threads by turns,
+ * gives each back, checks what it kept in them, and answers with a byte: '.', or '!' when something was wrong. It makes
+ * no other call of the heap, so that its calls can be counted.
  */
 #include <pthread.h>
 #include <semaphore.h>

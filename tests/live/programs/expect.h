@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 /** The program misbehaves, traced or not: say where, and end. */
-#define EXPECT(condition)                                                                       \
-	do {                                                                                    \
-		if (!(condition)) {                                                             \
-			static const char text[] = "expected: " #condition "\n";                \
-			ssize_t ignored = write(2, text, sizeof(text) - 1);                     \
-			(void)ignored;                                                          \
-			_exit(1);                                                               \
-		}                                                                               \
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) { \
+			static const char text[] = "expected: " #condition "\n"; \
+			ssize_t ignored = write(2, text, sizeof(text) - 1); \
+			(void)ignored; \
+			_exit(1); \
+		} \
 	} while (0)
 
 /** A pseudo random number below limit; the same in every run. */

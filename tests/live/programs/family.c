@@ -8,12 +8,12 @@
 static volatile size_t huge = (size_t)1 << 62, zero, one = 1;
 
 /* A call that succeeds leaves errno alone; one that fails sets it. */
-#define WITH_ERRNO(expected, call)                       \
-	({                                               \
-		errno = 1234;                            \
-		__typeof__(call) value = call;           \
-		EXPECT(errno == (expected));             \
-		value;                                   \
+#define WITH_ERRNO(expected, call) \
+	({ \
+		errno = 1234; \
+		__typeof__(call) value = call; \
+		EXPECT(errno == (expected)); \
+		value; \
 	})
 #define KEPT 1234
 

@@ -173,7 +173,7 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } tests[] = {
-	{"threads", test_threads}, {"server", test_server}, {"deep", test_deep},
+	{"threads", test_threads},       {"server", test_server}, {"deep", test_deep},
 	{"privileges", test_privileges}, {"vfork", test_vfork},
 };
 

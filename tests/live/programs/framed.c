@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program all of which keeps frame pointers, its allocator included. Like a profiler, it follows them to main: from inside its malloc, and at any
- * moment from a signal handler. Prints how often that failed. */
+/* A program all of which keeps frame pointers, its allocator included. Like a profiler, it follows them to main: from
+ * inside its malloc, and at any moment from a signal handler. Prints how often that failed. */
 #include <signal.h>
 #include <stdint.h>
 #include <sys/time.h>
@@ -12,7 +12,10 @@ enum { ROOM = 1 << 20, DEPTH_MAX = 64, CALLS = 200000, FOREIGN_MAX = 1, FRAMES =
 
 extern char __executable_start[], etext[];
 
-struct frame { const struct frame *outer; uintptr_t pc; };
+struct frame {
+	const struct frame *outer;
+	uintptr_t pc;
+};
 
 static _Alignas(16) char room[ROOM];
 static size_t used;
@@ -91,6 +94,7 @@ int main(void)
 	for (int i = 0; i < CALLS; i++)
 		outer(i % 100);
 	EXPECT(!setitimer(ITIMER_PROF, &never, NULL));
-	dprintf(1, "walks %ld, lost %ld, with too many frames %ld; samples %s, lost %ld\n", walks, lost, long_walks, samples ? "some" : "none", lost_samples);
+	dprintf(1, "walks %ld, lost %ld, with too many frames %ld; samples %s, lost %ld\n", walks, lost, long_walks,
+		samples ? "some" : "none", lost_samples);
 	return 0;
 }

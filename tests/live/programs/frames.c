@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* frames deep: 5,000 frames; frames jump: longjmp out of nested calls; frames wide: alloca, aligned and variable frames */
+/* frames deep: 5,000 frames; frames jump: longjmp out of nested calls; frames wide: alloca, aligned and variable
+   frames */
 #include <setjmp.h>
 #include <stdint.h>
 

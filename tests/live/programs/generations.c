@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generations MILLISECONDS: two threads allocate, while the first one forks children that allocate, and executes itself again
- * and again. Every child must end as it should, whatever becomes of those who watch.
+ * generations MILLISECONDS: two threads allocate, while the first one forks children that allocate, and executes itself
+ * again and again. Every child must end as it should, whatever becomes of those who watch.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -38,7 +38,8 @@ static void child_expect(pid_t pid, int expected)
 	EXPECT(pid > 0);
 	EXPECT(waitpid(pid, &status, 0) == pid);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != expected) {
-		fprintf(stderr, "generations: wait status %#x of the child that should exit with %d\n", (unsigned)status, expected);
+		fprintf(stderr, "generations: wait status %#x of the child that should exit with %d\n",
+			(unsigned)status, expected);
 		_exit(1);
 	}
 }

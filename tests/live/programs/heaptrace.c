@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program as one would write it from the documentation of the calls: heaptrace FOLDER TARGET, or heaptrace denied PID FOLDER for a process that is
- * another user's. It ends with status 0 when every call did what is documented.
+ * A program as one would write it from the documentation of the calls: heaptrace FOLDER TARGET, or heaptrace denied PID
+ * FOLDER for a process that is another user's. It ends with status 0 when every call did what is documented.
  */
 #include <xheap/heaptrace.h>
 #include <xheap/xheap.h>
@@ -70,7 +70,8 @@ static void look(const wchar_t *wide, uint32_t stacks, uint32_t count, const ULO
 	xheap_session_state *state;
 	snprintf(name, sizeof(name), "%ls", wide);
 	EXPECT(xheap_session_open(name, NULL, &session, NULL) == XHEAP_OK);
-	EXPECT(xheap_session_query(session, &state, NULL) == XHEAP_OK && state->stacks == stacks && state->target_count == count);
+	EXPECT(xheap_session_query(session, &state, NULL) == XHEAP_OK && state->stacks == stacks &&
+	       state->target_count == count);
 	for (uint32_t i = 0; i < state->target_count && i < count; i++)
 		EXPECT((ULONG)xheap_session_state_get_target(state, i)->pid == pids[i]);
 	xheap_session_state_free(state);
@@ -82,8 +83,10 @@ static void refuse_changes(TRACEHANDLE handle)
 {
 	for (int i = 0; i < 6; i++) {
 		EVENT_TRACE_PROPERTIES *wanted = make_properties(NULL);
-		wanted->BufferSize = wanted->MinimumBuffers = wanted->MaximumBuffers = wanted->MaximumFileSize = wanted->FlushTimer = wanted->LogFileMode = 0;
-		ULONG *const members[] = {&wanted->BufferSize, &wanted->MinimumBuffers, &wanted->MaximumBuffers, &wanted->MaximumFileSize, &wanted->FlushTimer};
+		wanted->BufferSize = wanted->MinimumBuffers = wanted->MaximumBuffers = wanted->MaximumFileSize =
+			wanted->FlushTimer = wanted->LogFileMode = 0;
+		ULONG *const members[] = {&wanted->BufferSize, &wanted->MinimumBuffers, &wanted->MaximumBuffers,
+					  &wanted->MaximumFileSize, &wanted->FlushTimer};
 		EXPECT_ERROR(UpdateTrace(handle, NULL, wanted), ERROR_SUCCESS);
 		wanted->LogFileMode = i == 5 ? EVENT_TRACE_REAL_TIME_MODE : 0;
 		wanted->MaximumFileSize = 0;
@@ -96,14 +99,16 @@ static void refuse_changes(TRACEHANDLE handle)
 	}
 }
 
-/* The error values of log files that cannot be had; a process that is named twice is one; what a query tells is in force. */
+/* The error values of log files that cannot be had; a process that is named twice is one; what a query tells is in
+   force. */
 static void tell_the_truth(const char *target, const wchar_t *directory)
 {
 	wchar_t path[NAME_CHARS];
 	TRACEHANDLE handle = 0, second = 0;
 	ULONG pid = run_target(target, "idle"), twice[] = {pid, pid};
 	swprintf(path, NAME_CHARS, L"%ls/truth.xht", directory);
-	EVENT_TRACE_PROPERTIES *properties = make_properties(path), *other = make_properties(path), *fresh = make_properties(NULL);
+	EVENT_TRACE_PROPERTIES *properties = make_properties(path), *other = make_properties(path),
+			       *fresh = make_properties(NULL);
 	EXPECT_ERROR(StartHeapTrace(&handle, properties, L"truth", twice, 2, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(StartHeapTrace(&second, other, L"truth too", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
 	fresh->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
@@ -131,7 +136,8 @@ static void check_sets(const char *target, const wchar_t *path)
 {
 	static const GUID heap = XHEAP_HEAP_GUID;
 	static STACK_TRACING_EVENT_ID many[257];
-	const STACK_TRACING_EVENT_ID both[] = {{heap, EVENT_TRACE_TYPE_HEAP_REALLOC, {0}}, {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}};
+	const STACK_TRACING_EVENT_ID both[] = {{heap, EVENT_TRACE_TYPE_HEAP_REALLOC, {0}},
+					       {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}};
 	const wchar_t *name = L"sets";
 	ULONG one = run_target(target, "idle"), two = run_target(target, "idle"), sets[] = {one, two}, zero = 0;
 	TRACEHANDLE handle = 0, second = 0;
@@ -156,7 +162,8 @@ static void check_sets(const char *target, const wchar_t *path)
 	look(name, XHEAP_STACKS_REALLOC, 0, NULL);
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, sets, 2, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
-	/* The name counts where both are given. Properties that cannot change are refused; what is in force, or 0, is not. */
+	/* The name counts where both are given. Properties that cannot change are refused; what is in force, or 0, is
+	   not. */
 	other->LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
 	EXPECT_ERROR(StartHeapTrace(&second, other, L"sets too", NULL, 0, NULL, 0), ERROR_SUCCESS);
 	EXPECT_ERROR(QueryTrace(second, name, properties), ERROR_SUCCESS);
@@ -165,7 +172,8 @@ static void check_sets(const char *target, const wchar_t *path)
 	EXPECT_ERROR(UpdateTrace(second, NULL, other), ERROR_SUCCESS);
 	refuse_changes(handle);
 	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
-	EXPECT(properties->MaximumBuffers == 64 && !wcscmp((WCHAR *)((char *)properties + properties->LogFileNameOffset), path));
+	EXPECT(properties->MaximumBuffers == 64 &&
+	       !wcscmp((WCHAR *)((char *)properties + properties->LogFileNameOffset), path));
 	EXPECT_ERROR(StopTrace(second, NULL, other), ERROR_SUCCESS);
 	EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, NULL, 0, NULL, 0), ERROR_WMI_INSTANCE_NOT_FOUND);
@@ -180,7 +188,9 @@ static void check_sets(const char *target, const wchar_t *path)
 /* What makes no sense is adjusted, and reported. */
 static void check_adjusted(const wchar_t *path)
 {
-	static const struct { ULONG size, minimum, maximum, flush, size_out, minimum_out, maximum_out, flush_out; } rows[] = {
+	static const struct {
+		ULONG size, minimum, maximum, flush, size_out, minimum_out, maximum_out, flush_out;
+	} rows[] = {
 		{4, 0, 0, 0, 64, 32, 1024, 1}, {100000, 1, 3, 1000, 1024, 2, 3, 60}, {0, 100, 10, 2, 64, 100, 100, 2}};
 	TRACEHANDLE handle;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -191,7 +201,8 @@ static void check_adjusted(const wchar_t *path)
 		properties->FlushTimer = rows[i].flush;
 		EXPECT_ERROR(StartHeapTrace(&handle, properties, L"adjusted", NULL, 0, NULL, 0), ERROR_SUCCESS);
 		EXPECT(properties->BufferSize == rows[i].size_out && properties->MinimumBuffers == rows[i].minimum_out);
-		EXPECT(properties->MaximumBuffers == rows[i].maximum_out && properties->FlushTimer == rows[i].flush_out);
+		EXPECT(properties->MaximumBuffers == rows[i].maximum_out &&
+		       properties->FlushTimer == rows[i].flush_out);
 		EXPECT_ERROR(StopTrace(handle, NULL, properties), ERROR_SUCCESS);
 		free(properties);
 	}
@@ -232,7 +243,9 @@ int main(int count, char **arguments)
 	if (count == 4 && !strcmp(arguments[1], "denied"))
 		return denied(arguments[2], arguments[3]);
 	static const GUID heap = XHEAP_HEAP_GUID;
-	const STACK_TRACING_EVENT_ID stacks[] = {{heap, EVENT_TRACE_TYPE_HEAP_ALLOC, {0}}, {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}}, {{1, 2, 3, {4}}, 33, {0}}};
+	const STACK_TRACING_EVENT_ID stacks[] = {{heap, EVENT_TRACE_TYPE_HEAP_ALLOC, {0}},
+						 {heap, EVENT_TRACE_TYPE_HEAP_FREE, {0}},
+						 {{1, 2, 3, {4}}, 33, {0}}};
 	wchar_t file[NAME_CHARS], first[NAME_CHARS], merged[NAME_CHARS], name[64];
 	char name_of_file[4096];
 	TRACEHANDLE handle = 7, other = 7;
@@ -249,7 +262,8 @@ int main(int count, char **arguments)
 	EXPECT(handle != 0 && properties->Wnode.HistoricalContext == handle);
 	EXPECT(memcmp(&properties->Wnode.Guid, &heap, sizeof(heap)) == 0);
 	EXPECT(properties->BufferSize == 128 && properties->MinimumBuffers == 4 && properties->MaximumBuffers == 64);
-	EXPECT(properties->NumberOfBuffers >= 4 && properties->FreeBuffers <= properties->NumberOfBuffers && properties->LoggerThreadId);
+	EXPECT(properties->NumberOfBuffers >= 4 && properties->FreeBuffers <= properties->NumberOfBuffers &&
+	       properties->LoggerThreadId);
 	EXPECT(!wcscmp((WCHAR *)((char *)properties + properties->LoggerNameOffset), name));
 	EXPECT(!wcscmp((WCHAR *)((char *)properties + properties->LogFileNameOffset), file));
 	EXPECT_ERROR(XheapResume(pid), ERROR_SUCCESS);
@@ -264,7 +278,8 @@ int main(int count, char **arguments)
 	EXPECT_ERROR(UpdateHeapTrace(properties, name, &nobody, 1, NULL, 0), ERROR_INVALID_PARAMETER);
 	EXPECT_ERROR(UpdateHeapTrace(properties, L"no such session", NULL, 0, NULL, 0), ERROR_WMI_INSTANCE_NOT_FOUND);
 	swprintf(file, NAME_CHARS, L"%s/other.xht", arguments[1]);
-	EXPECT_ERROR(StartHeapTrace(&other, make_properties(file), L"another session", &next, 1, NULL, 0), ERROR_ALREADY_EXISTS);
+	EXPECT_ERROR(StartHeapTrace(&other, make_properties(file), L"another session", &next, 1, NULL, 0),
+		     ERROR_ALREADY_EXISTS);
 	EXPECT_ERROR(QueryTrace(handle, NULL, properties), ERROR_SUCCESS);
 	EXPECT_ERROR(ControlTrace(0, name, properties, EVENT_TRACE_CONTROL_QUERY), ERROR_SUCCESS);
 	EXPECT(properties->Wnode.ClientContext == 1 || properties->Wnode.ClientContext == 2);
@@ -309,7 +324,8 @@ int main(int count, char **arguments)
 	swprintf(longer, 400, L"%s", arguments[0]);
 	wrong = make_properties(longer);
 	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
-	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME); /* this program itself, as it runs */
+	/* this program itself, as it runs */
+	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_BAD_PATHNAME);
 	swprintf(longer, 400, L"%s/header.cc", arguments[1]);
 	wrong = make_properties(longer);
 	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_APPEND;
@@ -319,8 +335,10 @@ int main(int count, char **arguments)
 
 	/* File modes. */
 	wrong = make_properties(file);
-	static const ULONG impossible[] = {EVENT_TRACE_FILE_MODE_CIRCULAR, EVENT_TRACE_FILE_MODE_NEWFILE, /* without a size */
-					   EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_FILE_MODE_APPEND,
+	/* without a size */
+	static const ULONG impossible[] = {EVENT_TRACE_FILE_MODE_CIRCULAR, EVENT_TRACE_FILE_MODE_NEWFILE,
+					   EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_REAL_TIME_MODE,
+					   EVENT_TRACE_BUFFERING_MODE | EVENT_TRACE_FILE_MODE_APPEND,
 					   EVENT_TRACE_FILE_MODE_APPEND | EVENT_TRACE_FILE_MODE_CIRCULAR};
 	for (size_t i = 0; i < sizeof(impossible) / sizeof(*impossible); i++) {
 		wrong->LogFileMode = impossible[i];
@@ -329,7 +347,10 @@ int main(int count, char **arguments)
 	wrong->LogFileMode = EVENT_TRACE_FILE_MODE_NEWFILE;
 	wrong->MaximumFileSize = 1;
 	EXPECT_ERROR(StartHeapTrace(&other, wrong, L"x", NULL, 0, NULL, 0), ERROR_INVALID_PARAMETER); /* no %d */
-	static const struct { ULONG mode, size, size_out, flush; const wchar_t *file; } modes[] = {
+	static const struct {
+		ULONG mode, size, size_out, flush;
+		const wchar_t *file;
+	} modes[] = {
 		{EVENT_TRACE_FILE_MODE_CIRCULAR | EVENT_TRACE_USE_KBYTES_FOR_SIZE, 5, 1024, 3, L"circular.xht"},
 		{EVENT_TRACE_FILE_MODE_NEWFILE, 2, 2, 1, L"new%d.xht"},
 		{EVENT_TRACE_BUFFERING_MODE, 0, 1, 1, L"flight.xht"},
@@ -343,10 +364,12 @@ int main(int count, char **arguments)
 		wrong->MaximumFileSize = modes[i].size;
 		wrong->FlushTimer = modes[i].flush;
 		EXPECT_ERROR(StartHeapTrace(&other, wrong, L"mode", NULL, 0, NULL, 0), ERROR_SUCCESS);
-		EXPECT(wrong->LogFileMode == modes[i].mode && wrong->MaximumFileSize == modes[i].size_out && wrong->FlushTimer == modes[i].flush);
+		EXPECT(wrong->LogFileMode == modes[i].mode && wrong->MaximumFileSize == modes[i].size_out &&
+		       wrong->FlushTimer == modes[i].flush);
 		EXPECT_ERROR(FlushTrace(other, NULL, wrong), ERROR_SUCCESS);
 		EXPECT_ERROR(StopTrace(other, NULL, wrong), ERROR_SUCCESS);
-		snprintf(name_of_file, sizeof(name_of_file), "%s/%ls", arguments[1], i == 1 ? L"new1.xht" : modes[i].file);
+		snprintf(name_of_file, sizeof(name_of_file), "%s/%ls", arguments[1],
+			 i == 1 ? L"new1.xht" : modes[i].file);
 		EXPECT(access(name_of_file, R_OK) == 0);
 	}
 	wrong = make_properties(NULL);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates, and as soon as memory is shared with a logger, writes nonsense all over it. Whatever becomes of this program is its own doing; its
- * logger, and who else is recorded, must not notice.
+ * Allocates, and as soon as memory is shared with a logger, writes nonsense all over it. Whatever becomes of this
+ * program is its own doing; its logger, and who else is recorded, must not notice.
  *
  *     hostile alone SEED       it does so itself
  *     hostile cut BYTES        it cuts the file of what is shared, or empties it (-1), and waits
- *     hostile fill PATH        it gives pages of what is shared back, when PATH has taken all room of their file system, and ends
- *     hostile race SEED        a thread of it looks for the file of what is shared among its descriptors, to cut it, as long as its input is open
- *     hostile announce COUNT   it announces an exec so often, and makes none
- *     hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
- *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, mails, rows, or everything; then, by the
- *                              seed, it cuts the file
- *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of this program changes, and
- *                              it goes on, loads and unloads images meanwhile
+ *     hostile fill PATH        it gives pages of what is shared back, when PATH has taken all room of their file
+ *     system, and ends hostile race SEED        a thread of it looks for the file of what is shared among its
+ *     descriptors, to cut it, as long as its input is open hostile announce COUNT   it announces an exec so often, and
+ *     makes none hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
+ *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, mails, rows,
+ *                              or everything; then, by the seed, it cuts the file
+ *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of
+ *                              this program changes, and it goes on, loads and unloads images meanwhile
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -77,7 +77,10 @@ static void scribble(uint8_t *region, size_t size, int count)
 		uint64_t at = next(), place = at >> 8 & ((at & 3) ? 0x3fff : 0x3ffff);
 		if (place + 8 > size)
 			continue;
-		uint64_t value = at & 4 ? next() : at & 8 ? (at & 64 ? 0 : (uint64_t)secret - (uint64_t)region) : at & 16 ? UINT64_MAX : next() & 0xffff;
+		uint64_t value = at & 4    ? next()
+				 : at & 8  ? (at & 64 ? 0 : (uint64_t)secret - (uint64_t)region)
+				 : at & 16 ? UINT64_MAX
+					   : next() & 0xffff;
 		memcpy(region + place, &value, at & 32 ? 8 : 4);
 		if (i % 1000 == 0)
 			usleep(100);
@@ -134,7 +137,11 @@ static int run_cut(long bytes)
 /* ---- next to sense ---- */
 
 /* What is shared, by what it was before anything was written into it. */
-struct shared { uint8_t *start; size_t size; struct region_header header; };
+struct shared {
+	uint8_t *start;
+	size_t size;
+	struct region_header header;
+};
 
 static uint32_t below(uint32_t limit)
 {
@@ -144,13 +151,19 @@ static uint32_t below(uint32_t limit)
 /* A number as one who attacks picks it, or one that may be right. */
 static uint64_t number(uint64_t right)
 {
-	static const uint64_t special[] = {0, 1, 7, 8, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffff8, UINT64_MAX, INT64_MAX, 0x4141414141414140};
+	static const uint64_t special[] = {0,          1,          7,          8,         0x7fffffff,        0x80000000,
+					   0xffffffff, 0xfffffff8, UINT64_MAX, INT64_MAX, 0x4141414141414140};
 	switch (below(6)) {
-	case 0: return special[below(sizeof(special) / sizeof(special[0]))];
-	case 1: return next();
-	case 2: return right + below(64) - 32;
-	case 3: return below(4096);
-	default: return right;
+	case 0:
+		return special[below(sizeof(special) / sizeof(special[0]))];
+	case 1:
+		return next();
+	case 2:
+		return right + below(64) - 32;
+	case 3:
+		return below(4096);
+	default:
+		return right;
 	}
 }
 
@@ -215,16 +228,27 @@ static void records_write(const struct shared *shared)
 	uint32_t events = below(200);
 	for (uint32_t i = 0; i < events && at + 512 < size; i++) {
 		if (i == 0 || below(8) == 0) {
-			const struct record_begin begin = {__rdtsc() - below(1000000), below(100), (uint32_t)number(1), below(8) ? 0 : below(70), head->sequence};
+			const struct record_begin begin = {__rdtsc() - below(1000000), below(100), (uint32_t)number(1),
+							   below(8) ? 0 : below(70), head->sequence};
 			record_put_begin((uint64_t *)(bytes + at), &begin);
 			at += RECORD_BEGIN_BYTES;
 		}
 		uint32_t push = below(40);
-		const struct record_head row = {.entry = below(20), .flags = below(3) ? 0 : below(256), .pop = i % 8 ? below(20) : 0, .push = push, .delta = below(1000),
-						.address = next() & 0xffffffffffff, .duration = below(65536), .size = below(10000), .slack = below(100), .heap = below(300)};
+		const struct record_head row = {.entry = below(20),
+						.flags = below(3) ? 0 : below(256),
+						.pop = i % 8 ? below(20) : 0,
+						.push = push,
+						.delta = below(1000),
+						.address = next() & 0xffffffffffff,
+						.duration = below(65536),
+						.size = below(10000),
+						.slack = below(100),
+						.heap = below(300)};
 		uint64_t *word = record_put_head((uint64_t *)(bytes + at), row);
 		for (uint32_t k = 0; k < push; k++)
-			((uint32_t *)word)[k] = PC_FIRST + below(shared->header.pc_count > PC_FIRST ? shared->header.pc_count - PC_FIRST : 1);
+			((uint32_t *)word)[k] =
+				PC_FIRST +
+				below(shared->header.pc_count > PC_FIRST ? shared->header.pc_count - PC_FIRST : 1);
 		at += (uint32_t)record_event_bytes(0, 0, push);
 	}
 	for (uint32_t i = below(4) ? 0 : below(50); i > 0; i--)
@@ -235,7 +259,8 @@ static void records_write(const struct shared *shared)
 
 static void mail_write(const struct shared *shared)
 {
-	static const char *const paths[] = {"/dev/watchdog", "/bin/true", "/proc/self/exe", "", "/dev/zero", "../../../etc/shadow", "/dev/shm", "\n\033[31m"};
+	static const char *const paths[] = {"/dev/watchdog", "/bin/true",           "/proc/self/exe", "",
+					    "/dev/zero",     "../../../etc/shadow", "/dev/shm",       "\n\033[31m"};
 	struct region_mail *mail = &((struct region_header *)shared->start)->mail[below(REGION_MAILBOX_COUNT)];
 	const int pids[] = {1, 0, -1, (int)getpid(), (int)getppid(), (int)syscall(SYS_gettid), 2};
 	if (shared->size < sizeof(struct region_header))
@@ -248,7 +273,8 @@ static void mail_write(const struct shared *shared)
 	strcpy(mail->text, paths[below(8)]);
 	if (below(20) == 0)
 		memset(mail->text, 'x', sizeof(mail->text));
-	__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | (below(4) ? MAIL_POSTED : below(6)), __ATOMIC_RELEASE);
+	__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | (below(4) ? MAIL_POSTED : below(6)),
+			 __ATOMIC_RELEASE);
 	__atomic_fetch_add(&((struct region_header *)shared->start)->doorbell, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -256,15 +282,20 @@ static void mail_write(const struct shared *shared)
 static void rows_write(const struct shared *shared)
 {
 	const struct region_limits *limits = &shared->header.limits;
-	const struct { uint64_t offset, size; uint32_t count; } parts[] = {
-		{limits->process_offset, sizeof(struct region_process), 64}, {limits->entry_offset, sizeof(struct region_entry), shared->header.entry_ready},
-		{limits->image_offset, sizeof(struct region_image), shared->header.image_ready}, {limits->heap_offset, sizeof(struct region_heap), 64},
-		{limits->name_offset, sizeof(struct region_heap_name), shared->header.name_ready},
-		{limits->pc_offset, sizeof(struct region_pc), shared->header.pc_ready}};
+	const struct {
+		uint64_t offset, size;
+		uint32_t count;
+	} parts[] = {{limits->process_offset, sizeof(struct region_process), 64},
+		     {limits->entry_offset, sizeof(struct region_entry), shared->header.entry_ready},
+		     {limits->image_offset, sizeof(struct region_image), shared->header.image_ready},
+		     {limits->heap_offset, sizeof(struct region_heap), 64},
+		     {limits->name_offset, sizeof(struct region_heap_name), shared->header.name_ready},
+		     {limits->pc_offset, sizeof(struct region_pc), shared->header.pc_ready}};
 	uint32_t part = below(sizeof(parts) / sizeof(parts[0])), index = below(parts[part].count);
 	uint64_t at = parts[part].offset + index * parts[part].size;
 	if (part == 0 && below(2)) {
-		const struct region_process fake = {below(4), (uint32_t)number(1), (uint32_t)number(0), 0, __rdtsc(), number(0), {0}};
+		const struct region_process fake = {
+			below(4), (uint32_t)number(1), (uint32_t)number(0), 0, __rdtsc(), number(0), {0}};
 		if (at + sizeof(fake) <= shared->size)
 			memcpy(shared->start + at, &fake, sizeof(fake));
 	} else {
@@ -284,9 +315,12 @@ static void *allocate_seldom(void *argument)
 
 typedef void (*stroke)(const struct shared *shared);
 
-static const struct { const char *name; stroke write; uint32_t count; } strokes[] = {
-	{"header", header_write, 20000}, {"slots", slot_write, 20000}, {"buffers", buffer_write, 20000}, {"records", records_write, 2000},
-	{"mails", mail_write, 5000}, {"rows", rows_write, 20000}};
+static const struct {
+	const char *name;
+	stroke write;
+	uint32_t count;
+} strokes[] = {{"header", header_write, 20000},  {"slots", slot_write, 20000}, {"buffers", buffer_write, 20000},
+	       {"records", records_write, 2000}, {"mails", mail_write, 5000},  {"rows", rows_write, 20000}};
 enum { STROKES = sizeof(strokes) / sizeof(strokes[0]) };
 
 /* Whatever becomes of the threads that allocate meanwhile. */
@@ -306,7 +340,10 @@ static int run_strokes(uint32_t kind)
 			usleep(1000);
 	}
 	if (below(4) == 0 && fd >= 0)
-		return ftruncate(fd, below(2) ? below(1 << 20) : below((uint32_t)shared.header.limits.buffer_offset)) == 0 ? 0 : 8;
+		return ftruncate(fd, below(2) ? below(1 << 20) : below((uint32_t)shared.header.limits.buffer_offset)) ==
+				       0
+			       ? 0
+			       : 8;
 	_exit(0);
 }
 
@@ -353,7 +390,9 @@ static int run_announce(uint32_t count)
 		strcpy(mail->text, "/bin/true");
 		__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | MAIL_POSTED, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&header->doorbell, 1, __ATOMIC_ACQ_REL);
-		for (int k = 0; k < 1000 && __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == (mail->tid << MAIL_STATE_BITS | MAIL_POSTED); k++)
+		for (int k = 0; k < 1000 && __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
+						    (mail->tid << MAIL_STATE_BITS | MAIL_POSTED);
+		     k++)
 			usleep(20);
 	}
 	if (!header || write(STDOUT_FILENO, "announced\n", 10) != 10)
@@ -388,8 +427,11 @@ static void *look_for_file(void *argument)
 	for (;;) {
 		for (int fd = 3; fd < 12; fd++) {
 			struct stat status;
-			int got = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 1 << 20 ? dup(fd) : -1;
-			if (got >= 0 && fstat(got, &status) == 0 && status.st_size > 1 << 20 && ftruncate(got, 4096) == 0 && write(STDOUT_FILENO, "got it\n", 7) == 7)
+			int got = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 1 << 20
+					  ? dup(fd)
+					  : -1;
+			if (got >= 0 && fstat(got, &status) == 0 && status.st_size > 1 << 20 &&
+			    ftruncate(got, 4096) == 0 && write(STDOUT_FILENO, "got it\n", 7) == 7)
 				return argument;
 			if (got >= 0)
 				close(got);

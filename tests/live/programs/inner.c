@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inner COUNT: so many children, each the first process of a pid namespace of its own, so that all have the same pid and thread ids to themselves.
- * They allocate at the same time, with two threads each.
+ * inner COUNT: so many children, each the first process of a pid namespace of its own, so that all have the same pid
+ * and thread ids to themselves. They allocate at the same time, with two threads each.
  */
 #include <pthread.h>
 #include <sched.h>

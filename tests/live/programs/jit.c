@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Code made at run time, without a word of unwind information: with frame pointers and without, nested, replaced in place. */
+/* Code made at run time, without a word of unwind information: with frame pointers and without, nested, replaced in
+   place. */
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -23,18 +24,18 @@ static function function_make(function target, int frame_pointer)
 	uint64_t address = (uint64_t)(uintptr_t)target;
 	function made = (function)(uintptr_t)at;
 
-	EMIT("\xf3\x0f\x1e\xfa");                     /* endbr64 */
+	EMIT("\xf3\x0f\x1e\xfa"); /* endbr64 */
 	if (frame_pointer)
-		EMIT("\x55\x48\x89\xe5");             /* push rbp; mov rbp, rsp */
+		EMIT("\x55\x48\x89\xe5"); /* push rbp; mov rbp, rsp */
 	else
-		EMIT("\x48\x83\xec\x28");             /* sub rsp, 40 */
-	EMIT("\x48\xb8");                             /* mov rax, target */
+		EMIT("\x48\x83\xec\x28"); /* sub rsp, 40 */
+	EMIT("\x48\xb8");                 /* mov rax, target */
 	emit((const char *)&address, 8);
-	EMIT("\xff\xd0");                             /* call rax */
+	EMIT("\xff\xd0"); /* call rax */
 	if (frame_pointer)
-		EMIT("\x5d\xc3");                     /* pop rbp; ret */
+		EMIT("\x5d\xc3"); /* pop rbp; ret */
 	else
-		EMIT("\x48\x83\xc4\x28\xc3");         /* add rsp, 40; ret */
+		EMIT("\x48\x83\xc4\x28\xc3"); /* add rsp, 40; ret */
 	while ((uintptr_t)at % 16)
 		*at++ = 0xcc;
 	return made;

@@ -6,9 +6,9 @@
  *
  * ROUNDS 0: as many as come until its input ends.
  *
- * Each thread has its own generator and 64 places. In each round it takes a place and gives back, reallocates, or fills it; now and then a block is
- * forgotten, by one of three functions, with the size 100,000 + 16 * its number + the thread's, so that every leaked block tells whose it is.
- * At the end each thread gives back what is in its places.
+ * Each thread has its own generator and 64 places. In each round it takes a place and gives back, reallocates, or fills
+ * it; now and then a block is forgotten, by one of three functions, with the size 100,000 + 16 * its number + the
+ * thread's, so that every leaked block tells whose it is. At the end each thread gives back what is in its places.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -36,9 +36,18 @@ static uint32_t next(struct worker *worker)
 	return (uint32_t)(worker->state >> 33);
 }
 
-__attribute__((noinline)) static void forget_first(size_t size) { leaked = malloc(size); }
-__attribute__((noinline)) static void forget_second(size_t size) { leaked = calloc(1, size); }
-__attribute__((noinline)) static void forget_third(size_t size) { leaked = realloc(malloc(10), size); }
+__attribute__((noinline)) static void forget_first(size_t size)
+{
+	leaked = malloc(size);
+}
+__attribute__((noinline)) static void forget_second(size_t size)
+{
+	leaked = calloc(1, size);
+}
+__attribute__((noinline)) static void forget_third(size_t size)
+{
+	leaked = realloc(malloc(10), size);
+}
 
 static void forget(struct worker *worker)
 {

@@ -8,10 +8,12 @@
  *     leaving entries           what stands behind the first bytes of functions that are hooked lies in a variable
  *     leaving forks             forks a child that does nothing
  *     leaving stays             a thread stays in the allocator, below the function that is hooked
- *     leaving handler|alternate a signal interrupts the recorder's code, and its handler stays; on the stack that it interrupts, or on another one
- *     leaving words             every address of the recorder's code, and what stands behind each of its calls, lies in a variable
+ *     leaving handler|alternate a signal interrupts the recorder's code, and its handler stays; on the stack that it
+ *     interrupts, or on another one leaving words             every address of the recorder's code, and what stands
+ *     behind each of its calls, lies in a variable
  *
- * The last five do so between the lines "enter" and "leave" on standard input, and answer with "inside" and "outside". All end with standard input.
+ * The last five do so between the lines "enter" and "leave" on standard input, and answer with "inside" and "outside".
+ * All end with standard input.
  */
 #include <alloca.h>
 #include <pthread.h>
@@ -25,9 +27,17 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { STAYING_BYTES = 4321, SMALL_BYTES = 3000, NAP_US = 100, DEPTH = 100000, SIGNAL_PAUSE_US = 50, STACK_BYTES = 1 << 16, RANGES_MAX = 8 };
+enum {
+	STAYING_BYTES = 4321,
+	SMALL_BYTES = 3000,
+	NAP_US = 100,
+	DEPTH = 100000,
+	SIGNAL_PAUSE_US = 50,
+	STACK_BYTES = 1 << 16,
+	RANGES_MAX = 8
+};
 
-static int gate[2];                     /* a byte lets go on who stays */
+static int gate[2]; /* a byte lets go on who stays */
 static volatile int is_inside, is_entering;
 
 /* ---- who stays ---- */
@@ -54,7 +64,9 @@ __attribute__((noipa)) void *malloc(size_t bytes)
 
 /* ---- the recorder's code, as the kernel lists it: memory without a file that can be executed ---- */
 
-struct range { uintptr_t low, high; };
+struct range {
+	uintptr_t low, high;
+};
 static struct range ranges[RANGES_MAX];
 static int range_count;
 
@@ -66,7 +78,8 @@ static void ranges_read(void)
 	while (maps && fgets(line, sizeof(line), maps) && range_count < RANGES_MAX) {
 		unsigned long low, high, inode;
 		char path[8] = "";
-		if (sscanf(line, "%lx-%lx r-xp %*x %*x:%*x %lu %7s", &low, &high, &inode, path) >= 3 && !inode && !path[0])
+		if (sscanf(line, "%lx-%lx r-xp %*x %*x:%*x %lu %7s", &low, &high, &inode, path) >= 3 && !inode &&
+		    !path[0])
 			ranges[range_count++] = (struct range){low, high};
 	}
 	if (maps)
@@ -219,7 +232,8 @@ static void serve(const char *what)
 {
 	pthread_t thread;
 	int by_signal = !strcmp(what, "handler") || !strcmp(what, "alternate");
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | (!strcmp(what, "alternate") ? SA_ONSTACK : 0)};
+	struct sigaction action = {.sa_sigaction = on_signal,
+				   .sa_flags = SA_SIGINFO | SA_RESTART | (!strcmp(what, "alternate") ? SA_ONSTACK : 0)};
 	if (by_signal) {
 		sigaction(SIGUSR1, &action, NULL);
 		pthread_create(&thread, NULL, loop_with_stack, NULL);

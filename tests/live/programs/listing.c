@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks for descriptors that it did not open, until its standard input ends: one thread lists /proc/self/fd, one asks for each number, one forks children
- * that list theirs, and one has this program executed as "listing list", which lists its own. None of them opens anything while it looks. The first that
- * was seen is named at the end, behind how often each has looked.
+ * Looks for descriptors that it did not open, until its standard input ends: one thread lists /proc/self/fd, one asks
+ * for each number, one forks children that list theirs, and one has this program executed as "listing list", which
+ * lists its own. None of them opens anything while it looks. The first that was seen is named at the end, behind how
+ * often each has looked.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,12 +17,17 @@
 enum { NUMBERS = 64, OWN = 3, ALIEN = 3 };
 enum { LISTS, PROBES, FORKS, EXECS, KINDS };
 
-struct entry { unsigned long inode, offset; unsigned short size; unsigned char type; char name[]; };
+struct entry {
+	unsigned long inode, offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
 
 static volatile int is_over;
 static unsigned long looks[KINDS];
 static char seen[400];
-static int listed;                   /* /proc/self/fd */
+static int listed; /* /proc/self/fd */
 
 static void tell(int number, const char *where)
 {

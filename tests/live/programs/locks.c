@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that begin, each with its first heap calls, while the rest of the program does its worst to whoever holds a lock meanwhile:
+ * Threads that begin, each with its first heap calls, while the rest of the program does its worst to whoever holds a
+ * lock meanwhile:
  *
  *     locks timer ROUNDS    a timer's signal interrupts them, and its handler allocates
  *     locks cancel ROUNDS   they are cancelled asynchronously
  *     locks vfork ROUNDS    children that share this memory begin as they do, and are killed
  *     locks fifo ROUNDS     a real-time thread preempts them on one processor; exit status 77 where that is not allowed
  *
- * The allocator is this program's own: it only ever counts up, so it may be called by a handler, and by whoever is killed. The program
- * prints its calls by kind.
+ * The allocator is this program's own: it only ever counts up, so it may be called by a handler, and by whoever is
+ * killed. The program prints its calls by kind.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -126,7 +127,8 @@ static void cancel_rounds(int rounds)
 		threads_once(thread_run_for_ever, 1);
 }
 
-/* A child that shares memory as a vfork child does, but whose parent goes on: as one whose parent was let go of by a tracer. */
+/* A child that shares memory as a vfork child does, but whose parent goes on: as one whose parent was let go of by a
+   tracer. */
 static int child_run(void *unused)
 {
 	for (;;)

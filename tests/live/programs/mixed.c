@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A 64-bit program that spends most of its time in 32-bit code, as emulators of other systems do: mixed [alone]. Between two stays there it calls
- * the heap. Another thread waits for the end of its standard input; alone, it looks for that itself, seldom. Status 0 if its counts were right.
+ * A 64-bit program that spends most of its time in 32-bit code, as emulators of other systems do: mixed [alone].
+ * Between two stays there it calls the heap. Another thread waits for the end of its standard input; alone, it looks
+ * for that itself, seldom. Status 0 if its counts were right.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -17,15 +18,17 @@ enum { STAY = 20000000 };
 
 /* A page below 4 GiB, in which 32-bit code has its stack. */
 struct low {
-	volatile uint32_t is_over;    /* a stay ends at once */
+	volatile uint32_t is_over; /* a stay ends at once */
 	uint64_t stack_kept;
 	unsigned char stack[4080];
 };
 _Static_assert(offsetof(struct low, stack_kept) == 8 && sizeof(struct low) == 4096, "as the code below has it");
 
-/* The number of turns that were made in 32-bit code of at most so many: `turns`, or fewer when it is over. Runs from a copy below 4 GiB. */
+/* The number of turns that were made in 32-bit code of at most so many: `turns`, or fewer when it is over. Runs from a
+   copy below 4 GiB. */
 typedef uint32_t stay(struct low *low, uint64_t unused, uint32_t turns);
 extern const unsigned char stay_code[], stay_code_end[];
+/* clang-format off */
 __asm__(".pushsection .rodata\n"
 	"stay_code:\n"
 	"	push %rbx; push %rbp\n"
@@ -48,6 +51,7 @@ __asm__(".pushsection .rodata\n"
 	"	pop %rbp; pop %rbx; ret\n"
 	"stay_code_end:\n"
 	".popsection\n");
+/* clang-format on */
 
 static void *wait_for_end(void *argument)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for another mode of the processor (built for i386 and for x32), without any library. It works and sleeps until its standard input is
- * closed; its status is 0 if its sums were right.
+ * A program for another mode of the processor (built for i386 and for x32), without any library. It works and sleeps
+ * until its standard input is closed; its status is 0 if its sums were right.
  */
 #ifdef __x86_64__
 enum { X32 = 0x40000000, CALL_POLL = X32 + 7, CALL_EXIT = X32 + 60 };
@@ -23,7 +23,10 @@ static long call(long number, long a, long b, long c)
 }
 #endif
 
-struct poll { int fd; short wanted, found; };
+struct poll {
+	int fd;
+	short wanted, found;
+};
 
 static int is_wrong(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * orphan COUNT STATUS [stay]: makes COUNT blocks, forks a child that makes 500 and exits with STATUS, or kills itself with signal -STATUS, and ends
- * without waiting for it; with "stay", at the end of its input. Events that are still to be read when it ends keep the logger busy while the child
- * comes and goes.
+ * orphan COUNT STATUS [stay]: makes COUNT blocks, forks a child that makes 500 and exits with STATUS, or kills itself
+ * with signal -STATUS, and ends without waiting for it; with "stay", at the end of its input. Events that are still to
+ * be read when it ends keep the logger busy while the child comes and goes.
  */
 #include <signal.h>
 #include <stdlib.h>

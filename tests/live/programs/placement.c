@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Uses the address space as emulators do: maps low memory at fixed places, counts on null pointers to fault, and lets its heap grow far. */
+/* Uses the address space as emulators do: maps low memory at fixed places, counts on null pointers to fault, and lets
+   its heap grow far. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +14,9 @@ enum { PAGE = 4096, FIRST_SIZE = 7000, SIZES = 1000, START_BREAK_FIELD = 47 };
 
 extern char __executable_start[], _end[];
 
-struct range { uintptr_t low, high; };
+struct range {
+	uintptr_t low, high;
+};
 
 /* By plain reads: no call here may take memory from the heap. */
 static uintptr_t start_of_break(void)
@@ -55,7 +58,8 @@ static void map_around(uintptr_t low, uintptr_t high)
 	map_fixed(low, high, MAP_FIXED);
 }
 
-/* Leave the kernel no room for larger mappings but just above the heap, and where it looks by itself no more: nearer to the stack. */
+/* Leave the kernel no room for larger mappings but just above the heap, and where it looks by itself no more: nearer to
+   the stack. */
 static void cover(void)
 {
 	const uintptr_t heap_room = 400ul << 20;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared object that allocates at PLUGIN_DEPTH frames; two builds differ in depth, so that the same addresses hold other functions. */
+/* A shared object that allocates at PLUGIN_DEPTH frames; two builds differ in depth, so that the same addresses hold
+   other functions. */
 #include <stdlib.h>
 
 void *plugin_run(int count);

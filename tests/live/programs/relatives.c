@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * relatives: processes that share a table of descriptors but no memory (CLONE_FILES). Each makes as many blocks, the child closes all descriptors above 2
- * again and again, and the parent opens some. Prints how often a descriptor had another file than the one opened.
+ * relatives: processes that share a table of descriptors but no memory (CLONE_FILES). Each makes as many blocks, the
+ * child closes all descriptors above 2 again and again, and the parent opens some. Prints how often a descriptor had
+ * another file than the one opened.
  */
 #include <fcntl.h>
 #include <sched.h>

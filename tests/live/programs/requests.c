@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pools that tell Valgrind of themselves, and count what they tell: requests THREADS ROUNDS [wait].
- *   pools    of each thread: cells in a block of malloc's; created, allocated from, freed to, resized, moved to another handle, emptied, destroyed
- *   carved   blocks of no pool within one block of malloc's, for all threads
- * Around some requests every register and what lies below the stack pointer is watched. Prints "name blocks bytes kept_blocks kept_bytes" for both,
- * and what was created and destroyed. With wait it does so anew at each line of input.
+ *   pools    of each thread: cells in a block of malloc's; created, allocated from, freed to, resized, moved to another
+ *   handle, emptied, destroyed carved   blocks of no pool within one block of malloc's, for all threads
+ * Around some requests every register and what lies below the stack pointer is watched. Prints "name blocks bytes
+ * kept_blocks kept_bytes" for both, and what was created and destroyed. With wait it does so anew at each line of
+ * input.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -15,7 +16,9 @@
 
 enum { CELLS = 64, CELL_BYTES = 256, CARVED = 4096, THREADS_MAX = 64, EXISTS = 0x130a };
 
-struct sums { uint64_t blocks, bytes, kept_blocks, kept_bytes; };
+struct sums {
+	uint64_t blocks, bytes, kept_blocks, kept_bytes;
+};
 static struct sums pools, carved;
 static uint64_t created, destroyed;
 static unsigned rounds;
@@ -34,9 +37,11 @@ static void count(struct sums *sums, uint64_t bytes)
 }
 
 /*
- * The request, with a number in each register and in the words below the stack pointer; 0: all are as they were, and the result is the default.
+ * The request, with a number in each register and in the words below the stack pointer; 0: all are as they were, and
+ * the result is the default.
  */
 uint64_t watched_request(const uint64_t *request);
+/* clang-format off */
 __asm__(".text\n"
 	".globl watched_request\n"
 	".type watched_request, @function\n"
@@ -60,6 +65,7 @@ __asm__(".text\n"
 	"pop %r15\n .cfi_adjust_cfa_offset -8\n pop %r14\n .cfi_adjust_cfa_offset -8\n pop %r13\n .cfi_adjust_cfa_offset -8\n"
 	"pop %r12\n .cfi_adjust_cfa_offset -8\n pop %rbp\n .cfi_adjust_cfa_offset -8\n pop %rbx\n .cfi_adjust_cfa_offset -8\n"
 	"ret\n .cfi_endproc\n .size watched_request, .-watched_request\n");
+/* clang-format on */
 
 /* A leaf has its request below the stack pointer, the last arguments where a call's frame would be. */
 __attribute__((noinline)) static uint64_t leaf_change(const char *pool, const char *block, uint64_t size)

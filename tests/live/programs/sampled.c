@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that knows what it allocates: for each of its sites, blocks and bytes in all, and of those that it keeps. Sites: small and
- * short-lived, of mixed sizes, large, by calloc, by aligned_alloc, grown by realloc, leaked; in several threads, which free each
- * other's blocks; a forked child gives back what it inherited. Prints "site blocks bytes kept_blocks kept_bytes" for each.
+ * A program that knows what it allocates: for each of its sites, blocks and bytes in all, and of those that it keeps.
+ * Sites: small and short-lived, of mixed sizes, large, by calloc, by aligned_alloc, grown by realloc, leaked; in
+ * several threads, which free each other's blocks; a forked child gives back what it inherited. Prints "site blocks
+ * bytes kept_blocks kept_bytes" for each.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -13,9 +14,13 @@
 #include <unistd.h>
 
 enum { THREADS = 3, ROUNDS = 60000, SLOTS = 512, SITES = 6 };
-struct tally { const char *name; uint64_t blocks, bytes, kept_blocks, kept_bytes; };
+struct tally {
+	const char *name;
+	uint64_t blocks, bytes, kept_blocks, kept_bytes;
+};
 
-static struct tally tallies[SITES] = {{.name = "site_small"}, {.name = "site_mixed"}, {.name = "site_zeroed"}, {.name = "site_aligned"}, {.name = "site_grown"}, {.name = "site_leaked"}};
+static struct tally tallies[SITES] = {{.name = "site_small"},   {.name = "site_mixed"}, {.name = "site_zeroed"},
+				      {.name = "site_aligned"}, {.name = "site_grown"}, {.name = "site_leaked"}};
 static void *volatile exchange[SLOTS];
 
 static void tally(int site, uint64_t blocks, uint64_t bytes, int is_kept)
@@ -130,7 +135,8 @@ int main(void)
 		_exit(0);
 	waitpid(child, NULL, 0);
 	for (int i = 0; i < SITES; i++)
-		printf("%s %llu %llu %llu %llu\n", tallies[i].name, (unsigned long long)tallies[i].blocks, (unsigned long long)tallies[i].bytes,
-		       (unsigned long long)tallies[i].kept_blocks, (unsigned long long)tallies[i].kept_bytes);
+		printf("%s %llu %llu %llu %llu\n", tallies[i].name, (unsigned long long)tallies[i].blocks,
+		       (unsigned long long)tallies[i].bytes, (unsigned long long)tallies[i].kept_blocks,
+		       (unsigned long long)tallies[i].kept_bytes);
 	return 0;
 }

@@ -5,7 +5,8 @@
  *   cells    one pool in static memory for all threads, which give back each other's blocks
  *   grown    in memory of the system: resized, in place or not
  *   kept     in memory of the system, never given back
- * A forked child gives back what it inherited. Prints "heap site blocks bytes kept_blocks kept_bytes" for each, and for the arenas' own blocks.
+ * A forked child gives back what it inherited. Prints "heap site blocks bytes kept_blocks kept_bytes" for each, and for
+ * the arenas' own blocks.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -16,12 +17,27 @@
 
 #include "expect.h"
 
-enum { THREADS = 3, ROUNDS = 20000, CELLS = 2048, CELL_BYTES = 512, ARENA_BYTES = 16 << 10, ARENA_ROUNDS = 200, KEPT_BYTES = 64 << 20, GROWN_BYTES = 1 << 20 };
+enum {
+	THREADS = 3,
+	ROUNDS = 20000,
+	CELLS = 2048,
+	CELL_BYTES = 512,
+	ARENA_BYTES = 16 << 10,
+	ARENA_ROUNDS = 200,
+	KEPT_BYTES = 64 << 20,
+	GROWN_BYTES = 1 << 20
+};
 enum { SITE_CHUNK, SITE_ARENA, SITE_CELL, SITE_GROWN, SITE_KEPT, SITES };
-struct tally { const char *heap, *name; uint64_t blocks, bytes, kept_blocks, kept_bytes; };
+struct tally {
+	const char *heap, *name;
+	uint64_t blocks, bytes, kept_blocks, kept_bytes;
+};
 
-static struct tally tallies[SITES] = {{.heap = "-", .name = "site_chunk"}, {.heap = "arenas", .name = "site_arena"}, {.heap = "cells", .name = "site_cell"},
-				      {.heap = "grown", .name = "site_grown"}, {.heap = "kept", .name = "site_kept"}};
+static struct tally tallies[SITES] = {{.heap = "-", .name = "site_chunk"},
+				      {.heap = "arenas", .name = "site_arena"},
+				      {.heap = "cells", .name = "site_cell"},
+				      {.heap = "grown", .name = "site_grown"},
+				      {.heap = "kept", .name = "site_kept"}};
 static char cells[CELLS][CELL_BYTES] __attribute__((aligned(16)));
 static int cell_is_used[CELLS];
 static pthread_mutex_t cell_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -145,7 +161,8 @@ static void *work(void *argument)
 		if (i % (ROUNDS / ARENA_ROUNDS) == 0)
 			run_arena(&state);
 		if (i % 8 == 0) {
-			size_t size = 1 + next(&state, 3000), at = __atomic_fetch_add(&kept_used, (size + 15) & ~15ul, __ATOMIC_RELAXED);
+			size_t size = 1 + next(&state, 3000),
+			       at = __atomic_fetch_add(&kept_used, (size + 15) & ~15ul, __ATOMIC_RELAXED);
 			EXPECT(at + size <= KEPT_BYTES);
 			site_kept(kept + at, size);
 			tally(SITE_KEPT, size, 1);
@@ -175,7 +192,8 @@ int main(void)
 		_exit(0);
 	EXPECT(waitpid(child, &status, 0) == child && status == 0);
 	for (int i = 0; i < SITES; i++)
-		printf("%s %s %llu %llu %llu %llu\n", tallies[i].heap, tallies[i].name, (unsigned long long)tallies[i].blocks,
-		       (unsigned long long)tallies[i].bytes, (unsigned long long)tallies[i].kept_blocks, (unsigned long long)tallies[i].kept_bytes);
+		printf("%s %s %llu %llu %llu %llu\n", tallies[i].heap, tallies[i].name,
+		       (unsigned long long)tallies[i].blocks, (unsigned long long)tallies[i].bytes,
+		       (unsigned long long)tallies[i].kept_blocks, (unsigned long long)tallies[i].kept_bytes);
 	return 0;
 }

@@ -44,8 +44,9 @@ static void test_strict(void)
 	end("ok\n");
 }
 
-static const int allowed[] = {SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_mmap, SYS_munmap, SYS_brk, SYS_futex,
-			      SYS_mprotect, SYS_madvise, SYS_rt_sigprocmask, SYS_set_robust_list};
+static const int allowed[] = {
+	SYS_read, SYS_write, SYS_exit,     SYS_exit_group, SYS_mmap,           SYS_munmap,
+	SYS_brk,  SYS_futex, SYS_mprotect, SYS_madvise,    SYS_rt_sigprocmask, SYS_set_robust_list};
 
 static void filter_install(void)
 {

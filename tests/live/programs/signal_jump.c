@@ -32,7 +32,8 @@ __attribute__((noinline)) static void allocate(int depth)
 		__asm__ volatile("");
 		return;
 	}
-	/* Logged here and not inside: a call that was left after it had its result, and before it returned, did not return. */
+	/* Logged here and not inside: a call that was left after it had its result, and before it returned, did not
+	   return. */
 	armed = 1;
 	struct call_record *record = call_enter(CALL_MALLOC, 100, 0, 0);
 	void *block = malloc(100);

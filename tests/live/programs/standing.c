@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As many threads, or forked children, as are asked for, all alive at once, each of which holds a block and stands still until all do.
+ * As many threads, or forked children, as are asked for, all alive at once, each of which holds a block and stands
+ * still until all do.
  *
  *     standing threads|children COUNT
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an allocator's own with three arguments: the hook must hand on all of them. Run with mimalloc preloaded. */
+/* Functions of an allocator's own with three arguments: the hook must hand on all of them. Run with mimalloc
+   preloaded. */
 #include <dlfcn.h>
 #include <stdint.h>
 

@@ -133,7 +133,7 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } tests[] = {
-	{"short", test_short}, {"together", test_together}, {"stacks", test_stacks},
+	{"short", test_short},   {"together", test_together}, {"stacks", test_stacks},
 	{"leader", test_leader}, {"exec", test_exec},
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unannounced vfork|late|fork|exec PROGRAM ARGUMENT...: executes PROGRAM by system calls of its own, as Go's programs do, and not by a function of the C
- * library: in a child that shares its memory, in one that is waited for only after a line of input, in a child that has a copy of it and calls the heap, or by itself. It ends as PROGRAM does.
+ * unannounced vfork|late|fork|exec PROGRAM ARGUMENT...: executes PROGRAM by system calls of its own, as Go's programs
+ * do, and not by a function of the C library: in a child that shares its memory, in one that is waited for only after a
+ * line of input, in a child that has a copy of it and calls the heap, or by itself. It ends as PROGRAM does.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ static long clone_and_execute(long flags, char *const *words, char *const *envir
 	register char *const *names __asm__("r14") = environment;
 	register long zero __asm__("r8") = 0;
 
+	/* clang-format off */
 	__asm__ volatile("syscall\n\t"
 			 "test %%rax, %%rax\n\tjnz 1f\n\t"
 			 "mov %[execve], %%eax\n\tmov %%r12, %%rdi\n\tmov %%r13, %%rsi\n\tmov %%r14, %%rdx\n\tsyscall\n\t"
@@ -32,6 +34,7 @@ static long clone_and_execute(long flags, char *const *words, char *const *envir
 			 : "S"(0l), "d"(0l), "r"(none), "r"(zero), "r"(path), "r"(arguments), "r"(names), [execve] "i"(SYS_execve), [exit] "i"(SYS_exit),
 			   [failed] "i"(FAILED)
 			 : "rcx", "r11", "memory");
+	/* clang-format on */
 	return result;
 }
 

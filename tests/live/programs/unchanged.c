@@ -62,9 +62,11 @@ static void show_limits(void)
 /* Lines of /proc/self/status that do not depend on memory, time or numbers of processes. */
 static void show_status(void)
 {
-	static const char *const kept[] = {"Name:", "Umask:", "State:", "TracerPid:", "Uid:", "Gid:", "FDSize:", "Groups:", "Threads:",
-		"SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:", "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:",
-		"NoNewPrivs:", "Seccomp:", "Cpus_allowed:", "CoreDumping:", "THP_enabled:"};
+	static const char *const kept[] = {
+		"Name:",   "Umask:",      "State:",   "TracerPid:",    "Uid:",         "Gid:",
+		"FDSize:", "Groups:",     "Threads:", "SigPnd:",       "ShdPnd:",      "SigBlk:",
+		"SigIgn:", "SigCgt:",     "CapInh:",  "CapPrm:",       "CapEff:",      "CapBnd:",
+		"CapAmb:", "NoNewPrivs:", "Seccomp:", "Cpus_allowed:", "CoreDumping:", "THP_enabled:"};
 	char line[1000];
 	FILE *file = fopen("/proc/self/status", "r");
 
@@ -83,8 +85,9 @@ static void show_process(char **argv)
 
 	EXPECT(!prctl(PR_GET_NAME, name) && getcwd(directory, sizeof(directory)));
 	EXPECT(!sched_getparam(0, &parameter));
-	printf("argv %s comm %s dumpable %d personality %x nice %d policy %d %d\n", argv[0], name, prctl(PR_GET_DUMPABLE),
-	       personality(0xffffffff), getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), parameter.sched_priority);
+	printf("argv %s comm %s dumpable %d personality %x nice %d policy %d %d\n", argv[0], name,
+	       prctl(PR_GET_DUMPABLE), personality(0xffffffff), getpriority(PRIO_PROCESS, 0), sched_getscheduler(0),
+	       parameter.sched_priority);
 	int death = -1, reaper = -1;
 	EXPECT(!prctl(PR_GET_PDEATHSIG, &death) && !prctl(PR_GET_CHILD_SUBREAPER, &reaper));
 	printf("death %d reaper %d slack %d keepcaps %d leader %d %d\n", death, reaper, prctl(PR_GET_TIMERSLACK),

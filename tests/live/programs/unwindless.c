@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* unwindless COUNT: makes COUNT blocks from a function of this file that has no unwind data and no frame pointer, and COUNT from main, also in a thread. */
+/* unwindless COUNT: makes COUNT blocks from a function of this file that has no unwind data and no frame pointer, and
+   COUNT from main, also in a thread. */
 #include <pthread.h>
 #include <stdlib.h>
 
 void *call_through(void *(*function)(size_t), size_t size);
 
 /* bp holds a number, as of any function that uses it as a register. */
+/* clang-format off */
 __asm__(".text\n"
 	".globl call_through\n"
 	".type call_through, @function\n"
@@ -18,6 +20,7 @@ __asm__(".text\n"
 	"	pop %rbp\n"
 	"	ret\n"
 	".size call_through, . - call_through\n");
+/* clang-format on */
 
 static void *work(void *count)
 {

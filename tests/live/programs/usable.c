@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks of all kinds that glibc has, with what malloc says of each: a line of its address and its usable bytes. It keeps them until its input ends. */
+/* Blocks of all kinds that glibc has, with what malloc says of each: a line of its address and its usable bytes. It
+   keeps them until its input ends. */
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* without_pidfds COMMAND [ARG...]: runs COMMAND as on a kernel, or in a sandbox, that has no descriptors of processes. */
+/* without_pidfds COMMAND [ARG...]: runs COMMAND as on a kernel, or in a sandbox, that has no descriptors of
+   processes. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -18,7 +19,8 @@ int main(int count, char **arguments)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
-	if (count < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+	if (count < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("without_pidfds");
 		return 126;
 	}
