@@ -86,7 +86,7 @@ int report_check(const struct report_part *parts, unsigned count, const struct h
 		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag)
 {
 	struct text until = text_duration(heap_folded_until_ns(table));
-	bool tells_peak = heap_folded_tells_peak(table, filter, range);
+	bool knows_peak = heap_folded_knows_peak(table, filter, range);
 	for (unsigned i = 0; i < count && heap_is_folded(table); i++) {
 		const char *key = parts[i].sort ? parts[i].sort->key : "";
 		if (parts[i].action == &action_chains)
@@ -95,7 +95,7 @@ int report_check(const struct report_part *parts, unsigned count, const struct h
 					 "sums; -stacks src tells which stacks"
 					 " reallocate",
 					 until.data);
-		if (!tells_peak && (!strcmp(key, "sp") || !strcmp(key, "spc")))
+		if (!knows_peak && (!strcmp(key, "sp") || !strcmp(key, "spc")))
 			return diag_fail(diag, ENOTSUP,
 					 "%s: what of this question was live up to %s is not known: blocks that had "
 					 "ended by then are folded into sums;"

@@ -53,7 +53,7 @@ struct text report_count(const struct action_source *source, uint64_t count);
 struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
 /** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
-void report_text_doubts(const struct report *report, FILE *out);
+void report_text_caveats(const struct report *report, FILE *out);
 
 /** Threads, without rows that are none. */
 uint32_t report_thread_count(const struct trace_dictionary *dictionary);

@@ -30,7 +30,7 @@ static void json_numbers(struct json *json, const struct report *report, const s
 		json_count(json, report_errors[i].name, (uint64_t)report_error_at(from, i));
 }
 
-static void json_doubts(struct json *json, const struct report *report)
+static void json_caveats(struct json *json, const struct report *report)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_table *table = report->source->table;
@@ -184,7 +184,7 @@ void report_json(const struct report *report, FILE *out)
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
-	json_doubts(&json, report);
+	json_caveats(&json, report);
 	json_totals(&json, report);
 	json_begin_array(&json, "actions");
 	for (unsigned i = 0; i < report->part_count; i++)

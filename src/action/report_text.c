@@ -11,13 +11,13 @@
 #include "base/text.h"
 #include "query/folded.h"
 
-static void text_doubt(FILE *out, const char *name, uint64_t count, const char *meaning)
+static void text_caveat(FILE *out, const char *name, uint64_t count, const char *meaning)
 {
 	if (count)
 		fprintf(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
 }
 
-static void text_sized_doubt(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
+static void text_sized_caveat(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
 {
 	if (count)
 		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
@@ -45,7 +45,7 @@ static void text_without_symbols(const struct report *report, FILE *out)
 		putc('\n', out);
 }
 
-static void text_doubts(const struct report *report, FILE *out)
+static void text_caveats(const struct report *report, FILE *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_window *window = report->source->window;
@@ -65,15 +65,15 @@ static void text_doubts(const struct report *report, FILE *out)
 			"errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
 	if (report_is_sample(report))
-		text_doubt(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
-			   " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
-			   "show them)");
+		text_caveat(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
+			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
+			    "show them)");
 	if (losses.events) {
 		fprintf(out, "  lost events: %s", text_count(losses.events).data);
 		losses_text_reason(out, dictionary);
 		putc('\n', out);
 	}
-	text_doubt(out, "lost stacks", losses.stacks, "");
+	text_caveat(out, "lost stacks", losses.stacks, "");
 	losses_text_gaps(out, dictionary);
 	losses_text_calls(out, dictionary);
 	losses_text_dropped(out, dictionary);
@@ -87,35 +87,35 @@ static void text_doubts(const struct report *report, FILE *out)
 			"  the peak is that of the time behind %s: what of this question was live before is not "
 			"known\n",
 			text_duration(window->peak_from_ns - 1).data);
-	text_doubt(out, "events without a heap", dictionary->statistics.heapless,
-		   " (there were too many heaps: their blocks end with no heap)");
-	text_doubt(out, "truncated stacks", dictionary->ends.truncated, "");
+	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
+		    " (there were too many heaps: their blocks end with no heap)");
+	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
-	text_doubt(out, "unknown frees", report->source->table->unknown_frees,
-		   dictionary->fold_count && !dictionary->dropped_events
-			   ? " (of addresses that were not live, or of what a child had inherited that is folded)"
-		   : dictionary->dropped_events
-			   ? " (of blocks from what is not kept, or of addresses that were not live)"
-		   : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
-							       : " (of addresses that were not live)");
-	text_doubt(out, "order conflicts", report->source->table->order_conflicts,
-		   " (blocks that began where another was live)");
-	text_sized_doubt(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
-			 " (may have been freed in a gap)");
-	text_sized_doubt(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
-			 " (from before the trace, in no total)");
+	text_caveat(out, "unknown frees", report->source->table->unknown_frees,
+		    dictionary->fold_count && !dictionary->dropped_events
+			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
+		    : dictionary->dropped_events
+			    ? " (of blocks from what is not kept, or of addresses that were not live)"
+		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
+								: " (of addresses that were not live)");
+	text_caveat(out, "order conflicts", report->source->table->order_conflicts,
+		    " (blocks that began where another was live)");
+	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
+			  " (may have been freed in a gap)");
+	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
+			  " (from before the trace, in no total)");
 	text_without_symbols(report, out);
 }
 
-void report_text_doubts(const struct report *report, FILE *out)
+void report_text_caveats(const struct report *report, FILE *out)
 {
 	char *lines = NULL;
 	size_t size;
 	FILE *to = open_memstream(&lines, &size);
 	if (!to)
 		memory_exhausted(0);
-	text_doubts(report, to);
+	text_caveats(report, to);
 	fclose(to);
 	if (size)
 		style_lines(out, report->source->is_colored, STYLE_DOUBT, lines);
@@ -338,7 +338,7 @@ void report_text(const struct report *report, FILE *out)
 		 *missing.data ? "; not complete: " : "", missing.data);
 	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
 		text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
-	report_text_doubts(report, out);
+	report_text_caveats(report, out);
 	if (report->has_range)
 		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			text_microseconds(range.to_ns).data);

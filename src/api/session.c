@@ -42,10 +42,10 @@ struct talk {
 	const void *what; /* to be said */
 	void *answer;
 	int socket;
-	struct controller_ear ear;
+	struct controller_listener listener;
 };
 
-static void hear(void *cookie, enum controller_word word, const char *text)
+static void on_message(void *cookie, enum controller_word word, const char *text)
 {
 	const xheap_callbacks *callbacks = cookie;
 	(void)word;
@@ -84,7 +84,7 @@ static int talk(struct xheap_session *session, xheap_error *error, int (*say)(st
 			    .what = what,
 			    .answer = answer,
 			    .socket = -1,
-			    .ear = {hear, &session->callbacks}};
+			    .listener = {on_message, &session->callbacks}};
 	int status = api_run(&session->callbacks, error, talk_work, &talk);
 	if (talk.socket >= 0)
 		close(talk.socket);
@@ -428,7 +428,7 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 static int say_query(struct talk *talk, struct diag *diag)
 {
 	struct controller_state state;
-	int error = controller_query(talk->socket, *(const bool *)talk->what, &state, &talk->ear, diag);
+	int error = controller_query(talk->socket, *(const bool *)talk->what, &state, &talk->listener, diag);
 	if (error)
 		controller_state_fini(&state);
 	else
@@ -540,10 +540,10 @@ static int say_update(struct talk *talk, struct diag *diag)
 	if (error)
 		return error;
 	talk->what = &own;
-	error = controller_query(talk->socket, false, &state, &talk->ear, diag);
+	error = controller_query(talk->socket, false, &state, &talk->listener, diag);
 	error = error ? error : settle(talk, &update, &state, diag);
 	controller_state_fini(&state);
-	return error ? error : controller_update(talk->socket, &update, &talk->ear, diag);
+	return error ? error : controller_update(talk->socket, &update, &talk->listener, diag);
 }
 
 API int xheap_session_update(xheap_session *session, const xheap_update *update, xheap_error *error)
@@ -565,7 +565,7 @@ API int xheap_session_remove(xheap_session *session, const int32_t *pids, size_t
 
 static int say_flush(struct talk *talk, struct diag *diag)
 {
-	return controller_ask(talk->socket, &(struct control_message){.kind = CONTROL_FLUSH}, &talk->ear, diag);
+	return controller_ask(talk->socket, &(struct control_message){.kind = CONTROL_FLUSH}, &talk->listener, diag);
 }
 
 API int xheap_session_flush(xheap_session *session, xheap_error *error)
@@ -579,7 +579,7 @@ static int say_stop(struct talk *talk, struct diag *diag)
 	xheap_summary made = {.size = sizeof(made)}, *given = talk->answer;
 	if (given && (given->size < sizeof(given->size) || given->size > 4096))
 		return diag_fail(diag, EINVAL, "xheap_summary: size is %zu; its _init function sets it", given->size);
-	int error = controller_stop(talk->socket, &summary, &talk->ear, diag);
+	int error = controller_stop(talk->socket, &summary, &talk->listener, diag);
 	if (error && !summary.error)
 		return error;
 	made = (xheap_summary){.size = sizeof(made),
@@ -622,7 +622,7 @@ static int say_launch(struct talk *talk, struct diag *diag)
 				     diag);
 	if (error)
 		return error;
-	error = controller_attach(talk->socket, &pid, 1, &talk->ear, diag);
+	error = controller_attach(talk->socket, &pid, 1, &talk->listener, diag);
 	error = error ? error : suspended_resume(pid, diag);
 	if (error)
 		suspended_end(pid);

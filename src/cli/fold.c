@@ -14,7 +14,7 @@
 #include "trace/merge.h"
 
 /* Events of pieces that are not folded yet can be from before: threads are slow to tell them. */
-static int look_ahead(int64_t *until_ns, char *const *paths, unsigned count, struct diag *diag)
+static int options_before(int64_t *until_ns, char *const *paths, unsigned count, struct diag *diag)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct trace *trace;
@@ -47,7 +47,7 @@ static int fold_run(int argc, char **argv)
 	if (!count || count > given)
 		return CLI_FAILED;
 	snprintf(joined, sizeof(joined), "%s.joined", argv[1]);
-	int error = look_ahead(&until_ns, argv + 4 + count, given - count, &diag);
+	int error = options_before(&until_ns, argv + 4 + count, given - count, &diag);
 	error = error ? error : trace_join(joined, (const char *const *)argv + 4, count, NULL, &diag);
 	error = error ? error : heap_fold(argv[1], joined, until_ns, &diag);
 	unlink(joined);

@@ -62,20 +62,20 @@ static bool cut_take(struct looking *looking, struct indexing_cut *cut)
 	return !is_over;
 }
 
-static void *looking_run(void *context)
+static void *following_run(void *context)
 {
 	struct looking *looking = context;
 	struct indexing_cut cut;
 	worker_yield();
 	while (cut_take(looking, &cut)) {
 		struct diag diag = {""};
-		if (heap_follow_look(looking->follow, cut.until_ns, cut.size_bytes, &looking->is_over, &diag))
+		if (heap_follow_advance(looking->follow, cut.until_ns, cut.size_bytes, &looking->is_over, &diag))
 			_exit(refuse(&diag));
 	}
 	return NULL;
 }
 
-static void looking_tell(struct looking *looking, const struct indexing_cut *cut_or_null)
+static void following_report(struct looking *looking, const struct indexing_cut *cut_or_null)
 {
 	pthread_mutex_lock(&looking->lock);
 	if (cut_or_null)
@@ -88,18 +88,18 @@ static void looking_tell(struct looking *looking, const struct indexing_cut *cut
 
 /* Until the trace is whole. What is left to be done then is for us, who have not given way to others: somebody
    waits. */
-static void looks_take(struct heap_follow *follow)
+static void following_advance(struct heap_follow *follow)
 {
 	struct looking looking = {
 		.follow = follow, .lock = PTHREAD_MUTEX_INITIALIZER, .has_news = PTHREAD_COND_INITIALIZER};
 	struct indexing_cut cut;
 	pthread_t thread;
 	ssize_t got;
-	bool is_begun = thread_begin(&thread, looking_run, &looking);
+	bool is_begun = thread_begin(&thread, following_run, &looking);
 	while ((got = read(STDIN_FILENO, &cut, sizeof(cut))) == (ssize_t)sizeof(cut) || (got < 0 && errno == EINTR))
 		if (got > 0)
-			looking_tell(&looking, &cut);
-	looking_tell(&looking, NULL);
+			following_report(&looking, &cut);
+	following_report(&looking, NULL);
 	if (is_begun)
 		pthread_join(thread, NULL);
 }
@@ -110,7 +110,7 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 			struct heap_table **table, struct diag *diag)
 {
 	struct heap_follow *follow = heap_follow_new(path, how, LOOK_EVENTS);
-	looks_take(follow);
+	following_advance(follow);
 	*is_whole = true;
 	int error = heap_follow_end(follow, trace, table, diag);
 	heap_follow_free(follow);

@@ -50,7 +50,7 @@ struct record_listener {
 	const struct record *record;
 	unsigned refusals;
 };
-void record_hear(void *cookie, enum controller_word word, const char *text);
+void record_on_message(void *cookie, enum controller_word word, const char *text);
 
 /** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */
 int record_attach_all(struct record *record);

@@ -19,12 +19,12 @@
 
 enum { WAIT_MS = 100 };
 
-static volatile sig_atomic_t is_told_to_stop;
+static volatile sig_atomic_t is_asked_to_stop;
 
 static void on_stop(int signal)
 {
 	(void)signal;
-	is_told_to_stop = 1;
+	is_asked_to_stop = 1;
 }
 
 static void tell(const struct record *record, uint32_t kind, pid_t pid)
@@ -46,7 +46,7 @@ int record_start_logger(struct record *record)
 	return record->logger_pid < 0 ? cli_fail("cannot start the logger: %s", strerror(errno)) : CLI_OK;
 }
 
-void record_hear(void *cookie, enum controller_word word, const char *text)
+void record_on_message(void *cookie, enum controller_word word, const char *text)
 {
 	struct record_listener *listener = cookie;
 	const struct record *record = listener->record;
@@ -61,9 +61,9 @@ void record_hear(void *cookie, enum controller_word word, const char *text)
 int record_attach_all(struct record *record)
 {
 	struct record_listener listener = {record, 0};
-	const struct controller_ear ear = {record_hear, &listener};
+	const struct controller_listener callbacks = {record_on_message, &listener};
 	struct diag diag = {""};
-	int error = controller_attach(record->control, record->pids, record->pid_count, &ear, &diag);
+	int error = controller_attach(record->control, record->pids, record->pid_count, &callbacks, &diag);
 	return listener.refusals ? CLI_FAILED : error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
@@ -76,7 +76,7 @@ static void wait_for_end(struct record *record)
 {
 	struct control_message message;
 	uint64_t began_ms = now_ms();
-	while (!record->has_summary && !is_told_to_stop &&
+	while (!record->has_summary && !is_asked_to_stop &&
 	       (!record->limit_ms || now_ms() - began_ms < record->limit_ms)) {
 		uint64_t left_ms = record->limit_ms ? record->limit_ms - (now_ms() - began_ms) : WAIT_MS;
 		int got = control_receive(record->control, &message, left_ms < WAIT_MS ? (int)left_ms : WAIT_MS);

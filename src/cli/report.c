@@ -405,7 +405,7 @@ static void title_print(const struct view *view)
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < view->source.table->site_count; i++)
 		heap_names_site(view->source.names, &view->source.table->sites[i]);
-	report_text_doubts(&view->report, view->out);
+	report_text_caveats(&view->report, view->out);
 }
 
 static unsigned terminal_width(void)

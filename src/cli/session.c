@@ -25,14 +25,14 @@
 
 /* ---- talking ---- */
 
-static void hear(void *cookie, enum controller_word word, const char *text)
+static void on_message(void *cookie, enum controller_word word, const char *text)
 {
 	(void)cookie;
 	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
 		cli_say("%s", text);
 }
 
-static const struct controller_ear ear = {hear, NULL};
+static const struct controller_listener listener = {on_message, NULL};
 
 static int connect_to(const char *name)
 {
@@ -45,13 +45,13 @@ static int connect_to(const char *name)
 static int ask(int socket, const struct control_message *message)
 {
 	struct diag diag = {""};
-	return controller_ask(socket, message, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	return controller_ask(socket, message, &listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 static int query(int socket, bool with_threads, struct controller_state *state)
 {
 	struct diag diag = {""};
-	return controller_query(socket, with_threads, state, &ear, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	return controller_query(socket, with_threads, state, &listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 /* ---- start ---- */
@@ -231,7 +231,7 @@ static int update_do(struct update *update, int socket, const struct controller_
 		error = inject_check(change->added[i], &diag);
 	if (!error) {
 		struct record_listener listener = {record, 0};
-		const struct controller_ear listening = {record_hear, &listener};
+		const struct controller_listener listening = {record_on_message, &listener};
 		error = controller_update(socket, change, &listening, &diag);
 		if (listener.refusals)
 			return CLI_FAILED;
@@ -608,7 +608,7 @@ static void listing_add(void *cookie, const char *name)
 	listed->had_no_memory = socket == -ENOMEM;
 	if (socket < 0)
 		return;
-	controller_query(socket, false, &listed->state, &ear, &(struct diag){""});
+	controller_query(socket, false, &listed->state, &listener, &(struct diag){""});
 	close(socket);
 }
 
@@ -653,13 +653,13 @@ static int sessions_run(int count, char **arguments)
 /* ---- flush, stop, launch ---- */
 
 /* Write what there is, or only for a look; where it can be read then, to be freed. NULL after a message. */
-static char *flush(const char *name, bool is_look, struct control_state *session)
+static char *flush(const char *name, bool is_snapshot, struct control_state *session)
 {
 	struct control_message answer = {.value = 0};
 	struct controller_state state = {.is_alive = false};
 	int socket = connect_to(name), status = socket >= 0 ? CLI_OK : CLI_FAILED;
 	if (status == CLI_OK &&
-	    !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_look}))
+	    !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
 		status = cli_fail("the session's logger is gone");
 	/* What is in memory may take a slow disk a while. */
 	while (status == CLI_OK && answer.kind != CONTROL_DONE)

@@ -94,7 +94,8 @@ static bool are_alike(const struct chunk_window *before, const struct chunk_wind
 /* A single thread takes no lock: it says itself whether it is in a call. */
 static bool is_calm(const struct heap_reading *reading, const struct window_bounds *bounds)
 {
-	return bounds->arena.mutex == 0 && !(reading->is_alone && reading_has_call(reading->region, UINT64_MAX));
+	return bounds->arena.mutex == 0 &&
+	       !(reading->is_single_threaded && reading_has_call(reading->region, UINT64_MAX));
 }
 
 /* ---- a window ---- */

@@ -305,8 +305,8 @@ static void find_version(struct glibc *glibc, pid_t pid, const uint8_t *data, si
 }
 
 /* Show all of the image's memory with this right, or without, to one that looks for something. */
-static void look_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base,
-			 uint64_t end, bool is_writable, look *look)
+static void search_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base,
+			   uint64_t end, bool is_writable, look *look)
 {
 	for (int i = 0; i < count; i++) {
 		uint64_t size = maps[i].high - maps[i].low;
@@ -325,10 +325,10 @@ int glibc_find(struct glibc *glibc, pid_t pid, uint64_t base, uint64_t end, stru
 	struct proc_map *maps;
 	int count = proc_read_maps(pid, &maps);
 	*glibc = (struct glibc){0};
-	look_through(glibc, pid, maps, count, base, end, false, find_version);
+	search_through(glibc, pid, maps, count, base, end, false, find_version);
 	if (glibc->layout) {
-		look_through(glibc, pid, maps, count, base, end, true, find_main_arena);
-		look_through(glibc, pid, maps, count, base, end, true, find_parameters);
+		search_through(glibc, pid, maps, count, base, end, true, find_main_arena);
+		search_through(glibc, pid, maps, count, base, end, true, find_parameters);
 	}
 	free(maps);
 	if (!glibc->layout)

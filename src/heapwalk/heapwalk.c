@@ -341,7 +341,7 @@ static void state_fini(struct heap_reading *reading)
 }
 
 /* What is found once more of those that seem to be cached but are not. */
-static void doubts_settle(struct heap_reading *reading, struct arenas *arenas)
+static void unconfirmed_settle(struct heap_reading *reading, struct arenas *arenas)
 {
 	struct heapwalk *walk = reading->walk, other = *walk;
 	struct unconfirmed unconfirmed;
@@ -382,7 +382,7 @@ static void walk_twice(struct heap_reading *reading)
 		arenas_walk(reading, &arenas, WALKS);
 		arenas_give(&arenas, WALKS, walk);
 		caches_drop(reading);
-		doubts_settle(reading, &arenas);
+		unconfirmed_settle(reading, &arenas);
 		qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	}
 	arenas_fini(&arenas);
@@ -413,7 +413,7 @@ static void glibc_walk(struct heapwalk *walk, const struct region *region)
 				       .first = malloc(READING_WINDOW_BYTES),
 				       .second = malloc(READING_WINDOW_BYTES),
 				       .offsets = malloc((CHUNKS_MAX + 2) * sizeof(uint32_t)),
-				       .is_alone = proc_status_value(walk->pid, "Threads") == 1,
+				       .is_single_threaded = proc_status_value(walk->pid, "Threads") == 1,
 				       .until_ns = walk->began_ns + WALK_LIMIT_NS};
 	reading_has_advanced(&reading);
 	struct diag diag = {""};

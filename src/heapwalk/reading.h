@@ -18,10 +18,10 @@ struct heap_reading {
 	struct heapwalk *walk; /**< where the results go */
 	const struct region *region;
 	struct glibc glibc;
-	bool is_alone;     /**< the process has one thread, which takes no locks */
-	struct map listed; /**< chunks in fast bins */
-	struct map keys;   /**< the random keys in the second word of cached blocks */
-	struct map caches; /**< addresses of the threads' caches, which are blocks that no caller owns */
+	bool is_single_threaded; /**< the process has one thread, which takes no locks */
+	struct map listed;       /**< chunks in fast bins */
+	struct map keys;         /**< the random keys in the second word of cached blocks */
+	struct map caches;       /**< addresses of the threads' caches, which are blocks that no caller owns */
 	/** bytes from a thread's pointer to the address of its cache; 0: no thread names one */
 	int64_t cache_offset;
 	uint64_t data;           /**< where the library's writable data begins */

@@ -196,7 +196,7 @@ static enum naming naming_of(const struct heap_reading *reading, uint64_t addres
 }
 
 /* What it names in any of the threads that still are. */
-static enum naming variable_look(const struct heap_reading *reading, int64_t offset)
+static enum naming variable_check(const struct heap_reading *reading, int64_t offset)
 {
 	const struct heapwalk *walk = reading->walk;
 	enum naming most = NAMES_NOTHING;
@@ -213,13 +213,13 @@ static enum naming variable_look(const struct heap_reading *reading, int64_t off
 
 /* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else
    0. */
-static enum naming variables_look(const struct heap_reading *reading, const struct variables *variables,
-				  int64_t *offset)
+static enum naming variables_check(const struct heap_reading *reading, const struct variables *variables,
+				   int64_t *offset)
 {
 	enum naming most = NAMES_NOTHING;
 	*offset = 0;
 	for (uint32_t i = 0; i < variables->count; i++) {
-		enum naming naming = variable_look(reading, variables->offset[i]);
+		enum naming naming = variable_check(reading, variables->offset[i]);
 		if (naming == NAMES_OTHER || naming == NAMES_NOTHING || naming < most)
 			continue;
 		*offset = naming > most ? variables->offset[i] : 0;
@@ -239,7 +239,7 @@ static bool cache_offset_find(struct heap_reading *reading)
 	reading->data = headers.data;
 	variables_find(reading->walk, &headers, &variables);
 	for (int i = 0; i < READING_TRIES && variables.count; i++) {
-		enum naming most = variables_look(reading, &variables, &reading->cache_offset);
+		enum naming most = variables_check(reading, &variables, &reading->cache_offset);
 		if (reading->cache_offset)
 			return true;
 		if (most == NAMES_NOTHING && i >= LOOKS)

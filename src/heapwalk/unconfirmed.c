@@ -57,7 +57,7 @@ static bool words_read(const struct heap_reading *reading, const struct unconfir
 }
 
 /* Drop those whose words are others than before; what cannot be read, too. */
-static void words_look(const struct heap_reading *reading, struct unconfirmed *unconfirmed, bool is_first)
+static void words_check(const struct heap_reading *reading, struct unconfirmed *unconfirmed, bool is_first)
 {
 	uint64_t words[SOME][3];
 	size_t kept = 0;
@@ -79,7 +79,7 @@ static void words_look(const struct heap_reading *reading, struct unconfirmed *u
 
 void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
-	words_look(reading, unconfirmed, false);
+	words_check(reading, unconfirmed, false);
 }
 
 /* Where they would lie in a cache: a bin for each size, and behind these some for many sizes. */
@@ -97,7 +97,7 @@ static void bins_want(const struct unconfirmed *unconfirmed, struct cache_bins *
 }
 
 /* Drop those in a list of free chunks. False: not all of the lists could be read. */
-static bool lists_look(struct heap_reading *reading, struct unconfirmed *unconfirmed)
+static bool lists_check(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	struct map cached = {0};
 	struct cache_bins bins;
@@ -122,10 +122,10 @@ static bool lists_look(struct heap_reading *reading, struct unconfirmed *unconfi
 void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfirmed)
 {
 	/* As a rule all of them are in a list at the first look. */
-	lists_look(reading, unconfirmed);
-	words_look(reading, unconfirmed, true);
+	lists_check(reading, unconfirmed);
+	words_check(reading, unconfirmed, true);
 	for (int listings = 0; unconfirmed->count && listings < LISTINGS;) {
-		listings += lists_look(reading, unconfirmed);
+		listings += lists_check(reading, unconfirmed);
 		for (int i = 0; i < LOOKS && unconfirmed->count; i++) {
 			/* Lists that are long and change can take too long: what is in doubt is then taken for
 			   cached. */

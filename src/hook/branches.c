@@ -143,7 +143,7 @@ static bool is_opcode(const uint8_t *bytes, uint64_t at)
 	return (bytes[at] | 1) == 0xe9 || ((bytes[at] & 0xf0) == 0x80 && at > 0 && bytes[at - 1] == 0x0f);
 }
 
-static void look_for_long(struct branch_search *search, const uint8_t *bytes, uint64_t size, uint64_t address)
+static void search_long(struct branch_search *search, const uint8_t *bytes, uint64_t size, uint64_t address)
 {
 	uint64_t at = 0;
 	if (size < 5)
@@ -183,7 +183,7 @@ static uint64_t window_start(const struct branch_search *search, uint64_t addres
 }
 
 /* Short branches into a target, from the code around it. */
-static void look_for_short(struct branch_search *search, struct hook_target *target)
+static void search_short(struct branch_search *search, struct hook_target *target)
 {
 	uint64_t at = window_start(search, target->address), end = target->address + target->displaced + NEAR;
 	uint64_t available = elf_code_bytes(search->elf, at);
@@ -217,9 +217,9 @@ void branches_find(struct branches *branches, const struct elf *elf, struct hook
 	search_init(&search);
 	for (uint32_t i = 0; i < elf->load_count; i++)
 		if (elf->load[i].p_flags & PF_X)
-			look_for_long(&search, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
-				      elf->load[i].p_vaddr);
+			search_long(&search, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
+				    elf->load[i].p_vaddr);
 	for (uint32_t i = 0; i < count; i++)
 		if (targets[i].displaced)
-			look_for_short(&search, &targets[i]);
+			search_short(&search, &targets[i]);
 }

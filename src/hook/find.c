@@ -512,7 +512,7 @@ static void find_internal_calls(struct finder *finder)
 	qsort(image->internal_returns, image->internal_count, sizeof(image->internal_returns[0]), compare_addresses);
 }
 
-static int look_at_code(struct finder *finder, struct diag *diag)
+static int inspect_code(struct finder *finder, struct diag *diag)
 {
 	struct hook_image *image = finder->image;
 	int error = make_targets(finder, diag);
@@ -572,7 +572,7 @@ int hook_image_read(struct hook_image *image, const void *data, size_t size, boo
 		take_requests(finder);
 		describe(finder);
 		keep_what_counts(finder);
-		error = look_at_code(finder, diag);
+		error = inspect_code(finder, diag);
 	}
 	free(finder);
 	if (error)

@@ -124,7 +124,7 @@ static void let_go_of_stranger(pid_t tid)
 }
 
 /* Seize the threads that are not yet. *more: there were some. */
-static int crowd_look(struct crowd *crowd, bool *more, struct diag *diag)
+static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)crowd->pid);
@@ -163,7 +163,7 @@ int crowd_seize(struct crowd *crowd, struct diag *diag)
 	bool more = true;
 	int error = 0;
 	while (more && !error)
-		error = crowd_look(crowd, &more, diag);
+		error = crowd_check(crowd, &more, diag);
 	if (!error && !crowd->count)
 		error = inject_cannot_trace(crowd->pid, ESRCH, diag);
 	return error;
@@ -311,7 +311,7 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 		for (uint32_t i = 0; i < crowd->count; i++)
 			if (!stand_wait_turn(&crowd->stands[i], until_ns, last_ns))
 				return did_not_stop(crowd, crowd->stands[i].tid, diag);
-		int error = crowd_look(crowd, &more, diag);
+		int error = crowd_check(crowd, &more, diag);
 		if (error)
 			return error;
 	}

@@ -138,7 +138,7 @@ static void count_inside(struct clearing *clearing)
 }
 
 /* All stand: look at some of them now, since each would have to stop again. */
-static void look_at_all(struct clearing *clearing)
+static void inspect_all(struct clearing *clearing)
 {
 	uint64_t until_ns = monotonic_now_ns() + LOOK_ALL_NS;
 	for (uint32_t i = 0; i < clearing->crowd->count && monotonic_now_ns() < until_ns; i++)
@@ -148,7 +148,7 @@ static void look_at_all(struct clearing *clearing)
 
 /* Stop each thread that was not seen outside yet, look at it and let it go on, in the order in which they stop. A
  * thread that does not stop in time is looked at later. */
-static void look_at_each(struct clearing *clearing)
+static void inspect_each(struct clearing *clearing)
 {
 	struct crowd *crowd = clearing->crowd;
 	uint32_t awaited = 0;
@@ -212,7 +212,7 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 		error = diag_fail(diag, EIO, "the code of process %d cannot be written", (int)clearing->crowd->pid);
 	pause->thread_count = clearing->crowd->count;
 	if (!error)
-		look_at_all(clearing);
+		inspect_all(clearing);
 	crowd_go_on(clearing->crowd);
 	pause->all_ns += monotonic_now_ns() - began_ns;
 	urgency_end(&before);
@@ -224,19 +224,19 @@ static void crowd_wait_outside(struct clearing *clearing, enum inject_patience p
 {
 	uint64_t until_ns = monotonic_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0),
 		 wait_ns = WAIT_FIRST_NS;
-	bool has_looked = false;
+	bool has_inspected = false;
 	for (count_inside(clearing); clearing->inside; count_inside(clearing)) {
 		/* Which tables are missing is known once somebody was looked at; then nobody has to be waited for. */
 		bool is_wanting = clearing->stacks.unwinding.is_wanting;
-		if (has_looked && !is_wanting && monotonic_now_ns() >= until_ns)
+		if (has_inspected && !is_wanting && monotonic_now_ns() >= until_ns)
 			break;
-		if (has_looked && !is_wanting) {
+		if (has_inspected && !is_wanting) {
 			crowd_wait(clearing->crowd, wait_ns);
 			wait_ns = 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : WAIT_LONGEST_NS;
 		}
 		stacks_prepare(&clearing->stacks);
-		look_at_each(clearing);
-		has_looked = true;
+		inspect_each(clearing);
+		has_inspected = true;
 	}
 }
 

@@ -26,8 +26,8 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	uint32_t noted = 0;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	int memory = open(path, O_RDONLY | O_CLOEXEC);
-	bool is_read = memory >= 0 &&
-		       remote_read(memory, inject->wiped + offsetof(struct wiped, process), &noted, sizeof(noted));
+	bool is_read = memory >= 0 && remote_read(memory, inject->fork_wiped + offsetof(struct fork_wiped, process),
+						  &noted, sizeof(noted));
 	if (memory >= 0)
 		close(memory);
 	return is_read && noted ? noted - 1 : UINT32_MAX;
@@ -71,7 +71,7 @@ static void mappings_note(struct inject *inject)
 {
 	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC,
 					     .region = inject->region_address,
-					     .data = {inject->recorder, inject->wiped + RECORDER_WIPED_BYTES},
+					     .data = {inject->recorder, inject->fork_wiped + RECORDER_WIPED_BYTES},
 					     .doors = {inject->doors.low, inject->doors.high},
 					     .pools = inject->recorder + offsetof(struct recorder, pool)};
 	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
@@ -94,7 +94,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, region, (struct region_header *)inject->region_address);
 	RECORDER_WRITE(inject, limits, inject->region->limits);
 	RECORDER_WRITE(inject, options_mask, inject->is_sampling ? UINT32_MAX : ~(uint32_t)OPTION_SAMPLE);
-	RECORDER_WRITE(inject, wiped, (struct wiped *)inject->wiped);
+	RECORDER_WRITE(inject, fork_wiped, (struct fork_wiped *)inject->fork_wiped);
 	mappings_note(inject);
 	RECORDER_WRITE(inject, text_low, inject->text);
 	RECORDER_WRITE(inject, text_high, code_end);

@@ -61,7 +61,7 @@ struct inject {
 	pid_t pid;
 	int memory; /**< /proc/PID/mem, open while we may have to patch */
 	struct region *region;
-	uint64_t text, recorder, wiped, region_address;
+	uint64_t text, recorder, fork_wiped, region_address;
 	uint64_t tables, tables_bytes; /**< for unwinding, of an executable that has none; 0: none of ours */
 	struct place_heap heap;        /**< where the program's grows; nothing of ours lies there */
 	struct inject_island island[INJECT_ISLAND_MAX];
@@ -182,7 +182,7 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid);
 void inject_close_doors(const struct inject *inject, int memory);
 
 /** Compare the images with the process's maps: add new ones to the region, patch their functions, mark the unloaded.
- *  The process's thread waits in a mail, or is stopped. */
+ *  The process's thread waits in a message, or is stopped. */
 void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks);
 
 void inject_fini(struct inject *inject);

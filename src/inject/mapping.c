@@ -91,8 +91,8 @@ enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place,
 		       int64_t results[REMOTE_BATCH_MAX])
 {
-	const uint64_t bytes = inject->region->bytes, wiped_at = recorder_bytes(inject),
-		       data_bytes = wiped_at + RECORDER_WIPED_BYTES;
+	const uint64_t bytes = inject->region->bytes, fork_wiped_at = recorder_bytes(inject),
+		       data_bytes = fork_wiped_at + RECORDER_WIPED_BYTES;
 	const uint64_t flags = (uint64_t)MAP_OURS, both = PROT_READ | PROT_WRITE;
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
@@ -101,7 +101,7 @@ static int map_at_once(const struct inject *inject, struct remote *remote, uint6
 		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
 		[CALL_WIPE] = {SYS_madvise,
 			       true,
-			       {{wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
+			       {{fork_wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
 		{SYS_madvise, false, {{0, CALL_DATA + 1}, {data_bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{0, CALL_REGION + 1}, {bytes, 0}, {MADV_DONTDUMP, 0}}},
 		{SYS_madvise, false, {{island[0].low, 0}, {island[0].high - island[0].low, 0}, {MADV_DONTDUMP, 0}}},
@@ -224,7 +224,7 @@ int map_all(struct inject *inject, struct remote *remote, const char *region_pat
 		alone->end(alone->cookie);
 	inject->region_address = map_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = map_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
-	inject->wiped = inject->recorder + recorder_bytes(inject);
+	inject->fork_wiped = inject->recorder + recorder_bytes(inject);
 	if (!error && map_failed(results[CALL_REGION]))
 		error = (int)results[CALL_REGION];
 	if (error)

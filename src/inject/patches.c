@@ -289,7 +289,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		struct region_entry entry = {.address = address,
 					     .image = image->index,
 					     .function = target->function,
-					     .is_apart = !hooks->defines_malloc && target->is_operator};
+					     .is_separate = !hooks->defines_malloc && target->is_operator};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
 		uint32_t index = entry_add(inject->region, &entry);

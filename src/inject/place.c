@@ -62,7 +62,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 }
 
 /* Take the best place of a gap, if it is better than what was found. */
-static void look_in(uint64_t low, uint64_t high, const struct place_wish *place, uint64_t bytes, uint64_t *best)
+static void search_in(uint64_t low, uint64_t high, const struct place_wish *place, uint64_t bytes, uint64_t *best)
 {
 	uint64_t from = low > place->low ? low : place->low, to = high < place->high ? high : place->high;
 	from = (from + PAGE - 1) & ~(uint64_t)(PAGE - 1);
@@ -86,10 +86,10 @@ uint64_t place_find(const struct proc_map *maps, int count, const struct place_h
 			room = STACK_ROOM;
 		high = high > room ? high - room : 0;
 		if (heap->low < high && heap->high > low) {
-			look_in(low, heap->low, place, bytes, &best);
+			search_in(low, heap->low, place, bytes, &best);
 			low = heap->high > low ? heap->high : low;
 		}
-		look_in(low, high, place, bytes, &best);
+		search_in(low, high, place, bytes, &best);
 		if (i < count && maps[i].high + PAGE > low)
 			low = maps[i].high + PAGE;
 	}

@@ -126,7 +126,7 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 	piece_add(pieces, maps, count,
 		  (struct inject_piece){.low = inject->tables, .high = inject->tables + inject->tables_bytes});
 	piece_add(pieces, maps, count,
-		  (struct inject_piece){.low = inject->recorder, .high = inject->wiped + RECORDER_WIPED_BYTES});
+		  (struct inject_piece){.low = inject->recorder, .high = inject->fork_wiped + RECORDER_WIPED_BYTES});
 	if (inject->region_address)
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }

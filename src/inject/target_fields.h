@@ -27,8 +27,9 @@ static inline bool context_read(struct inject *inject, uint64_t field, void *dat
 
 #define WIPED_WRITE(inject, field, value) \
 	do { \
-		__typeof__(((struct wiped *)0)->field) v_ = (value); \
-		remote_write((inject)->memory, (inject)->wiped + offsetof(struct wiped, field), &v_, sizeof(v_)); \
+		__typeof__(((struct fork_wiped *)0)->field) v_ = (value); \
+		remote_write((inject)->memory, (inject)->fork_wiped + offsetof(struct fork_wiped, field), &v_, \
+			     sizeof(v_)); \
 	} while (0)
 
 #endif

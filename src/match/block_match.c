@@ -25,17 +25,17 @@ _Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block f
 /* ---- cells: an address, and the row that lives there; 0: empty ---- */
 
 /* Empty, with room for `count`: as small as that allows. */
-static void cells_reserve(struct block_match *within, uint32_t count)
+static void cells_reserve(struct block_match *local, uint32_t count)
 {
-	within->cell_bits = CELL_FIRST_BITS;
-	while ((1u << within->cell_bits) / 8 * 5 < count)
-		within->cell_bits++;
-	size_t needed = (size_t)1 << within->cell_bits;
-	if (needed > within->cell_capacity) {
-		within->cells = memory_resize(within->cells, needed, sizeof(*within->cells));
-		within->cell_capacity = needed;
+	local->cell_bits = CELL_FIRST_BITS;
+	while ((1u << local->cell_bits) / 8 * 5 < count)
+		local->cell_bits++;
+	size_t needed = (size_t)1 << local->cell_bits;
+	if (needed > local->cell_capacity) {
+		local->cells = memory_resize(local->cells, needed, sizeof(*local->cells));
+		local->cell_capacity = needed;
 	}
-	memset(within->cells, 0, needed * sizeof(*within->cells));
+	memset(local->cells, 0, needed * sizeof(*local->cells));
 }
 
 static uint32_t cell_place(uint32_t bits, uint64_t address)
@@ -52,19 +52,19 @@ static uint64_t *cell_probe(uint64_t *cells, uint32_t bits, uint64_t address)
 	return &cells[place];
 }
 
-static void block_match_reserve(struct block_match *within, uint32_t count)
+static void block_match_reserve(struct block_match *local, uint32_t count)
 {
-	within->open_count = within->taken_count = within->site_count = 0;
-	within->open_bytes = 0;
-	within->takes_before = false;
-	cells_reserve(within, count);
-	if (!within->notes)
-		within->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*within->notes));
-	memset(within->notes, 0xff, sizeof(*within->notes) << WITHIN_NOTE_BITS);
-	if (count <= within->capacity)
+	local->open_count = local->taken_count = local->site_count = 0;
+	local->open_bytes = 0;
+	local->takes_before = false;
+	cells_reserve(local, count);
+	if (!local->notes)
+		local->notes = memory_resize(NULL, 1 << WITHIN_NOTE_BITS, sizeof(*local->notes));
+	memset(local->notes, 0xff, sizeof(*local->notes) << WITHIN_NOTE_BITS);
+	if (count <= local->capacity)
 		return;
-	within->capacity = count;
-#define RESERVE(items) within->items = memory_resize(within->items, count, sizeof(*within->items))
+	local->capacity = count;
+#define RESERVE(items) local->items = memory_resize(local->items, count, sizeof(*local->items))
 	RESERVE(rows);
 	RESERVE(details);
 	RESERVE(begin_of);
@@ -81,14 +81,14 @@ static void block_match_reserve(struct block_match *within, uint32_t count)
 #undef RESERVE
 }
 
-static uint32_t site_add(struct block_match *within, struct heap_site site)
+static uint32_t site_add(struct block_match *local, struct heap_site site)
 {
 	uint32_t place = (site.stack * 31 + site.entry) * 0x9e3779b1u >> (32 - WITHIN_NOTE_BITS);
-	struct block_match_note *note = &within->notes[place];
+	struct block_match_note *note = &local->notes[place];
 	if (note->stack != site.stack || note->entry != site.entry || note->site == HEAP_NONE) {
-		*note = (struct block_match_note){site.stack, site.entry, within->site_count};
-		within->sums[within->site_count] = (struct block_match_sum){0};
-		within->sites[within->site_count++] = site;
+		*note = (struct block_match_note){site.stack, site.entry, local->site_count};
+		local->sums[local->site_count] = (struct block_match_sum){0};
+		local->sites[local->site_count++] = site;
 	}
 	return note->site;
 }
@@ -104,14 +104,14 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
  * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more
  * of it only when its count goes up.
  */
-static void points_pair(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+static void points_pair(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 			uint32_t count)
 {
-	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = within->begin_of, *end_of = within->end_of,
-		 *ended = within->ended;
-	uint64_t *fresh = within->fresh, *cells = within->cells;
-	uint32_t bits = within->cell_bits;
-	struct block_match_end *ends = within->ends;
+	uint32_t row_count = 0, fresh_count = 0, end_count = 0, *begin_of = local->begin_of, *end_of = local->end_of,
+		 *ended = local->ended;
+	uint64_t *fresh = local->fresh, *cells = local->cells;
+	uint32_t bits = local->cell_bits;
+	struct block_match_end *ends = local->ends;
 	bool is_plain = true;
 	for (uint32_t i = 0; i < count; i++) {
 		__builtin_prefetch(&cells[cell_place(bits, places[i + AHEAD < count ? i + AHEAD : i].address)], 1);
@@ -137,144 +137,145 @@ static void points_pair(struct block_match *within, const struct trace_block *bl
 		*cell = address << CELL_ROW_BITS | choose(is_begin, row_count, CELL_NOBODY);
 		row_count += is_begin;
 	}
-	within->is_plain = is_plain;
-	within->count = row_count;
-	within->fresh_count = fresh_count;
-	within->end_count = end_count;
+	local->is_plain = is_plain;
+	local->count = row_count;
+	local->fresh_count = fresh_count;
+	local->end_count = end_count;
 }
 
 /* ---- what they say ---- */
 
 /* The row came from a realloc: it took what its thread's last point before ended; that another row began between means
    a signal's handler. */
-static void taken_add(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+static void taken_add(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		      uint32_t row)
 {
-	for (uint32_t i = within->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
+	for (uint32_t i = local->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
 			continue;
-		within->taken[within->taken_count++] = (struct block_match_taken){row, within->ended[i]};
+		local->taken[local->taken_count++] = (struct block_match_taken){row, local->ended[i]};
 		return;
 	}
-	within->takes_before |= !row;
+	local->takes_before |= !row;
 }
 
 /* Likewise for what a realloc behind the last row took. */
-static void last_taken_find(struct block_match *within, const struct trace_block *block,
-			    const struct point_place *places, uint32_t count)
+static void last_realloc_find(struct block_match *local, const struct trace_block *block,
+			      const struct point_place *places, uint32_t count)
 {
-	within->last_taken = HEAP_NONE;
-	for (uint32_t i = count; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && within->last_taken == HEAP_NONE;)
+	local->last_realloc_from = HEAP_NONE;
+	for (uint32_t i = count;
+	     i-- > 0 && places[i].kind != HEAP_POINT_BEGIN && local->last_realloc_from == HEAP_NONE;)
 		if (places[i].kind == HEAP_POINT_END && block->kind[places[i].row] == EVENT_REALLOC)
-			within->last_taken = within->ended[i];
+			local->last_realloc_from = local->ended[i];
 }
 
-static void row_end(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+static void row_end(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		    uint32_t row)
 {
-	struct heap_allocation *allocation = &within->rows[row];
-	uint32_t place = within->end_of[row];
+	struct heap_allocation *allocation = &local->rows[row];
+	uint32_t place = local->end_of[row];
 	const struct point_place *at = &places[place];
-	bool is_next = place == within->begin_of[row] + 1;
-	within->is_plain &= !born_is_measured(block, at->row);
+	bool is_next = place == local->begin_of[row] + 1;
+	local->is_plain &= !born_is_measured(block, at->row);
 	allocation->end = born_end(block, at->row);
 	allocation->end_ns = at->time_ns;
-	allocation->end_site = site_add(within, born_site(block, at->row));
+	allocation->end_site = site_add(local, born_site(block, at->row));
 	allocation->flags |= is_next && allocation->end == HEAP_END_FREE ? HEAP_TEMPORARY : 0;
-	within->details[row].end_thread = block->thread;
-	uint64_t size_bytes = born_size(block, places[within->begin_of[row]].row);
-	struct block_match_sum *sum = &within->sums[allocation->site];
+	local->details[row].end_thread = block->thread;
+	uint64_t size_bytes = born_size(block, places[local->begin_of[row]].row);
+	struct block_match_sum *sum = &local->sums[allocation->site];
 	sum->given_count++;
 	sum->given_bytes += size_bytes;
 	sum->temporary_count += !!(allocation->flags & HEAP_TEMPORARY);
-	within->changes[place] = 0 - size_bytes;
+	local->changes[place] = 0 - size_bytes;
 }
 
-static void rows_make(struct block_match *within, const struct trace_block *block, const struct point_place *places)
+static void rows_make(struct block_match *local, const struct trace_block *block, const struct point_place *places)
 {
-	for (uint32_t row = 0; row < within->count; row++) {
-		const struct point_place *at = &places[within->begin_of[row]];
-		struct heap_allocation *allocation = &within->rows[row];
+	for (uint32_t row = 0; row < local->count; row++) {
+		const struct point_place *at = &places[local->begin_of[row]];
+		struct heap_allocation *allocation = &local->rows[row];
 		born_allocation(allocation, block, at);
-		allocation->site = site_add(within, born_site(block, at->row));
-		born_details(&within->details[row], block, at->row);
+		allocation->site = site_add(local, born_site(block, at->row));
+		born_details(&local->details[row], block, at->row);
 		/* Not from the row: what was written to parts of a word cannot be read as a whole at once. */
 		uint64_t size_bytes = born_size(block, at->row);
-		struct block_match_sum *sum = &within->sums[allocation->site];
+		struct block_match_sum *sum = &local->sums[allocation->site];
 		sum->count++;
 		sum->bytes += size_bytes;
-		within->changes[within->begin_of[row]] = size_bytes;
-		within->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER &&
-				    !(block->flags[at->row] & EVENT_FOLDED);
+		local->changes[local->begin_of[row]] = size_bytes;
+		local->is_plain &= size_bytes <= PLAIN_SIZE_MAX && block->kind[at->row] != EVENT_EARLIER &&
+				   !(block->flags[at->row] & EVENT_FOLDED);
 		if (allocation->flags & HEAP_REALLOC) {
 			sum->realloc_count++;
 			sum->moved_count += !!(allocation->flags & HEAP_MOVED);
-			taken_add(within, block, places, row);
+			taken_add(local, block, places, row);
 		}
-		if (within->end_of[row] != HEAP_NONE) {
-			row_end(within, block, places, row);
+		if (local->end_of[row] != HEAP_NONE) {
+			row_end(local, block, places, row);
 			continue;
 		}
-		within->open[within->open_count++] = row;
-		within->open_bytes += size_bytes;
+		local->open[local->open_count++] = row;
+		local->open_bytes += size_bytes;
 	}
 }
 
-static void ends_make(struct block_match *within, const struct trace_block *block, const struct point_place *places)
+static void ends_make(struct block_match *local, const struct trace_block *block, const struct point_place *places)
 {
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		struct block_match_end *end = &within->ends[i];
+	for (uint32_t i = 0; i < local->end_count; i++) {
+		struct block_match_end *end = &local->ends[i];
 		const struct point_place *at = &places[end->place];
-		within->is_plain &= !born_is_measured(block, at->row);
+		local->is_plain &= !born_is_measured(block, at->row);
 		end->time_ns = at->time_ns;
-		end->site = site_add(within, born_site(block, at->row));
+		end->site = site_add(local, born_site(block, at->row));
 		end->end = (uint8_t)born_end(block, at->row);
 	}
 }
 
-static void changes_sum(struct block_match *within, uint32_t count)
+static void changes_sum(struct block_match *local, uint32_t count)
 {
 	int64_t sum_bytes = 0, most_bytes = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		sum_bytes += (int64_t)within->changes[i];
+		sum_bytes += (int64_t)local->changes[i];
 		most_bytes = sum_bytes > most_bytes ? sum_bytes : most_bytes;
 	}
-	within->sum_bytes = (uint64_t)sum_bytes;
-	within->most_bytes = (uint64_t)most_bytes;
+	local->sum_bytes = (uint64_t)sum_bytes;
+	local->most_bytes = (uint64_t)most_bytes;
 }
 
-void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+void block_match_make(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		      uint32_t count)
 {
-	block_match_reserve(within, count);
-	points_pair(within, block, places, count);
-	if (!within->is_plain)
+	block_match_reserve(local, count);
+	points_pair(local, block, places, count);
+	if (!local->is_plain)
 		return;
-	memset(within->changes, 0, count * sizeof(*within->changes));
-	rows_make(within, block, places);
-	ends_make(within, block, places);
-	changes_sum(within, count);
-	last_taken_find(within, block, places, count);
+	memset(local->changes, 0, count * sizeof(*local->changes));
+	rows_make(local, block, places);
+	ends_make(local, block, places);
+	changes_sum(local, count);
+	last_realloc_find(local, block, places, count);
 	const struct point_place *last = count ? &places[count - 1] : NULL;
-	within->last_made = last && last->kind == HEAP_POINT_BEGIN ? within->count - 1 : HEAP_NONE;
+	local->last_alloc = last && last->kind == HEAP_POINT_BEGIN ? local->count - 1 : HEAP_NONE;
 }
 
-void block_match_fini(struct block_match *within)
+void block_match_fini(struct block_match *local)
 {
-	free(within->cells);
-	free(within->rows);
-	free(within->details);
-	free(within->begin_of);
-	free(within->end_of);
-	free(within->ended);
-	free(within->open);
-	free(within->fresh);
-	free(within->ends);
-	free(within->taken);
-	free(within->sites);
-	free(within->site_ids);
-	free(within->sums);
-	free(within->changes);
-	free(within->notes);
-	*within = (struct block_match){0};
+	free(local->cells);
+	free(local->rows);
+	free(local->details);
+	free(local->begin_of);
+	free(local->end_of);
+	free(local->ended);
+	free(local->open);
+	free(local->fresh);
+	free(local->ends);
+	free(local->taken);
+	free(local->sites);
+	free(local->site_ids);
+	free(local->sums);
+	free(local->changes);
+	free(local->notes);
+	*local = (struct block_match){0};
 }

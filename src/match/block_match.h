@@ -54,8 +54,8 @@ struct block_match {
 	struct block_match_taken *taken;
 	uint32_t taken_count;
 	bool takes_before; /**< the first row came from a realloc that took something before these points */
-	/** as within_taken.from: what a realloc took that has not begun a row yet; or HEAP_NONE */
-	uint32_t last_taken;
+	/** as realloc_source.from: what a realloc took that has not begun a row yet; or HEAP_NONE */
+	uint32_t last_realloc_from;
 	struct heap_site *sites;      /**< some may be there twice */
 	struct block_match_sum *sums; /**< by site */
 	uint32_t site_count;
@@ -65,11 +65,11 @@ struct block_match {
 	uint64_t sum_bytes;  /**< of these */
 	uint64_t most_bytes; /**< the largest sum of these from the first on */
 	uint64_t open_bytes;
-	uint32_t last_made; /**< a row that the last point began, or HEAP_NONE */
+	uint32_t last_alloc; /**< a row that the last point began, or HEAP_NONE */
 
 	/* While it is made. */
 	uint32_t *begin_of, *end_of; /* by row: its points; HEAP_NONE of a row that lives on */
-	uint32_t *ended;             /* by point that is an End: as within_taken.from */
+	uint32_t *ended;             /* by point that is an End: as realloc_source.from */
 	uint64_t *cells;             /* by address */
 	size_t cell_capacity;
 	uint32_t cell_bits;
@@ -78,8 +78,8 @@ struct block_match {
 };
 
 /** From points in order of time. */
-void block_match_make(struct block_match *within, const struct trace_block *block, const struct point_place *places,
+void block_match_make(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		      uint32_t count);
-void block_match_fini(struct block_match *within);
+void block_match_fini(struct block_match *local);
 
 #endif

@@ -196,9 +196,10 @@ static void row_fold(struct folding *folding, const struct heap_allocation *row)
 	struct heap_site site = folding->table->sites[row->site];
 	struct heap_weight weight = heap_weigh(folding->table, row);
 	uint64_t lifetime_ns = heap_lifetime_ns(row) < 0 ? 0 : (uint64_t)heap_lifetime_ns(row);
-	unsigned flags =
-		(row->end == HEAP_END_EXIT ? TRACE_SUM_OPEN : 0) | (row->flags & HEAP_EARLIER ? TRACE_SUM_EARLIER : 0) |
-		(row->flags & HEAP_NESTED ? TRACE_SUM_NESTED : 0) | (row->flags & HEAP_AROUND ? TRACE_SUM_AROUND : 0);
+	unsigned flags = (row->end == HEAP_END_EXIT ? TRACE_SUM_OPEN : 0) |
+			 (row->flags & HEAP_EARLIER ? TRACE_SUM_EARLIER : 0) |
+			 (row->flags & HEAP_NESTED ? TRACE_SUM_NESTED : 0) |
+			 (row->flags & HEAP_HAS_NESTED ? TRACE_SUM_HAS_NESTED : 0);
 	struct trace_sum sum = {.thread = row->thread,
 				.heap = row->heap,
 				.stack = site.stack,

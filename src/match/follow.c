@@ -18,24 +18,24 @@
 
 enum {
 	/* and one in so many of all events, as a trace grows */
-	LOOK_PART = 16,
+	INCREMENT_PART = 16,
 	/* a step matches so many times the events that are worth a look, and then checks whether somebody waits */
-	STEP_LOOKS = 4
+	STEP_INCREMENTS = 4
 };
 
 struct heap_follow {
 	const char *path;
-	uint64_t look_events;
+	uint64_t increment_events;
 	struct matching *matching;
 	struct trace *trace; /* of the last look; NULL before */
 	int error;           /* of a look: what was matched is not to be gone on with */
 };
 
-struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t look_events)
+struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t increment_events)
 {
 	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));
 	follow->path = path;
-	follow->look_events = look_events;
+	follow->increment_events = increment_events;
 	follow->matching = matching_new(how);
 	return follow;
 }
@@ -63,11 +63,11 @@ static int follow_check(const struct heap_follow *follow, const struct trace *tr
 	return 0;
 }
 
-static bool is_worth_a_look(const struct heap_follow *follow, const struct trace *trace)
+static bool is_worth_an_increment(const struct heap_follow *follow, const struct trace *trace)
 {
 	uint64_t count = trace_dictionary(trace)->event_count,
 		 before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
-	return count - before >= follow->look_events && count - before >= count / LOOK_PART;
+	return count - before >= follow->increment_events && count - before >= count / INCREMENT_PART;
 }
 
 struct block_ending {
@@ -101,16 +101,16 @@ static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t 
 	return until_ns;
 }
 
-static int look_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns, const bool *is_over,
-			 struct diag *diag)
+static int advance_by_steps(struct heap_follow *follow, const struct trace *trace, int64_t until_ns,
+			    const bool *is_over, struct diag *diag)
 {
 	int64_t step_ns = INT64_MIN, passed_ns = INT64_MIN;
 	int error = 0;
-	for (uint64_t events = follow->look_events * STEP_LOOKS;
+	for (uint64_t events = follow->increment_events * STEP_INCREMENTS;
 	     !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
 		step_ns = step_until(trace, matching_passed_ns(follow->matching), until_ns, events);
 		passed_ns = matching_passed_ns(follow->matching);
-		error = matching_look(follow->matching, trace, step_ns, diag);
+		error = matching_increment(follow->matching, trace, step_ns, diag);
 		/* There may be no time to stop at so soon. */
 		if (matching_passed_ns(follow->matching) == passed_ns)
 			events *= 2;
@@ -118,8 +118,8 @@ static int look_by_steps(struct heap_follow *follow, const struct trace *trace, 
 	return error;
 }
 
-int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over,
-		     struct diag *diag)
+int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over,
+			struct diag *diag)
 {
 	struct trace *trace;
 	int error = follow->error ? follow->error : trace_open(&trace, follow->path, diag);
@@ -129,11 +129,11 @@ int heap_follow_look(struct heap_follow *follow, int64_t until_ns, uint64_t size
 	if (!dictionary->is_complete && dictionary->cut_offset < size_bytes)
 		error = diag_fail(diag, ESTALE, "%s", dictionary->cut_reason);
 	error = error ? error : follow_check(follow, trace, diag);
-	if (!error && !is_worth_a_look(follow, trace)) {
+	if (!error && !is_worth_an_increment(follow, trace)) {
 		trace_close(trace);
 		return 0;
 	}
-	follow->error = error ? error : look_by_steps(follow, trace, until_ns, is_over, diag);
+	follow->error = error ? error : advance_by_steps(follow, trace, until_ns, is_over, diag);
 	trace_close(follow->trace);
 	follow->trace = trace;
 	return follow->error;

@@ -96,8 +96,8 @@ static void matching_extend(struct matching *matching)
 #define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
 	EXTEND(table->processes, processes, 0);
 	EXTEND(matching->processes, processes, 0);
-	EXTEND(matching->last_made, threads, 0xff);
-	EXTEND(matching->last_taken, threads, 0xff);
+	EXTEND(matching->last_alloc, threads, 0xff);
+	EXTEND(matching->last_realloc_from, threads, 0xff);
 	EXTEND(matching->site_notes, nodes, 0xff);
 	EXTEND(matching->passed.positions, threads, 0);
 	EXTEND(table->inside, heaps, 0xff);
@@ -158,7 +158,7 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 }
 
 /* Whether what was known of ends is so, and what was not known lies behind what was matched. */
-static bool ends_hold(const struct matching *matching, const int64_t *ends_ns)
+static bool ends_tracing(const struct matching *matching, const int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
@@ -178,13 +178,13 @@ static int matching_read_ends(struct matching *matching, struct diag *diag)
 	uint32_t count = matching->table->dictionary->process_count;
 	int64_t *ends_ns = memory_zeroed(count, sizeof(*ends_ns));
 	ends_read(matching, ends_ns);
-	bool do_hold = matching->passed.time_ns == INT64_MIN || ends_hold(matching, ends_ns);
+	bool tracer_do = matching->passed.time_ns == INT64_MIN || ends_tracing(matching, ends_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		matching->table->processes[i].end_ns = ends_ns[i];
 		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
 	}
 	free(ends_ns);
-	return do_hold ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
+	return tracer_do ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
 }
 
 static void matching_read_processes(struct matching *matching)
@@ -361,7 +361,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	return error;
 }
 
-int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
+int matching_increment(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
 {
 	return matching_go_on(matching, trace, until_ns, true, diag);
 }
@@ -407,7 +407,7 @@ static void matching_finish(struct matching *matching)
 	struct heap_table *table = matching->table;
 	matching_advance(matching, matching->until_ns);
 	matching_pending_expire(matching, INT64_MAX);
-	matching_doubts_settle(matching);
+	matching_late_frees_settle(matching);
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			matching_process_end(matching, i, true);
@@ -459,12 +459,12 @@ void matching_free(struct matching *matching)
 	free(matching->last_user);
 	free(matching->processes);
 	free(matching->passed.positions);
-	free(matching->last_made);
-	free(matching->last_taken);
+	free(matching->last_alloc);
+	free(matching->last_realloc_from);
 	free(matching->site_notes);
 	free(matching->copies);
 	free(matching->pending);
-	free(matching->doubts);
+	free(matching->late_frees);
 	free(matching->starts);
 	free(matching->ends);
 	free(matching->gaps);

@@ -5,7 +5,7 @@
  * the whole. Where that would take knowing what comes (forks, annotated heaps, losses, samples), and where something
  * was told too late, a look fails with -ESTALE; then nothing was made.
  *
- *     matching_new(), matching_look() ..., matching_end(), matching_free()
+ *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */
 #ifndef XHEAP_MATCH_MATCH_H
 #define XHEAP_MATCH_MATCH_H
@@ -37,7 +37,7 @@ struct matching *matching_new(const struct heap_build *how);
  * everything at its place (trace_continues()), and all its new event blocks have to begin behind matching_passed_ns().
  * That trace may be closed then. 0, or a negative errno with the reason in diag.
  */
-int matching_look(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag);
+int matching_increment(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag);
 
 /** The time of the latest point that was matched, INT64_MIN when none was. */
 int64_t matching_passed_ns(const struct matching *matching);

@@ -8,7 +8,7 @@ static bool row_is_live(void *context, uint32_t row)
 }
 
 /* The live block of an allocator around an address, or HEAP_NONE. */
-static uint32_t plain_around(struct matching *matching, struct matching_process *process, uint64_t address)
+static uint32_t plain_enclosing(struct matching *matching, struct matching_process *process, uint64_t address)
 {
 	uint64_t start;
 	while (nest_starts_last(&process->nest.plain, address, &start)) {
@@ -23,11 +23,11 @@ static uint32_t plain_around(struct matching *matching, struct matching_process 
 
 /* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated
    heap. */
-uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **around)
+uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **enclosing)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	*around = nest_around(&process->nest, point->address, row_is_live, matching);
-	return *around ? (*around)->row : plain_around(matching, process, point->address);
+	*enclosing = nest_enclosing(&process->nest, point->address, row_is_live, matching);
+	return *enclosing ? (*enclosing)->row : plain_enclosing(matching, process, point->address);
 }
 
 /* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in
@@ -42,7 +42,7 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 		if (!span)
 			break;
 		struct heap_allocation *inner = matching_live_row(matching, span->row);
-		row->flags |= HEAP_AROUND;
+		row->flags |= HEAP_HAS_NESTED;
 		if (!(inner->flags & HEAP_NESTED)) {
 			struct heap_process *process = &matching->table->processes[point->process];
 			inner->flags |= HEAP_NESTED;
@@ -63,7 +63,7 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 
 /* Where the new allocation lies, and what may lie in it from now on. */
 void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
-			const struct nest_span *around)
+			const struct nest_span *enclosing)
 {
 	struct matching_process *process = &matching->processes[point->process];
 	uint32_t heap = point->block->heap[point->row];
@@ -76,11 +76,11 @@ void matching_nest_note(struct matching *matching, const struct point *point, ui
 	nest_add(&process->nest,
 		 &(struct nest_span){
 			 .address = point->address, .bytes = point->block->size[point->row], .row = id, .heap = heap},
-		 around);
+		 enclosing);
 	struct heap_allocation *outer = container == HEAP_NONE ? NULL : matching_live_row(matching, container);
 	if (!outer)
 		return;
-	outer->flags |= HEAP_AROUND;
+	outer->flags |= HEAP_HAS_NESTED;
 	if (heap != TRACE_NONE && matching->table->inside[heap] == TRACE_NONE && outer->heap != heap)
 		matching->table->inside[heap] = outer->heap;
 }

@@ -13,10 +13,10 @@ enum {
 /* ---- points ---- */
 
 /* What a pool tells between two calls of an allocator does not come between them, nor the other way round. */
-static uint32_t *last_made(struct matching *matching, const struct point *point)
+static uint32_t *last_alloc(struct matching *matching, const struct point *point)
 {
 	bool is_annotated = point->live != &matching->processes[point->process].live;
-	return &matching->last_made[point->thread][is_annotated];
+	return &matching->last_alloc[point->thread][is_annotated];
 }
 
 /* What comes with each call of a pool that threads share. */
@@ -52,8 +52,8 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = matching_site_of(matching, point->block, point->row);
 	born_details(&details, point->block, point->row);
-	details.previous = row.flags & HEAP_REALLOC ? matching->last_taken[point->thread] : HEAP_NONE;
-	matching->last_taken[point->thread] = HEAP_NONE;
+	details.previous = row.flags & HEAP_REALLOC ? matching->last_realloc_from[point->thread] : HEAP_NONE;
+	matching->last_realloc_from[point->thread] = HEAP_NONE;
 	return matching_row_add(matching, &row, &details);
 }
 
@@ -65,15 +65,15 @@ static void point_begin(struct matching *matching, const struct point *point)
 		if (is_settled(matching, point))
 			return;
 	}
-	struct nest_span *around = NULL;
+	struct nest_span *enclosing = NULL;
 	uint32_t container = matching->is_annotation && point->live != &process->live
-				     ? matching_container(matching, point, &around)
+				     ? matching_container(matching, point, &enclosing)
 				     : HEAP_NONE;
 	/* In a sample what it lies in may be missing. */
 	bool is_nested = container != HEAP_NONE || (matching->table->sample_bytes && point->live != &process->live);
 	uint32_t id = allocation_add(matching, point, is_nested);
 	if (matching->is_annotation)
-		matching_nest_note(matching, point, id, container, around);
+		matching_nest_note(matching, point, id, container, enclosing);
 	struct live_cell *cell = live_add(point->live, point->address);
 	if (cell->other != HEAP_NONE)
 		matching_settle_conflict(matching, cell->other, cell->current);
@@ -83,7 +83,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
 	cell->current = id;
-	*last_made(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
+	*last_alloc(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
 	struct pending_free pending;
 	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count &&
 	    matching_pending_take(matching, point, &pending)) {
@@ -132,11 +132,11 @@ static void point_end(struct matching *matching, const struct point *point)
 	struct matching_process *process = &matching->processes[point->process];
 	struct live_cell *cell = live_find(point->live, point->address);
 	unsigned end = born_end(point->block, point->row);
-	uint32_t made = *last_made(matching, point);
+	uint32_t made = *last_alloc(matching, point);
 	struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
 	bool is_measured = born_is_measured(point->block, point->row);
 	struct measure measure = is_measured ? matching_measure(matching, point) : (struct measure){0, INT64_MIN};
-	*last_made(matching, point) = HEAP_NONE;
+	*last_alloc(matching, point) = HEAP_NONE;
 	if (!row && has_ended_before(cell)) {
 		cell->other = HEAP_NONE;
 		return;
@@ -155,7 +155,7 @@ static void point_end(struct matching *matching, const struct point *point)
 	bool is_older;
 	uint32_t id = point_choose(matching, cell, point, &is_older);
 	int64_t time_ns = is_older ? row->birth_ns : point->time_ns;
-	bool is_around = row->flags & HEAP_AROUND && !is_older;
+	bool has_nested = row->flags & HEAP_HAS_NESTED && !is_older;
 	uint64_t size_bytes = row->size_bytes;
 	if (is_older)
 		row = matching_live_row(matching, id);
@@ -163,14 +163,14 @@ static void point_end(struct matching *matching, const struct point *point)
 	if (row && id == made && end == HEAP_END_FREE && !matching->table->sample_bytes)
 		row->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
-		matching->last_taken[point->thread] = id;
+		matching->last_realloc_from[point->thread] = id;
 	if (row)
 		matching_live_row_end(matching, id, row, end, time_ns,
 				      matching_site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
 	/* What grows where it is keeps what lies in it. */
-	if (is_around && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
+	if (has_nested && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
 		matching_nested_end(matching, point, size_bytes);
 }
 
@@ -192,10 +192,10 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		cell->other = HEAP_NONE;
 		struct point block = *point;
 		uint64_t size_bytes = row->size_bytes;
-		bool is_around = row->flags & HEAP_AROUND;
+		bool has_nested = row->flags & HEAP_HAS_NESTED;
 		block.address = cell->address;
 		matching_allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
-		if (is_around)
+		if (has_nested)
 			matching_nested_end(matching, &block, size_bytes);
 	}
 	if (live != &matching->processes[point->process].live && !matching->processes[point->process].keeps_history)
@@ -288,7 +288,7 @@ static void matching_point(struct matching *matching, const struct trace_block *
 		break;
 	case HEAP_POINT_NONE:
 		if (!is_aside(block->kind[at->row]))
-			*last_made(matching, &point) = HEAP_NONE;
+			*last_alloc(matching, &point) = HEAP_NONE;
 		if (block->kind[at->row] == EVENT_DESTROY)
 			point_destroy(matching, &point);
 		break;
@@ -370,7 +370,7 @@ static void plain_end(struct matching *matching, struct block_match *within, uin
 			live_expect(live, end[AHEAD].address);
 		plain_expect(matching, within, i);
 		struct heap_allocation *row = matching_live_row(matching, end->id);
-		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_made[thread][0])
+		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_alloc[thread][0])
 			row->flags |= HEAP_TEMPORARY;
 		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
 		within->sum_bytes -= row->size_bytes;
@@ -385,16 +385,16 @@ static uint32_t taken_id(const struct block_match *within, uint32_t from, uint32
 }
 
 /* What reallocs took. Other threads' points may lie between the two of one. */
-static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_taken)
+static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_realloc_from)
 {
 	if (within->takes_before)
-		within->details[0].previous = *last_taken;
+		within->details[0].previous = *last_realloc_from;
 	for (uint32_t i = 0; i < within->taken_count; i++)
 		within->details[within->taken[i].row].previous = taken_id(within, within->taken[i].from, first);
-	if (within->last_taken != HEAP_NONE)
-		*last_taken = taken_id(within, within->last_taken, first);
+	if (within->last_realloc_from != HEAP_NONE)
+		*last_realloc_from = taken_id(within, within->last_realloc_from, first);
 	else if (within->count)
-		*last_taken = HEAP_NONE;
+		*last_realloc_from = HEAP_NONE;
 }
 
 /* What begins there and lives on. */
@@ -457,10 +457,10 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 			matching_site_use(matching, site, thread);
 	}
 	plain_end(matching, within, thread);
-	plain_take(within, first, &matching->last_taken[thread]);
+	plain_take(within, first, &matching->last_realloc_from[thread]);
 	plain_begin(matching, within, first, thread);
 	plain_level(&matching->level, within, run);
-	matching->last_made[thread][0] = within->last_made == HEAP_NONE ? HEAP_NONE : first + within->last_made;
+	matching->last_alloc[thread][0] = within->last_alloc == HEAP_NONE ? HEAP_NONE : first + within->last_alloc;
 	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
 	table->count += within->count;
 	matching->written = table->count;

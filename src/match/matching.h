@@ -105,8 +105,8 @@ struct matching {
 	struct history *history; /* by row; NULL when nothing was forked */
 	struct matching_process *processes;
 	/* per thread: what its last event allocated, or HEAP_NONE; and the same of annotated heaps' events */
-	uint32_t (*last_made)[2];
-	uint32_t *last_taken; /* per thread: what its realloc that is under way took, or HEAP_NONE */
+	uint32_t (*last_alloc)[2];
+	uint32_t *last_realloc_from; /* per thread: what its realloc that is under way took, or HEAP_NONE */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site that was asked for last */
 	size_t site_capacity, numbers_capacity, use_capacity;
@@ -119,8 +119,8 @@ struct matching {
 	struct pending_free *pending;
 	size_t pending_first, pending_count, pending_capacity;
 	/* second ends of addresses: of earlier blocks, if the first ones were over before the heaps were read */
-	struct pending_free *doubts;
-	size_t doubt_count, doubt_capacity;
+	struct pending_free *late_frees;
+	size_t late_free_count, late_free_capacity;
 	struct lifecycle_event *starts, *ends; /* of forked, and of ended processes */
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_lifecycle_ns; /* before it nothing begins or ends */
@@ -214,7 +214,7 @@ void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_a
 void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site,
 			     uint32_t thread);
 
-/* ---- contradictions (match/match_doubts.c) ---- */
+/* ---- contradictions (match/match_late_frees.c) ---- */
 
 /* What the end of a block says that it had, and what is known of the one before it at its address: only while earlier
    blocks are being found. */
@@ -242,7 +242,7 @@ struct pending_free *matching_pending_take(struct matching *matching, const stru
 
 /** Those that have waited long enough by this time; and what can only be told when all is known. */
 void matching_pending_expire(struct matching *matching, int64_t time_ns);
-void matching_doubts_settle(struct matching *matching);
+void matching_late_frees_settle(struct matching *matching);
 
 /* ---- forks (match/match_forks.c) ---- */
 
@@ -254,11 +254,11 @@ void matching_fork(struct matching *matching, uint32_t child);
 
 /** What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated
     heap. */
-uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **around);
+uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **enclosing);
 
 /** Where the new allocation lies, and what may lie in it from now on. */
 void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
-			const struct nest_span *around);
+			const struct nest_span *enclosing);
 
 /** The block at the point's address is gone, and all that lay in its bytes with it. */
 void matching_nested_end(struct matching *matching, const struct point *point, uint64_t bytes);

@@ -144,20 +144,21 @@ static bool is_inside(const struct nest_span *span, uint64_t address)
 	return address >= span->address && address - span->address < span->bytes;
 }
 
-struct nest_span *nest_around(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context)
+struct nest_span *nest_enclosing(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context)
 {
 	struct nest_span *span = nest_last_within(nest, 0, address, is_live, context);
 	while (span && !(is_inside(span, address) && is_live(context, span->row))) {
-		struct nest_span *below = span_of(nest, span->below), *around = span_of(nest, span->around);
-		span = below ? below : around && around->row == span->around_row ? around : NULL;
+		struct nest_span *below = span_of(nest, span->below), *enclosing = span_of(nest, span->enclosing);
+		span = below ? below : enclosing && enclosing->row == span->enclosing_row ? enclosing : NULL;
 	}
 	return span;
 }
 
-void nest_add(struct nest *nest, const struct nest_span *span, const struct nest_span *around)
+void nest_add(struct nest *nest, const struct nest_span *span, const struct nest_span *enclosing)
 {
-	uint32_t place = NEST_NONE - nest->free, around_place = around ? (uint32_t)(around - nest->spans) : NEST_NONE;
-	uint32_t around_row = around ? around->row : NEST_NONE;
+	uint32_t place = NEST_NONE - nest->free,
+		 enclosing_place = enclosing ? (uint32_t)(enclosing - nest->spans) : NEST_NONE;
+	uint32_t enclosing_row = enclosing ? enclosing->row : NEST_NONE;
 	if (!span->address)
 		return;
 	if (nest->free) {
@@ -169,8 +170,8 @@ void nest_add(struct nest *nest, const struct nest_span *span, const struct nest
 	struct live_cell *cell = live_add(&nest->at, span->address);
 	nest->spans[place] = *span;
 	nest->spans[place].below = cell->current;
-	nest->spans[place].around = around_place;
-	nest->spans[place].around_row = around_row;
+	nest->spans[place].enclosing = enclosing_place;
+	nest->spans[place].enclosing_row = enclosing_row;
 	cell->current = place;
 	nest_starts_add(&nest->annotated, span->address);
 }

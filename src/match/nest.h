@@ -28,9 +28,10 @@ bool nest_starts_last(const struct nest_starts *starts, uint64_t at, uint64_t *f
 /** A block of an annotated heap. */
 struct nest_span {
 	uint64_t address, bytes;
-	uint32_t row, heap;          /**< the allocation, and whose it is */
-	uint32_t below;              /**< the one that began at the same address before it, or NEST_NONE */
-	uint32_t around, around_row; /**< the span that it lies in, as long as that is this allocation; or NEST_NONE */
+	uint32_t row, heap; /**< the allocation, and whose it is */
+	uint32_t below;     /**< the one that began at the same address before it, or NEST_NONE */
+	/** the span that it lies in, as long as that is this allocation; or NEST_NONE */
+	uint32_t enclosing, enclosing_row;
 };
 
 /** Zero it to begin. */
@@ -50,13 +51,13 @@ typedef bool nest_is_live(void *context, uint32_t row);
 struct nest_span *nest_at(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context);
 
 /** The innermost live span around the address, or NULL. */
-struct nest_span *nest_around(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context);
+struct nest_span *nest_enclosing(struct nest *nest, uint64_t address, nest_is_live *is_live, void *context);
 
 /** The last live span that begins from `from` up to `to`, or NULL. */
 struct nest_span *nest_last_within(struct nest *nest, uint64_t from, uint64_t to, nest_is_live *is_live, void *context);
 
-/** A block begins; around: what nest_around() found. */
-void nest_add(struct nest *nest, const struct nest_span *span, const struct nest_span *around);
+/** A block begins; around: what nest_enclosing() found. */
+void nest_add(struct nest *nest, const struct nest_span *span, const struct nest_span *enclosing);
 void nest_fini(struct nest *nest);
 
 #endif

@@ -21,7 +21,7 @@ enum { TASKS_MAX = 6 };
 
 struct packing_task {
 	struct worker_task task;
-	struct block_match *within;
+	struct block_match *local;
 	uint32_t first, head; /* number of the first row; rows before the first whole group */
 	struct groups_packed packed;
 };
@@ -68,43 +68,43 @@ static void rows_gather(struct packing *packing, const struct heap_allocation *r
 static void task_run(void *context)
 {
 	struct packing_task *task = context;
-	struct block_match *within = task->within;
+	struct block_match *local = task->local;
 	groups_packed_clear(&task->packed);
-	for (uint32_t i = 0; i < within->count; i++) {
-		struct heap_allocation *row = &within->rows[i];
-		row->site = within->site_ids[row->site];
-		row->end_site = row->end_site == HEAP_NONE ? HEAP_NONE : within->site_ids[row->end_site];
+	for (uint32_t i = 0; i < local->count; i++) {
+		struct heap_allocation *row = &local->rows[i];
+		row->site = local->site_ids[row->site];
+		row->end_site = row->end_site == HEAP_NONE ? HEAP_NONE : local->site_ids[row->end_site];
 	}
-	for (uint32_t i = task->head; i + PACK_ROWS <= within->count; i += PACK_ROWS)
-		groups_pack(&task->packed, &within->rows[i], &within->details[i], task->first + i, PACK_ROWS);
+	for (uint32_t i = task->head; i + PACK_ROWS <= local->count; i += PACK_ROWS)
+		groups_pack(&task->packed, &local->rows[i], &local->details[i], task->first + i, PACK_ROWS);
 }
 
 /* What the oldest task has packed goes to the groups. */
 static void task_collect(struct packing *packing)
 {
 	struct packing_task *task = &packing->tasks[packing->first_task];
-	struct block_match *within = task->within;
+	struct block_match *local = task->local;
 	worker_pool_wait(heap_stream_pool(packing->stream), &task->task);
 	uint32_t tail = task->head + task->packed.count * PACK_ROWS;
-	rows_gather(packing, within->rows, within->details, task->head);
+	rows_gather(packing, local->rows, local->details, task->head);
 	groups_append(packing->groups, &task->packed);
-	rows_gather(packing, &within->rows[tail], &within->details[tail], within->count - tail);
-	heap_stream_give_back(packing->stream, within);
+	rows_gather(packing, &local->rows[tail], &local->details[tail], local->count - tail);
+	heap_stream_give_back(packing->stream, local);
 	packing->first_task = (packing->first_task + 1) % TASKS_MAX;
 	packing->task_count--;
 }
 
-void packing_add_within(struct packing *packing, struct block_match *within)
+void packing_add_within(struct packing *packing, struct block_match *local)
 {
 	if (packing->task_count == TASKS_MAX)
 		task_collect(packing);
 	struct packing_task *task = &packing->tasks[(packing->first_task + packing->task_count++) % TASKS_MAX];
 	uint32_t head = (PACK_ROWS - packing->next % PACK_ROWS) % PACK_ROWS;
 	task->task = (struct worker_task){.run = task_run, .context = task};
-	task->within = within;
+	task->local = local;
 	task->first = packing->next;
-	task->head = head < within->count ? head : within->count;
-	packing->next += within->count;
+	task->head = head < local->count ? head : local->count;
+	packing->next += local->count;
 	worker_pool_give(heap_stream_pool(packing->stream), &task->task);
 }
 

@@ -18,7 +18,7 @@ void packing_add(struct packing *packing, const struct heap_allocation *rows, co
 		 uint32_t count);
 
 /** Add those of an event block, whose site_ids are known; it is given back to the stream some time. */
-void packing_add_within(struct packing *packing, struct block_match *within);
+void packing_add_within(struct packing *packing, struct block_match *local);
 
 /** All that was added is in the groups, the last of which may be short. */
 void packing_finish(struct packing *packing);

@@ -74,7 +74,7 @@ struct heap_stream {
 	uint64_t skipped;
 	/* by block: it is all in the range, and no other thread has points between its first and its last one; or
 	   NULL */
-	bool *is_alone;
+	bool *is_isolated;
 	struct block_match **withins; /* that nobody uses */
 	size_t block_match_count, block_match_capacity;
 	struct reader *free_readers;
@@ -193,12 +193,12 @@ static int bounds_compare(const void *a, const void *b)
 }
 
 /* Whether blocks of other threads before it, by their first times, end before it begins. */
-static void alone_from_before(bool *is_alone, const struct bounds *bounds, uint32_t count)
+static void isolated_from_before(bool *is_isolated, const struct bounds *bounds, uint32_t count)
 {
 	const struct bounds *last = NULL, *other = NULL; /* of two threads, those that end last */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct bounds *at = &bounds[i], *before = last && last->thread != at->thread ? last : other;
-		is_alone[at->block] = !before || before->last_ns < at->first_ns;
+		is_isolated[at->block] = !before || before->last_ns < at->first_ns;
 		if (last && last->thread != at->thread && last->last_ns <= at->last_ns)
 			other = last;
 		else if (last && last->thread != at->thread && (!other || other->last_ns < at->last_ns))
@@ -230,14 +230,14 @@ static void stream_find_alone(struct heap_stream *stream)
 		}
 	}
 	qsort(bounds, count, sizeof(*bounds), bounds_compare);
-	stream->is_alone = memory_zeroed(trace_block_count(stream->trace), sizeof(*stream->is_alone));
-	alone_from_before(stream->is_alone, bounds, count);
+	stream->is_isolated = memory_zeroed(trace_block_count(stream->trace), sizeof(*stream->is_isolated));
+	isolated_from_before(stream->is_isolated, bounds, count);
 	/* And whether those behind it begin when it has ended. */
 	const struct bounds *next = NULL;
 	for (uint32_t i = count; i-- > 0;) {
 		if (i + 1 < count && bounds[i + 1].thread != bounds[i].thread)
 			next = &bounds[i + 1];
-		stream->is_alone[bounds[i].block] &=
+		stream->is_isolated[bounds[i].block] &=
 			(!next || next->first_ns > bounds[i].last_ns) && is_behind_all_passed(stream, &bounds[i]);
 	}
 	free(bounds);
@@ -251,7 +251,7 @@ static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lan
 		struct trace_block head;
 		trace_block_head(stream->trace, lane->blocks[i], &head);
 		int64_t last_ns =
-			stream->is_alone[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
+			stream->is_isolated[lane->blocks[i]] && head.last_ns > before_ns ? head.last_ns : before_ns;
 		if (head.first_ns <= until_ns && last_ns > until_ns)
 			until_ns = head.first_ns > INT64_MIN ? head.first_ns - 1 : INT64_MIN;
 		before_ns = head.last_ns > before_ns ? head.last_ns : before_ns;
@@ -261,7 +261,7 @@ static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lan
 
 static void lanes_free(struct heap_stream *stream)
 {
-	free(stream->is_alone);
+	free(stream->is_isolated);
 	free(stream->lanes);
 	free(stream->heap);
 	free(stream->blocks);
@@ -458,12 +458,12 @@ static struct reader *lane_take_block(struct heap_stream *stream, struct lane *l
 	reader->order = stream->order;
 	reader->block_number = *lane->blocks++;
 	lane->block_count--;
-	if (stream->is_alone && stream->is_alone[reader->block_number])
+	if (stream->is_isolated && stream->is_isolated[reader->block_number])
 		reader->within = heap_stream_take(stream);
 	return reader;
 }
 
-static void lane_look_ahead(struct heap_stream *stream, struct lane *lane)
+static void lane_read_ahead(struct heap_stream *stream, struct lane *lane)
 {
 	while (worker_pool_helpers(stream->pool) && lane->block_count && lane->ahead_count < LANE_AHEAD_MAX &&
 	       stream->ahead_count < (lane->ahead_count ? AHEAD_FEW : AHEAD_MAX)) {
@@ -500,7 +500,7 @@ static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag 
 	lane->next = lane->first;
 	lane->first = 0;
 	lane->count = lane->reader->place_count;
-	lane_look_ahead(stream, lane);
+	lane_read_ahead(stream, lane);
 	return 0;
 }
 

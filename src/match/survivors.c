@@ -53,7 +53,7 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 	for (uint32_t i = 0; own && i < own->count; i++) {
 		const struct survivor *survivor = &own->items[i];
 		const struct heap_allocation *row = &survivor->allocation;
-		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_AROUND))
+		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_HAS_NESTED))
 			continue;
 		allocations[count] = *row;
 		int64_t end_ns = row->end == HEAP_END_OPEN ? open_end_ns : row->end_ns;

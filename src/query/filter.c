@@ -211,7 +211,7 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	if (filter->nesting == HEAP_NESTING_OUTERMOST && !filter->heap_count)
 		filter->unwanted_flags = HEAP_NESTED;
 	else if (filter->nesting == HEAP_NESTING_INNERMOST && !filter->has_overhead)
-		filter->unwanted_flags = HEAP_AROUND;
+		filter->unwanted_flags = HEAP_HAS_NESTED;
 	filter->is_whole = is_all && filter->unwanted_flags == HEAP_NESTED;
 	filter->is_of_sites = is_of_sites && (!filter->unwanted_flags || !table->nested_count);
 	filter->is_plain = is_all && filter->is_of_sites;

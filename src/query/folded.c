@@ -31,7 +31,7 @@ static uint8_t flags_of(const struct trace_sum *sum)
 {
 	return (uint8_t)((sum->flags & TRACE_SUM_EARLIER ? HEAP_EARLIER : 0) |
 			 (sum->flags & TRACE_SUM_NESTED ? HEAP_NESTED : 0) |
-			 (sum->flags & TRACE_SUM_AROUND ? HEAP_AROUND : 0));
+			 (sum->flags & TRACE_SUM_HAS_NESTED ? HEAP_HAS_NESTED : 0));
 }
 
 /* The one that began or ended first, was smallest and lived shortest; or the other way round. It need not have been a
@@ -113,7 +113,7 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	    size == NONE_PASS || lifetime == NONE_PASS || (is_one_class && class != filter->class) ||
 	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
-	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_AROUND);
+	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_HAS_NESTED);
 	*doubt = filter->free_site                                        ? DOUBT_FREE_FRAMES
 		 : size == NOT_KNOWN                                      ? DOUBT_SIZE
 		 : lifetime == NOT_KNOWN                                  ? DOUBT_LIFETIME
@@ -224,7 +224,7 @@ static bool asks_for_everything(const struct heap_table *table, const struct hea
 	return (filter->is_plain || filter->is_whole) && !range.from_ns && range.to_ns == table->duration_ns;
 }
 
-bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
+bool heap_folded_knows_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range)
 {
 	return range.from_ns > heap_folded_until_ns(table) ||
 	       (asks_for_everything(table, filter, range) && table->dictionary->fold_count <= 1);
@@ -240,7 +240,7 @@ bool heap_folded_peak(struct heap_peak *peak, const struct heap_table *table, co
 					: 0;
 	*is_folded = is_everything && dictionary->fold_count && folded_bytes >= table->peak.bytes;
 	/* Of earlier times it is not known any more what of each stack was live. */
-	*from_ns = heap_folded_tells_peak(table, filter, range) ? range.from_ns : heap_folded_until_ns(table) + 1;
+	*from_ns = heap_folded_knows_peak(table, filter, range) ? range.from_ns : heap_folded_until_ns(table) + 1;
 	*peak = *is_folded      ? (struct heap_peak){dictionary->folds[0].peak_at_ns, folded_bytes}
 		: is_everything ? table->peak
 				: (struct heap_peak){range.from_ns, 0};

@@ -23,7 +23,7 @@ int heap_folded_check(const struct heap_table *table, const struct heap_filter *
 uint64_t heap_folded_late_bytes(const struct heap_table *table);
 
 /** Whether the peak of the question is known for all of its range. */
-bool heap_folded_tells_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range);
+bool heap_folded_knows_peak(const struct heap_table *table, const struct heap_filter *filter, struct heap_range range);
 
 /** How a sum's blocks count in a window. */
 struct heap_folded_part {

@@ -103,7 +103,7 @@ static void cells_begin(struct heap_window *window, const struct heap_table *tab
 /* Of a block with others in it only what remains counts, apart. */
 static inline bool is_remainder(const struct heap_window *window, const struct heap_allocation *allocation)
 {
-	return window->overhead_site != HEAP_NONE && allocation->flags & HEAP_AROUND;
+	return window->overhead_site != HEAP_NONE && allocation->flags & HEAP_HAS_NESTED;
 }
 
 /* Whether the allocation is in the rows. Window classes have rows of what began before, which is in no total. */
@@ -196,9 +196,9 @@ static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks,
 static void remainder_count(struct window_part *part, struct heap_allocation allocation)
 {
 	struct heap_window *window = &part->window;
-	bool is_around = allocation.flags & HEAP_AROUND, is_nested = allocation.flags & HEAP_NESTED;
-	uint64_t size_bytes = allocation.size_bytes, blocks = is_around,
-		 bytes = (is_around ? size_bytes : 0) - (is_nested ? size_bytes : 0);
+	bool has_nested = allocation.flags & HEAP_HAS_NESTED, is_nested = allocation.flags & HEAP_NESTED;
+	uint64_t size_bytes = allocation.size_bytes, blocks = has_nested,
+		 bytes = (has_nested ? size_bytes : 0) - (is_nested ? size_bytes : 0);
 	bool is_left = heap_is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
 	if (!blocks && !bytes)
 		return;

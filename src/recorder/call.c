@@ -41,12 +41,12 @@ static inline int is_annotation(const struct hook_context *context)
 
 /* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as
  * the making of an exception. */
-static int is_apart(const struct thread *thread)
+static int is_separate(const struct thread *thread)
 {
 	const struct recorder *recorder = thread->recorder;
 	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
 	return entry < recorder->limits.entry_max &&
-	       region_entry_at(recorder->region, &recorder->limits, entry)->is_apart;
+	       region_entry_at(recorder->region, &recorder->limits, entry)->is_separate;
 }
 
 /* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
@@ -60,25 +60,26 @@ __attribute__((noinline)) static int enter_nested(struct call *call, const struc
 		thread->slot->suppressed++;
 		return 0;
 	}
-	struct side *side = thread_side(thread);
+	struct signal_stream *signal_stream = thread_signal_stream(thread);
 	/* A signal within a signal's call, or a side call that never returned. */
-	int is_side_live = side && side->busy && at.sp < side->busy && side->busy - at.sp < (1u << 20);
-	if (!side || is_side_live) {
+	int is_signal_live = signal_stream && signal_stream->busy && at.sp < signal_stream->busy &&
+			     signal_stream->busy - at.sp < (1u << 20);
+	if (!signal_stream || is_signal_live) {
 		__atomic_fetch_add(&recorder->region->untraced_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
-	capture_whole(thread, at, side->fresh, max, thread->guard, &is_live, &is_signal);
+	uint32_t max = sizeof(signal_stream->fresh) / sizeof(signal_stream->fresh[0]);
+	capture_whole(thread, at, signal_stream->fresh, max, thread->guard, &is_live, &is_signal);
 	if (!is_live) {
 		guard_discard(thread);
 		return 1;
 	}
-	if (!is_signal && !is_annotation(context) && !is_apart(thread)) {
+	if (!is_signal && !is_annotation(context) && !is_separate(thread)) {
 		thread->slot->suppressed++;
 		return 0;
 	}
-	side->busy = at.sp;
-	call->side = side;
+	signal_stream->busy = at.sp;
+	call->signal_stream = signal_stream;
 	call->is_signal = 1;
 	return 1;
 }
@@ -98,7 +99,7 @@ __attribute__((noinline)) int enter_special(struct call *call, const struct hook
 	if (thread->guard && !enter_nested(call, context, thread, recorder))
 		return 0;
 	if (call->is_signal)
-		call->stream = &call->side->stream;
+		call->stream = &call->signal_stream->stream;
 	else
 		thread->guard = frame;
 	__asm__ volatile("" ::: "memory");

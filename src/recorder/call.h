@@ -24,7 +24,7 @@ struct call {
 	int is_plain; /* the next two are as of any outermost call; a constant in the compiler's eyes */
 	struct event_stream *stream;
 	uint64_t frame; /* of the hook; the caller's pc, sp and bp lie around it */
-	struct side *side;
+	struct signal_stream *signal_stream;
 };
 
 /* The hook's caller. */
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) int call_is_ours(const struct call 
 static inline void call_end(const struct call *call)
 {
 	if (UNLIKELY(call->is_signal)) {
-		call->side->busy = 0;
+		call->signal_stream->busy = 0;
 		return;
 	}
 	STORE(&call->thread->slot->call_entry, 0);

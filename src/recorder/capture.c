@@ -106,7 +106,7 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* Being changed, perhaps by the thread that a signal has interrupted here. */
-		if (LOAD(&recorder->wiped->is_listing))
+		if (LOAD(&recorder->fork_wiped->is_listing))
 			return UINT32_MAX;
 		if (sequence == LOAD(&recorder->image_sequence))
 			return found;
@@ -126,7 +126,7 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
 	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
 	place->image = image;
-	place->process = recorder->wiped->process - 1;
+	place->process = recorder->fork_wiped->process - 1;
 	STORE_RELEASE(&place->pc, pc);
 	return id;
 }

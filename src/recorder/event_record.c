@@ -2,16 +2,16 @@
 #include "recorder/event_record.h"
 
 /* A signal handler's whole stack, into the side's own memory (ids written over the walk, outermost first). */
-__attribute__((noinline)) static void change_of_side(const struct call *call, struct change *change)
+__attribute__((noinline)) static void change_of_stream(const struct call *call, struct change *change)
 {
-	struct side *side = call->side;
+	struct signal_stream *signal_stream = call->signal_stream;
 	int live, nested;
-	uint32_t max = sizeof(side->fresh) / sizeof(side->fresh[0]);
-	uint32_t count = capture_whole(call->thread, caller_of(call->frame), side->fresh, max, call->thread->guard,
-				       &live, &nested);
-	uint32_t *id = side->id;
+	uint32_t max = sizeof(signal_stream->fresh) / sizeof(signal_stream->fresh[0]);
+	uint32_t count = capture_whole(call->thread, caller_of(call->frame), signal_stream->fresh, max,
+				       call->thread->guard, &live, &nested);
+	uint32_t *id = signal_stream->id;
 	for (uint32_t i = 0; i < count; i++)
-		id[i] = (uint32_t)side->fresh[count - 1 - i].id;
+		id[i] = (uint32_t)signal_stream->fresh[count - 1 - i].id;
 	*change = (struct change){0, count, id, 1};
 }
 
@@ -92,7 +92,7 @@ __attribute__((noinline)) uint32_t event_write_special(struct call *call, const 
 		if (call->options & OPTION_CHECK)
 			capture_check(call->thread, caller_of(call->frame));
 	} else if (call->is_signal && call->options & stack_option) {
-		change_of_side(call, &change);
+		change_of_stream(call, &change);
 	}
 	return event_write_slowly(call, context, event, change);
 }

@@ -18,7 +18,7 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 		}
 	} while (i >= LOAD_ACQUIRE(&region->heap_ready) || !swap_if_expected(&region->heap_count, &i, i + 1));
 	struct region_heap *row = region_heap_at(region, &recorder->limits, i);
-	row->process = recorder->wiped->process - 1;
+	row->process = recorder->fork_wiped->process - 1;
 	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
 	row->entry = context->entry;
 	row->name = (uint8_t)(key >> RECORDER_HEAP_KEY_NAME);

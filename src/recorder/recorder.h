@@ -132,13 +132,13 @@ struct event_stream {
 	struct region_buffer *head; /**< NULL: no buffer */
 	uint64_t ticks;             /**< of the last point written */
 	uint32_t depth;             /**< frames that the reader of the stream remembers; 0 after BEGIN */
-	uint16_t is_side;
+	uint16_t is_signal_stream;
 	/** its buffers are handed over at the end of each call: plain_limit is always 0 */
 	uint16_t is_lent;
 };
 
 /** What calls of a signal handler use while it interrupts a hook. */
-struct side {
+struct signal_stream {
 	struct event_stream stream;
 	uint64_t busy;
 	struct fresh fresh[256];
@@ -163,7 +163,7 @@ struct thread {
 	uint32_t memo_is_home; /**< the remembered frames lie on the home stack and can be verified */
 	uint32_t extra_count;
 	uint32_t stacks_given_up; /**< under pressure: record without stacks */
-	struct side *side;
+	struct signal_stream *signal_stream;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
 	uint32_t capacity; /**< frames that the three arrays have room for; grows up to RECORDER_DEPTH_MAX */
@@ -206,7 +206,7 @@ struct recorder_pool {
 };
 
 /** Memory that a fork empties. */
-struct wiped {
+struct fork_wiped {
 	uint32_t is_alive;   /**< 1 in the process that wrote it */
 	uint32_t process;    /**< index in the region + 1; 0: not registered yet */
 	uint32_t is_listing; /**< recorder's list of images is being changed */
@@ -248,7 +248,7 @@ struct recorder_mappings {
 struct recorder {
 	struct region_header *region;
 	struct region_limits limits; /**< of the region; what stands in the region itself is not believed */
-	struct wiped *wiped;
+	struct fork_wiped *fork_wiped;
 	uint64_t text_low, text_high;     /**< the recorder's code and island */
 	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */
 	uint64_t stack_high;              /**< end of the main thread's stack at its start */
@@ -308,7 +308,7 @@ enum {
 	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
 	/** of a session that does not sample */
 	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul,
-	RECORDER_WIPED_BYTES = (sizeof(struct wiped) + 4095) & ~4095ul
+	RECORDER_WIPED_BYTES = (sizeof(struct fork_wiped) + 4095) & ~4095ul
 };
 
 #endif

@@ -157,7 +157,7 @@ void stream_hand_over(struct thread *thread, struct event_stream *stream)
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);
 	STORE(&stream->head, (struct region_buffer *)0);
-	STORE(stream->is_side ? &thread->slot->side_buffer : &thread->slot->buffer, REGION_NONE);
+	STORE(stream->is_signal_stream ? &thread->slot->signal_buffer : &thread->slot->buffer, REGION_NONE);
 	/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
 	STORE_RELEASE(&full->state, BUFFER_FULL);
 }
@@ -182,9 +182,9 @@ int stream_next(struct thread *thread, struct event_stream *stream, uint64_t tic
 	head->slot = thread->slot_index;
 	head->process = slot->process;
 	head->serial = thread->serial;
-	uint32_t *sequence = stream->is_side ? &slot->side_sequence : &slot->sequence;
-	STORE_RELEASE(&head->sequence, ++*sequence | (stream->is_side ? REGION_SIDE : 0));
-	STORE(stream->is_side ? &slot->side_buffer : &slot->buffer, index);
+	uint32_t *sequence = stream->is_signal_stream ? &slot->signal_sequence : &slot->sequence;
+	STORE_RELEASE(&head->sequence, ++*sequence | (stream->is_signal_stream ? REGION_SIGNAL : 0));
+	STORE(stream->is_signal_stream ? &slot->signal_buffer : &slot->buffer, index);
 	stream->start = region_buffer_bytes_at(region, limits, index);
 	stream->write = begin_record(thread, stream->start, ticks, head->sequence);
 	stream->ticks = ticks;

@@ -91,9 +91,9 @@ int thread_grow(struct thread *thread)
    id. */
 static int is_vfork_child(const struct recorder *recorder)
 {
-	const struct wiped *wiped = recorder->wiped;
-	return wiped->process && recorder->tid_offset &&
-	       (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != wiped->pid;
+	const struct fork_wiped *fork_wiped = recorder->fork_wiped;
+	return fork_wiped->process && recorder->tid_offset &&
+	       (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != fork_wiped->pid;
 }
 
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
@@ -123,12 +123,12 @@ static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
    rest. False: no row. */
 static int process_begin(struct recorder *recorder, uint32_t pid)
 {
-	struct wiped *wiped = recorder->wiped;
-	uint32_t place = LOAD_ACQUIRE(&wiped->process);
+	struct fork_wiped *fork_wiped = recorder->fork_wiped;
+	uint32_t place = LOAD_ACQUIRE(&fork_wiped->process);
 	if (!place) {
 		uint32_t taken = process_take_row(recorder, pid);
-		STORE(&wiped->pid, pid);
-		if (taken && !swap_if_expected(&wiped->process, &place, taken))
+		STORE(&fork_wiped->pid, pid);
+		if (taken && !swap_if_expected(&fork_wiped->process, &place, taken))
 			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state,
 				      PROCESS_FREE);
 		place = place ? place : taken;
@@ -139,7 +139,7 @@ static int process_begin(struct recorder *recorder, uint32_t pid)
 		PROCESS_LIVE);
 	/* What this process forks will call it its parent. */
 	STORE(&recorder->parent_process, place - 1);
-	STORE_RELEASE(&wiped->is_alive, 1);
+	STORE_RELEASE(&fork_wiped->is_alive, 1);
 	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken
 	   out of them. */
 	logger_allow(recorder);
@@ -209,7 +209,7 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 {
 	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still
 	   lives. */
-	struct thread_place *places = recorder->wiped->threads;
+	struct thread_place *places = recorder->fork_wiped->threads;
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
@@ -246,7 +246,7 @@ static struct thread *thread_find(struct recorder *recorder, uint64_t fs_base)
 {
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
-		struct thread_place *place = &recorder->wiped->threads[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
+		struct thread_place *place = &recorder->fork_wiped->threads[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
 		struct thread *thread = place->thread;
 		if (place->fs_base == fs_base && thread &&
 		    thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))
@@ -273,10 +273,10 @@ static int slot_inherit(struct thread *thread)
 	return 0;
 }
 
-static struct event_stream side_stream(const struct thread *thread)
+static struct event_stream signal_stream_make(const struct thread *thread)
 {
-	return (struct event_stream){.is_side = 1,
-				     .is_lent = thread->slot_index >= thread->recorder->limits.side_keepers};
+	return (struct event_stream){.is_signal_stream = 1,
+				     .is_lent = thread->slot_index >= thread->recorder->limits.signal_keepers};
 }
 
 static int thread_take_slot(struct recorder *recorder, struct thread *thread, uint32_t tid)
@@ -289,15 +289,15 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		if (!slot)
 			return 0;
 		thread->slot = slot;
-		slot->buffer = slot->side_buffer = REGION_NONE;
+		slot->buffer = slot->signal_buffer = REGION_NONE;
 		/* More threads than buffers: those in the higher slots keep none. */
 		thread->stream = (struct event_stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
-		if (thread->side)
-			thread->side->stream = side_stream(thread);
+		if (thread->signal_stream)
+			thread->signal_stream->stream = signal_stream_make(thread);
 	}
 	thread->serial = __atomic_fetch_add(&region->thread_serial, 1, __ATOMIC_RELAXED);
 	thread->tid = tid;
-	slot->process = recorder->wiped->process - 1;
+	slot->process = recorder->fork_wiped->process - 1;
 	slot->tid = tid;
 	slot->serial = thread->serial;
 	slot->fs_base = thread->fs_base;
@@ -310,12 +310,12 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 
 __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder, uint64_t fs_base)
 {
-	struct wiped *wiped = recorder->wiped;
+	struct fork_wiped *fork_wiped = recorder->fork_wiped;
 	struct thread *thread = thread_find(recorder, fs_base);
 	if (thread)
 		return thread;
 	uint32_t tid = own_tid(recorder, fs_base);
-	if (UNLIKELY(!LOAD_ACQUIRE(&wiped->is_alive)) && !process_register(recorder, tid))
+	if (UNLIKELY(!LOAD_ACQUIRE(&fork_wiped->is_alive)) && !process_register(recorder, tid))
 		goto untraced;
 	int is_interrupted = 0;
 	struct thread_place *place = place_find(recorder, fs_base, &is_interrupted);
@@ -338,7 +338,7 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 		}
 	}
 	thread->fs_base = fs_base;
-	thread->is_alive = &wiped->is_alive;
+	thread->is_alive = &fork_wiped->is_alive;
 	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base
 	   alone. */
 	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
@@ -352,8 +352,8 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	heap_cache_clear(thread);
 	if (recorder->region->sample_bytes)
 		sample_begin(thread, clock_now(recorder) ^ fs_base ^ (uint64_t)tid << 32);
-	if (thread->side)
-		thread->side->busy = 0;
+	if (thread->signal_stream)
+		thread->signal_stream->busy = 0;
 	if (!thread_take_slot(recorder, thread, tid)) {
 		STORE(&place->fs_base, 0);
 		goto untraced;
@@ -368,14 +368,14 @@ untraced:
 	return 0;
 }
 
-struct side *thread_side(struct thread *thread)
+struct signal_stream *thread_signal_stream(struct thread *thread)
 {
-	if (!thread->side) {
-		struct side *side = pool_take(thread->recorder, sizeof(*side));
-		if (!side)
+	if (!thread->signal_stream) {
+		struct signal_stream *signal_stream = pool_take(thread->recorder, sizeof(*signal_stream));
+		if (!signal_stream)
 			return 0;
-		side->stream = side_stream(thread);
-		thread->side = side;
+		signal_stream->stream = signal_stream_make(thread);
+		thread->signal_stream = signal_stream;
 	}
-	return thread->side;
+	return thread->signal_stream;
 }

@@ -15,7 +15,7 @@ struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 int thread_grow(struct thread *thread);
 
 /** State for calls of signal handlers; NULL when there is no memory. */
-struct side *thread_side(struct thread *thread);
+struct signal_stream *thread_signal_stream(struct thread *thread);
 
 static inline uint32_t thread_hash(uint64_t fs_base)
 {
@@ -25,7 +25,7 @@ static inline uint32_t thread_hash(uint64_t fs_base)
 /** The calling thread's state where it is at hand, else NULL. */
 static inline __attribute__((always_inline)) struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 {
-	const struct thread_place *place = &recorder->wiped->threads[thread_hash(fs_base)];
+	const struct thread_place *place = &recorder->fork_wiped->threads[thread_hash(fs_base)];
 	struct thread *thread = place->thread;
 	return LIKELY(place->fs_base == fs_base &&
 		      thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))

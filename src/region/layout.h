@@ -3,7 +3,7 @@
  * The bytes that a target's recorder and its logger share: one region per executed image and what it forks.
  *
  *     +-----------------+ 0
- *     | header          |  identity, options, clock, limits, mailbox
+ *     | header          |  identity, options, clock, limits, message slot
  *     +-----------------+ process_offset     struct region_process[PROCESS_MAX]
  *     | processes       |
  *     +-----------------+ entry_offset       struct region_entry[ENTRY_MAX]
@@ -84,7 +84,7 @@ enum {
 	REGION_NAME_MAX = 256,
 	REGION_NAME_BYTES = 64,
 	REGION_PATH_BYTES = 384,
-	REGION_MAILBOX_COUNT = 4,
+	REGION_MESSAGE_COUNT = 4,
 	REGION_MAIL_BYTES = 1024
 };
 
@@ -138,20 +138,20 @@ enum region_option {
 
 enum region_clock { REGION_CLOCK_TSC, REGION_CLOCK_MONOTONIC_RAW };
 
-/** What a mail asks for. */
-enum region_mail_kind {
-	MAIL_NONE,
-	MAIL_LOADED, /**< the loader has mapped or unmapped images; the reply lists what changed */
+/** What a message asks for. */
+enum region_message_kind {
+	MESSAGE_NONE,
+	MESSAGE_LOADED, /**< the loader has mapped or unmapped images; the reply lists what changed */
 	/** an exec of `text` is about to be made by pid; reply: go on (the logger may have seized the caller) */
-	MAIL_EXEC,
-	MAIL_EXEC_FAILED, /**< that exec returned */
-	MAIL_MAPPED       /**< the mapping that the last reply asked for was made at `value` */
+	MESSAGE_EXEC,
+	MESSAGE_EXEC_FAILED, /**< that exec returned */
+	MESSAGE_MAPPED       /**< the mapping that the last reply asked for was made at `value` */
 };
 
-/** The low byte of a mail's word; above it stands the number of the thread whose it is, as it sees itself (MAIL_FREE:
-    nobody's, 0). */
-enum region_mail_state { MAIL_FREE, MAIL_CLAIMED, MAIL_POSTED, MAIL_ANSWERED };
-enum { MAIL_STATE_BITS = 8 };
+/** The low byte of a message's word; above it stands the number of the thread whose it is, as it sees itself
+    (MESSAGE_FREE: nobody's, 0). */
+enum region_message_state { MESSAGE_FREE, MESSAGE_CLAIMED, MESSAGE_POSTED, MESSAGE_ANSWERED };
+enum { MESSAGE_STATE_BITS = 8 };
 
 /** Of the whole region. */
 enum region_state { REGION_PREPARING, REGION_LIVE, REGION_DETACHED };
@@ -166,22 +166,22 @@ enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
 #define REGION_NONE UINT32_MAX
 
 /** Marks the sequence numbers of side buffers, and the keys of side streams. */
-#define REGION_SIDE 0x80000000u
+#define REGION_SIGNAL 0x80000000u
 
 /**
  * A request of a target's thread that waits for the logger: claimed by compare-and-swap FREE -> CLAIMED, filled,
  * POSTED (release), doorbell rung, then a bounded wait for ANSWERED (the word is a futex), then FREE again. The word
- * names its thread, so nobody changes a mail that has become another thread's meanwhile.
+ * names its thread, so nobody changes a message that has become another thread's meanwhile.
  */
-struct region_mail {
-	uint32_t state; /**< region_mail_word; futex */
+struct region_message {
+	uint32_t state; /**< region_message_word; futex */
 	uint32_t kind;
 	uint32_t pid, tid; /**< of the caller, as it sees itself */
 	uint64_t value[4];
 	uint64_t reply[4];
 	char text[REGION_MAIL_BYTES - 80];
 };
-_Static_assert(sizeof(struct region_mail) == REGION_MAIL_BYTES, "layout");
+_Static_assert(sizeof(struct region_message) == REGION_MAIL_BYTES, "layout");
 
 /** What never changes once a region is made. Each side keeps a copy in memory of its own and goes by that: what another
  *  process writes here decides nothing. */
@@ -193,8 +193,8 @@ struct region_limits {
 	uint32_t buffer_size;
 	/** threads in slots below keep their buffer from call to call; others hand it over at the end of each call */
 	uint32_t own_keepers;
-	uint32_t side_keepers; /**< the same for side buffers */
-	uint32_t clock;        /**< enum region_clock */
+	uint32_t signal_keepers; /**< the same for side buffers */
+	uint32_t clock;          /**< enum region_clock */
 };
 
 struct region_header {
@@ -213,7 +213,7 @@ struct region_header {
 	uint32_t is_short;
 	/** the logger adds one when it makes room: who waits for some gives up where this stays as it is */
 	uint64_t progress;
-	/** futex: rung after a mail is posted, and once by who begins to wait; never by ordinary hooks */
+	/** futex: rung after a message is posted, and once by who begins to wait; never by ordinary hooks */
 	uint32_t doorbell;
 	/** the logger adds one each time it has looked at the region: who waits for an answer waits on while it does */
 	uint32_t heartbeat;
@@ -234,7 +234,7 @@ struct region_header {
 	uint32_t name_count;
 	uint32_t heaps_refused; /**< times that a heap found no row */
 
-	struct region_mail mail[REGION_MAILBOX_COUNT];
+	struct region_message message[REGION_MESSAGE_COUNT];
 	/** address of struct recorder_mappings in each process of the region; 0: not mapped yet. Written by the
 	    logger */
 	uint64_t mappings;
@@ -250,7 +250,7 @@ struct region_process {
 	uint32_t parent; /**< index of the process it was forked from; REGION_NONE for the first */
 	uint32_t flags;
 	uint64_t start_ticks;
-	uint64_t exit_told; /**< region_exit_encode() when it is about to exit; else another value */
+	uint64_t exit_reported; /**< region_exit_encode() when it is about to exit; else another value */
 	uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct region_process) == 64, "layout");
@@ -273,7 +273,7 @@ struct region_entry {
 	uint32_t image;
 	uint8_t function; /**< enum heap_function */
 	/** has its memory from the system: calls of other heap functions beneath it are events too */
-	uint8_t is_apart;
+	uint8_t is_separate;
 	uint8_t reserved[2];
 	char name[112];
 };
@@ -333,10 +333,10 @@ struct region_slot {
 	uint32_t tid;
 	uint32_t serial; /**< unique in the region; a slot's next thread has another */
 	uint64_t fs_base;
-	uint32_t sequence;    /**< of the buffer in use */
-	uint32_t buffer;      /**< in use; REGION_NONE: none */
-	uint32_t side_buffer; /**< for calls of signal handlers; REGION_NONE: none */
-	uint32_t side_sequence;
+	uint32_t sequence;      /**< of the buffer in use */
+	uint32_t buffer;        /**< in use; REGION_NONE: none */
+	uint32_t signal_buffer; /**< for calls of signal handlers; REGION_NONE: none */
+	uint32_t signal_sequence;
 	/* The call under way: entry + 1 in the low 8 bits (0: none). An Alloc names its size; for Free and ReAlloc
 	 * `pending` bytes of a complete record lie behind the buffer's committed ones. */
 	uint32_t call_entry;
@@ -366,7 +366,7 @@ struct region_buffer {
 	uint32_t state;
 	uint32_t slot;
 	uint32_t committed;       /**< bytes that hold whole records; release store */
-	uint32_t sequence;        /**< within the slot; side buffers have REGION_SIDE */
+	uint32_t sequence;        /**< within the slot; side buffers have REGION_SIGNAL */
 	uint32_t process, serial; /**< owner when it was claimed */
 	/** the logger's, for one after it: sequence << 32 | how many of its events are in the trace; 0: not told */
 	uint64_t taken;

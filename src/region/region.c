@@ -15,7 +15,7 @@
 
 #include "region/atomic.h"
 #include "region/guard.h"
-#include "region/mail.h"
+#include "region/message.h"
 
 enum {
 	PAGE = 4096,
@@ -88,8 +88,8 @@ static bool layout_compute(struct region_limits *limits)
 	    limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
 	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 ||
 	    limits->buffer_max > BUFFER_LIMIT || limits->own_keepers >= limits->buffer_max ||
-	    limits->side_keepers >= limits->buffer_max || limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 ||
-	    limits->buffer_size > BUFFER_SIZE_LIMIT)
+	    limits->signal_keepers >= limits->buffer_max || limits->buffer_size == 0 ||
+	    limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(limits, parts[i].offset_field) = (uint32_t)at;
@@ -120,10 +120,10 @@ void region_note_progress(const struct region *region)
 	__atomic_fetch_add(&region->header->progress, 1, __ATOMIC_RELEASE);
 }
 
-void region_answer(struct region_mail *mail, uint32_t tid)
+void region_answer(struct region_message *message, uint32_t tid)
 {
-	if (mail_turn(mail, tid, MAIL_POSTED, MAIL_ANSWERED))
-		syscall(SYS_futex, &mail->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (message_turn(message, tid, MESSAGE_POSTED, MESSAGE_ANSWERED))
+		syscall(SYS_futex, &message->state, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void region_note_slots(const struct region *region)
@@ -238,7 +238,7 @@ static struct region_limits limits_of(const struct region_config *config)
 	return (struct region_limits){
 		.clock = config->clock,
 		.own_keepers = buffers / 8 * 5,
-		.side_keepers = buffers / 8,
+		.signal_keepers = buffers / 8,
 		.process_max = REGION_PROCESS_MAX,
 		.entry_max = REGION_ENTRY_MAX,
 		.heap_max = REGION_HEAP_MAX,
@@ -288,7 +288,7 @@ static int create(struct region *region, const char *path, const struct region_c
 	if (fallocate(region->fd, 0, 0, REGION_HEADER_BYTES) != 0)
 		return diag_errno(diag, "cannot allocate %s", path);
 	const struct region_header header = header_of(config, &region->limits);
-	memcpy(region->header, &header, offsetof(struct region_header, mail));
+	memcpy(region->header, &header, offsetof(struct region_header, message));
 	region->id = header.region_id;
 	error = allocate_first(region, config);
 	if (error)
@@ -590,7 +590,7 @@ uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 
 bool region_exit_status(const struct region_process *process, uint32_t pid, int *status)
 {
-	int left = region_exit_decode(LOAD_ACQUIRE(&process->exit_told), pid);
+	int left = region_exit_decode(LOAD_ACQUIRE(&process->exit_reported), pid);
 	*status = left < 0 ? 0 : left;
 	return left >= 0;
 }

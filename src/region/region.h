@@ -78,8 +78,8 @@ void region_grow(struct region *region);
     memory back (0: all that are free). */
 void region_trim(struct region *region, uint32_t intervals);
 
-/** Answer a mail that tid has posted; nothing if it is not that one any more. */
-void region_answer(struct region_mail *mail, uint32_t tid);
+/** Answer a message that tid has posted; nothing if it is not that one any more. */
+void region_answer(struct region_message *message, uint32_t tid);
 
 /** Append rows; their index, or UINT32_MAX when full. The row is complete before the ready count is raised. */
 uint32_t region_add_image(struct region *region, const struct region_image *image);

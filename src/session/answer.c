@@ -42,7 +42,7 @@ static void controllers_accept(struct logger *logger)
 			close(socket);
 }
 
-void logger_say_alive(struct logger *logger)
+void logger_keepalive(struct logger *logger)
 {
 	controllers_accept(logger);
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
@@ -99,19 +99,19 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 /* `control` is ours to close. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
-	struct hold_request request = {.pid = pid,
-				       .tid = pid,
-				       .identity = IDENTITY_NONE,
-				       .parent = TRACE_NONE,
-				       .control = control,
-				       .is_attach = true};
+	struct tracer_task request = {.pid = pid,
+				      .tid = pid,
+				      .identity = IDENTITY_NONE,
+				      .parent = TRACE_NONE,
+				      .control = control,
+				      .is_attach = true};
 	struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = pid, .value = -EEXIST};
 	if (is_pid_traced(logger, pid)) {
 		snprintf(message.text, sizeof(message.text), "process %d is recorded by this session already",
 			 (int)pid);
 		control_send(control, &message);
 		close(control);
-	} else if (!holder_start(logger->holder, &request)) {
+	} else if (!tracer_start(logger->tracer, &request)) {
 		message.value = -EAGAIN;
 		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
 		control_send(control, &message);
@@ -183,20 +183,23 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 	done(socket, 0, "");
 }
 
-static void handle_flush(struct logger *logger, int socket, bool is_look)
+static void handle_flush(struct logger *logger, int socket, bool is_snapshot)
 {
 	struct diag diag = {""};
-	if (logger->options->file_mode == SESSION_FILE_NONE && !is_look) {
+	if (logger->options->file_mode == SESSION_FILE_NONE && !is_snapshot) {
 		done(socket, -ENOTSUP, "the session has no file; -session NAME in place of a trace looks at it");
 		return;
 	}
 	if (session_is_in_pieces(logger->options)) {
-		flight_ask(logger, socket, is_look, "");
+		flight_ask(logger, socket, is_snapshot, "");
 		return;
 	}
 	logger_settle_clock(logger, true);
 	int error = logger_drain_all(logger, &diag);
-	done(socket, error, error ? diag.text : is_look ? store_look(logger->store) : store_path(logger->store));
+	done(socket, error,
+	     error         ? diag.text
+	     : is_snapshot ? store_snapshot(logger->store)
+			   : store_path(logger->store));
 }
 
 static uint32_t buffers_free(const struct region *region)
@@ -325,17 +328,17 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 
 static void handle_launch(struct logger *logger, int socket, const struct control_message *message)
 {
-	struct hold_request request = {.pid = message->pid,
-				       .tid = message->pid,
-				       .identity = IDENTITY_NONE,
-				       .directory = AT_FDCWD,
-				       .parent = TRACE_NONE,
-				       .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
-				       .is_launch = true};
+	struct tracer_task request = {.pid = message->pid,
+				      .tid = message->pid,
+				      .identity = IDENTITY_NONE,
+				      .directory = AT_FDCWD,
+				      .parent = TRACE_NONE,
+				      .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
+				      .is_launch = true};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;
-	if (!holder_start(logger->holder, &request)) {
+	if (!tracer_start(logger->tracer, &request)) {
 		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
 		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: no thread to trace it with",
 			 request.path);
@@ -381,7 +384,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 		logger->is_stopping = true;
 		break;
 	case CONTROL_EXEC_FAILED:
-		holder_cancel(logger->holder, NULL, message->pid);
+		tracer_cancel(logger->tracer, NULL, message->pid);
 		logger->is_command_over = true;
 		break;
 	case CONTROL_STATUS:

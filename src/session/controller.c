@@ -13,10 +13,10 @@
  * buffers is written. One that says that it is busy is waited for longer, but not for ever. */
 enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000 };
 
-static void tell_ear(const struct controller_ear *ear, enum controller_word word, const char *text)
+static void tell_ear(const struct controller_listener *listener, enum controller_word word, const char *text)
 {
-	if (ear && text[0])
-		ear->hear(ear->cookie, word, text);
+	if (listener && text[0])
+		listener->on_message(listener->cookie, word, text);
 }
 
 /* The error of an answer. */
@@ -49,8 +49,8 @@ static int64_t now_ms(void)
 }
 
 /* The next message that is no note. The program's signals may interrupt the wait. */
-static int receive(int socket, struct control_message *message, int timeout_ms, const struct controller_ear *ear,
-		   struct diag *diag)
+static int receive(int socket, struct control_message *message, int timeout_ms,
+		   const struct controller_listener *listener, struct diag *diag)
 {
 	int64_t begin_ms = now_ms(), end_ms = begin_ms + timeout_ms;
 	for (int64_t left_ms = timeout_ms; left_ms >= 0; left_ms = end_ms - now_ms()) {
@@ -62,20 +62,20 @@ static int receive(int socket, struct control_message *message, int timeout_ms, 
 		if (got > 0 && message->kind != CONTROL_NOTE)
 			return 0;
 		if (got > 0)
-			tell_ear(ear, message->value ? CONTROLLER_WARNING : CONTROLLER_NOTE, message->text);
+			tell_ear(listener, message->value ? CONTROLLER_WARNING : CONTROLLER_NOTE, message->text);
 		if (got > 0 && !message->text[0] && now_ms() - begin_ms < BUSY_MS)
 			end_ms = now_ms() + timeout_ms;
 	}
 	return diag_fail(diag, ETIMEDOUT, "the session's logger does not answer");
 }
 
-int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear,
+int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
 		   struct diag *diag)
 {
 	struct control_message answer = {.kind = CONTROL_NOTE};
 	int error = send_message(socket, message, diag);
 	while (!error && answer.kind != CONTROL_DONE)
-		error = receive(socket, &answer, ANSWER_MS, ear, diag);
+		error = receive(socket, &answer, ANSWER_MS, listener, diag);
 	return error ? error : done(&answer, diag);
 }
 
@@ -155,14 +155,14 @@ static int state_take(struct controller_state *state, const struct control_messa
 	}
 }
 
-int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear,
-		     struct diag *diag)
+int controller_query(int socket, bool with_threads, struct controller_state *state,
+		     const struct controller_listener *listener, struct diag *diag)
 {
 	struct control_message message = {.kind = CONTROL_QUERY, .value = with_threads};
 	*state = (struct controller_state){.is_alive = false};
 	int error = send_message(socket, &message, diag);
 	while (!error && message.kind != CONTROL_DONE) {
-		error = receive(socket, &message, ANSWER_MS, ear, diag);
+		error = receive(socket, &message, ANSWER_MS, listener, diag);
 		if (!error)
 			error = state_take(state, &message, diag);
 	}
@@ -186,8 +186,8 @@ static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_co
 }
 
 /* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
-static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come, const struct controller_ear *ear,
-		      struct diag *diag)
+static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come,
+		      const struct controller_listener *listener, struct diag *diag)
 {
 	/* Few at a time: the sockets hold few messages, and the more threads attach at once, the longer each process
 	   stands. */
@@ -200,11 +200,11 @@ static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_c
 				socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[sent]}, diag);
 		if (error)
 			break;
-		error = receive(socket, &message, ATTACH_MS, ear, diag);
+		error = receive(socket, &message, ATTACH_MS, listener, diag);
 		if (error || message.kind != CONTROL_LAUNCHED)
 			continue;
 		answered++;
-		tell_ear(ear, message.value ? CONTROLLER_REFUSED : CONTROLLER_ATTACHED, message.text);
+		tell_ear(listener, message.value ? CONTROLLER_REFUSED : CONTROLLER_ATTACHED, message.text);
 		if (!message.value)
 			note_come(pids, count, message.pid, has_come);
 		if (message.value && !refused)
@@ -213,20 +213,20 @@ static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_c
 	return refused ? refused : error;
 }
 
-int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear,
+int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_listener *listener,
 		      struct diag *diag)
 {
 	bool has_come[CONTROLLER_PIDS_MAX] = {false};
 	if (count > CONTROLLER_PIDS_MAX)
 		return diag_fail(diag, E2BIG, "more than %d processes to record at once", CONTROLLER_PIDS_MAX);
-	return attach_all(socket, pids, count, has_come, ear, diag);
+	return attach_all(socket, pids, count, has_come, listener, diag);
 }
 
 enum detach { DETACH, DETACH_TRIAL };
 
 /* *gone: so many were let go of before one was not. */
 static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach how, unsigned *gone,
-		      const struct controller_ear *ear, struct diag *diag)
+		      const struct controller_listener *listener, struct diag *diag)
 {
 	int error = 0;
 	for (*gone = 0; *gone < count && !error; *gone += !error)
@@ -234,7 +234,7 @@ static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach
 				       &(struct control_message){.kind = CONTROL_DETACH,
 								 .pid = pids[*gone],
 								 .value = how == DETACH_TRIAL},
-				       ear, diag);
+				       listener, diag);
 	return error;
 }
 
@@ -278,49 +278,50 @@ int controller_update_set(struct controller_update *update, const struct control
 /* What an update that failed has done: those that went come back, with a hole in what is known of them; those that came
    go again. */
 static void take_back(int socket, const struct controller_update *update, const bool *has_come, unsigned gone,
-		      const struct controller_ear *ear)
+		      const struct controller_listener *listener)
 {
 	struct diag diag = {""};
 	char text[sizeof(diag.text) + 100];
 	unsigned again;
-	if (controller_attach(socket, update->removed, gone, ear, &diag)) {
+	if (controller_attach(socket, update->removed, gone, listener, &diag)) {
 		snprintf(text, sizeof(text), "not all that were let go of could be attached to again: %s", diag.text);
-		tell_ear(ear, CONTROLLER_WARNING, text);
+		tell_ear(listener, CONTROLLER_WARNING, text);
 	}
 	for (unsigned i = 0; i < update->added_count; i++)
 		if (has_come[i])
-			detach_all(socket, &update->added[i], 1, DETACH, &again, ear, &diag);
+			detach_all(socket, &update->added[i], 1, DETACH, &again, listener, &diag);
 }
 
-int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear,
+int controller_update(int socket, const struct controller_update *update, const struct controller_listener *listener,
 		      struct diag *diag)
 {
 	unsigned gone = 0;
 	bool has_come[CONTROLLER_PIDS_MAX] = {false};
-	int error = detach_all(socket, update->removed, update->removed_count, DETACH_TRIAL, &gone, ear, diag);
+	int error = detach_all(socket, update->removed, update->removed_count, DETACH_TRIAL, &gone, listener, diag);
 	if (error)
 		return error;
 	gone = 0;
-	error = attach_all(socket, update->added, update->added_count, has_come, ear, diag);
+	error = attach_all(socket, update->added, update->added_count, has_come, listener, diag);
 	if (!error)
-		error = detach_all(socket, update->removed, update->removed_count, DETACH, &gone, ear, diag);
+		error = detach_all(socket, update->removed, update->removed_count, DETACH, &gone, listener, diag);
 	if (error)
-		take_back(socket, update, has_come, gone, ear);
+		take_back(socket, update, has_come, gone, listener);
 	if (!error && update->has_options)
 		error = controller_ask(socket,
 				       &(struct control_message){.kind = CONTROL_OPTIONS,
 								 .state = {.options = update->options,
 									   .wait_limit_ms = update->wait_limit_ms}},
-				       ear, diag);
+				       listener, diag);
 	return error;
 }
 
-int controller_stop(int socket, struct control_summary *summary, const struct controller_ear *ear, struct diag *diag)
+int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
+		    struct diag *diag)
 {
 	struct control_message message = {.kind = CONTROL_STOP};
 	int error = send_message(socket, &message, diag);
 	while (!error && message.kind != CONTROL_SUMMARY)
-		error = receive(socket, &message, STOP_MS, ear, diag);
+		error = receive(socket, &message, STOP_MS, listener, diag);
 	if (error)
 		return error;
 	*summary = message.summary;

@@ -23,8 +23,8 @@ enum controller_word {
 };
 
 /** Who hears it; NULL in its place: nobody. */
-struct controller_ear {
-	void (*hear)(void *cookie, enum controller_word word, const char *text);
+struct controller_listener {
+	void (*on_message)(void *cookie, enum controller_word word, const char *text);
 	void *cookie;
 };
 
@@ -60,17 +60,17 @@ struct controller_update {
 };
 
 /** Tell it something that it answers by CONTROL_DONE; its answer's error. */
-int controller_ask(int socket, const struct control_message *message, const struct controller_ear *ear,
+int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
 		   struct diag *diag);
 
 /** Ask for the state; controller_state_fini() it in any case. */
-int controller_query(int socket, bool with_threads, struct controller_state *state, const struct controller_ear *ear,
-		     struct diag *diag);
+int controller_query(int socket, bool with_threads, struct controller_state *state,
+		     const struct controller_listener *listener, struct diag *diag);
 void controller_state_fini(struct controller_state *state);
 
 /** Attach to all of these processes; the first refusal is the error. Those that could be had are recorded then all the
     same. */
-int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_ear *ear,
+int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_listener *listener,
 		      struct diag *diag);
 
 /** Let the session have these processes and no others: what that adds and removes. */
@@ -78,11 +78,12 @@ int controller_update_set(struct controller_update *update, const struct control
 			  unsigned count, struct diag *diag);
 
 /** Change the session: all of it, or nothing. */
-int controller_update(int socket, const struct controller_update *update, const struct controller_ear *ear,
+int controller_update(int socket, const struct controller_update *update, const struct controller_listener *listener,
 		      struct diag *diag);
 
 /** End the session: it lets go of its processes, and the trace is whole. The error of recording is that of
     summary->error. */
-int controller_stop(int socket, struct control_summary *summary, const struct controller_ear *ear, struct diag *diag);
+int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
+		    struct diag *diag);
 
 #endif

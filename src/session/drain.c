@@ -62,10 +62,10 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 	struct region_buffer *head = region_buffer(region->region, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index ||
-	    (head->sequence & REGION_SIDE) != side)
+	    (head->sequence & REGION_SIGNAL) != side)
 		return;
 	struct stream *stream = stream_by_key(region, slot_index | side);
-	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIDE) == stream->sequence)
+	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIGNAL) == stream->sequence)
 		return;
 	buffer_take(region, stream, buffer, ending);
 }
@@ -82,7 +82,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	if (!is_dead)
 		ending = (struct ending){0};
 	slot_take_buffer(region, index, slot->buffer, 0, &ending);
-	slot_take_buffer(region, index, slot->side_buffer, REGION_SIDE, NULL);
+	slot_take_buffer(region, index, slot->signal_buffer, REGION_SIGNAL, NULL);
 	if (region->drain->past.in_flight == in_flight)
 		call_take(region, index, &ending);
 	gap_take(region, index);
@@ -90,7 +90,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 		stream_write(region, &region->stream[side][index], 0, 0);
 		owner_end(region, &region->stream[side][index]);
 	}
-	slot->buffer = slot->side_buffer = REGION_NONE;
+	slot->buffer = slot->signal_buffer = REGION_NONE;
 	slot->pending = 0;
 	/* Who reads the heaps meanwhile asks whether a call is under way. */
 	STORE(&slot->call_entry, 0);
@@ -311,7 +311,7 @@ void drain_region_totals(const struct drain_region *region, struct drain_totals 
 }
 
 /* The thread's side, if it has one: calls of signal handlers. */
-static const struct owner *owner_side(const struct drain_region *region, uint32_t slot)
+static const struct owner *owner_signal(const struct drain_region *region, uint32_t slot)
 {
 	const struct owner *owner = &region->stream[0][slot].owner, *side = &region->stream[1][slot].owner;
 	return side->is_open && side->serial == owner->serial ? side : NULL;
@@ -319,7 +319,7 @@ static const struct owner *owner_side(const struct drain_region *region, uint32_
 
 static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 {
-	const struct owner *side = owner_side(region, slot);
+	const struct owner *side = owner_signal(region, slot);
 	return region->stream[0][slot].owner.events + (side ? side->events : 0);
 }
 
@@ -345,7 +345,7 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 {
 	uint64_t now = ticks_now(region->region);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
-		const struct owner *owner = &region->stream[0][i].owner, *side = owner_side(region, i);
+		const struct owner *owner = &region->stream[0][i].owner, *side = owner_signal(region, i);
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (!owner->is_open || LOAD(&slot->state) != SLOT_LIVE)
 			continue;

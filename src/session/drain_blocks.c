@@ -30,7 +30,7 @@ void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
 	struct region_buffer *head = region_buffer(region->region, stream->open_index);
-	if (stream->open_taken && (head->sequence & ~REGION_SIDE) == stream->open_taken >> 32)
+	if (stream->open_taken && (head->sequence & ~REGION_SIGNAL) == stream->open_taken >> 32)
 		head->taken = stream->open_taken;
 	stream->open_taken = 0;
 }

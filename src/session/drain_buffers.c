@@ -203,7 +203,7 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 	struct drain *drain = region->drain;
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~REGION_SIDE;
+	uint32_t sequence = head->sequence & ~REGION_SIGNAL;
 	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
@@ -237,11 +237,11 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	if (index >= region->region->buffer_ready || region->is_taken[index])
 		return;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIDE,
+	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIGNAL,
 		 committed = LOAD_ACQUIRE(&head->committed) & ~7u;
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot ||
-	    (head->sequence & REGION_SIDE) != (stream->key & REGION_SIDE) ||
-	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIDE)) ||
+	    (head->sequence & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
+	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIGNAL)) ||
 	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) ||
 	    committed > region->region->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
@@ -286,7 +286,7 @@ void open_take_all(struct drain_region *region, enum open_when when)
 		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
 		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks, when);
-		open_take(region, &region->stream[1][i], i, slot->side_buffer, until_ticks, when);
+		open_take(region, &region->stream[1][i], i, slot->signal_buffer, until_ticks, when);
 	}
 }
 
@@ -300,7 +300,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	for (uint32_t side = 0; side < 2; side++) {
 		struct stream *stream = &region->stream[side][index];
 		*stream = (struct stream){
-			.key = index | (side ? REGION_SIDE : 0), .completed_first = 1, .held = REGION_NONE};
+			.key = index | (side ? REGION_SIGNAL : 0), .completed_first = 1, .held = REGION_NONE};
 		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody
 		   knows. */
 		if (region->known)
@@ -351,7 +351,7 @@ static uint32_t full_find(struct drain_region *region)
 		uint32_t slot = head->slot, sequence = head->sequence;
 		if (slot < region->slot_count) {
 			region->full[count++] =
-				(struct full){slot | (sequence & REGION_SIDE), sequence & ~REGION_SIDE, i, 0};
+				(struct full){slot | (sequence & REGION_SIGNAL), sequence & ~REGION_SIGNAL, i, 0};
 		} else if (slot >= region->region->slot_ready) {
 			/* Nobody's: there is no such slot. */
 			region->drain->past.damaged_buffers++;

@@ -90,7 +90,7 @@ static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_
 }
 
 /* Whether the logger before us has put it into the trace, and was killed before it could note that in the slot. */
-static bool gap_is_told(const struct drain_region *region, const struct trace_gap *row)
+static bool gap_is_recorded(const struct drain_region *region, const struct trace_gap *row)
 {
 	const struct drain_known *known = region->known;
 	int64_t to_ns = known ? translate_ticks_ns(&known->clock, (uint64_t)row->to_ns) : 0;
@@ -149,7 +149,7 @@ void gap_take(struct drain_region *region, uint32_t index)
 		writer_count_after(region->drain->writer, row.process, lost, (uint64_t)row.from_ns);
 		drain_count_missing(region, 0, lost);
 		gap_settle_after(slot, &row, kinds);
-	} else if (!gap_is_told(region, &row)) {
+	} else if (!gap_is_recorded(region, &row)) {
 		writer_add_gap(region->drain->writer, &row);
 		drain_count_missing(region, lost, 0);
 	}

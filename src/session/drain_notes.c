@@ -43,8 +43,8 @@ bool drain_is_limited(const struct drain_region *region)
 bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
 {
 	const struct keep *keep = &region->translate.keep;
-	bool is_cut = keep->has_cut_stacks && !region->is_cut_told,
-	     is_refused = keep->has_refused_rows && !region->is_refusal_told;
+	bool is_cut = keep->has_cut_stacks && !region->is_cut_reported,
+	     is_refused = keep->has_refused_rows && !region->is_refusal_reported;
 	if (!is_cut && !is_refused)
 		return false;
 	if (is_cut)
@@ -58,8 +58,8 @@ bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
 			 "(%llu): calls of further ones are "
 			 "lost, or without a heap",
 			 region->pid, (unsigned long long)keep->rows);
-	region->is_cut_told |= is_cut;
-	region->is_refusal_told |= !is_cut;
+	region->is_cut_reported |= is_cut;
+	region->is_refusal_reported |= !is_cut;
 	drain_add_note(region->drain, TRACE_OPTION_LIMITED, text);
 	return true;
 }

@@ -41,7 +41,7 @@ struct owner {
 };
 
 struct stream {
-	uint32_t key; /* slot, and REGION_SIDE */
+	uint32_t key; /* slot, and REGION_SIGNAL */
 	bool has_sequence;
 	uint32_t sequence;                      /* of the last buffer taken */
 	uint32_t open_sequence, open_committed; /* of the buffer that is being filled: so much of it was taken */
@@ -92,8 +92,9 @@ struct drain_region {
 	struct full *full;
 	uint32_t in_use, owned, held_count; /* buffers; owned: by threads that fill them */
 	struct drain_totals own;            /* of these, what is in the drain's past already: events, lost, ends */
-	bool is_cut_told, is_refusal_told;  /* that a limit of what is kept was reached, for stacks and for rows */
-	int error;                          /* not told yet */
+	/* that a limit of what is kept was reached, for stacks and for rows */
+	bool is_cut_reported, is_refusal_reported;
+	int error; /* not told yet */
 	struct diag diag;
 };
 
@@ -142,7 +143,7 @@ static inline uint64_t ticks_now(const struct region *region)
 
 static inline struct stream *stream_by_key(const struct drain_region *region, uint32_t key)
 {
-	return &region->stream[key >> 31][key & ~REGION_SIDE];
+	return &region->stream[key >> 31][key & ~REGION_SIGNAL];
 }
 
 /* ---- drain_columns.c ---- */

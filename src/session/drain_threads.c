@@ -25,13 +25,13 @@ static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 }
 
-static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_side,
+static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_signal_stream,
 		      char name[NAME_BYTES])
 {
 	name[0] = 0;
 	if (region->names_are_ours)
 		comm_read(process_pid, tid, name, NAME_BYTES - sizeof(SIGNAL_MARK));
-	if (is_side)
+	if (is_signal_stream)
 		strcat(name, SIGNAL_MARK);
 }
 
@@ -49,7 +49,7 @@ static void owner_row(const struct owner *owner, bool has_ended, struct trace_th
 static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
 {
 	const struct drain_known *known = region->known;
-	uint64_t noted = region_slot(region->region, key & ~REGION_SIDE)->trace_thread[key >> 31];
+	uint64_t noted = region_slot(region->region, key & ~REGION_SIGNAL)->trace_thread[key >> 31];
 	uint32_t id = (uint32_t)noted - 1;
 	if (!known || noted >> 32 != owner->serial || id >= known->dictionary->thread_count)
 		return TRACE_NONE;
@@ -67,9 +67,9 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 		 uint32_t serial, uint32_t tid, uint64_t ticks)
 {
 	struct owner *owner = &stream->owner;
-	bool is_side = stream->key & REGION_SIDE;
+	bool is_signal_stream = stream->key & REGION_SIGNAL;
 	struct trace_thread row;
-	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIDE);
+	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIGNAL);
 	*owner = (struct owner){.is_open = true,
 				.serial = serial,
 				.tid = tid,
@@ -84,11 +84,11 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 		return false;
 	}
 	if (owner->id == TRACE_NONE) {
-		name_read(region, process_pid(region, process_index), tid, is_side, owner->name);
+		name_read(region, process_pid(region, process_index), tid, is_signal_stream, owner->name);
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
-	region_slot(region->region, stream->key & ~REGION_SIDE)->trace_thread[is_side] =
+	region_slot(region->region, stream->key & ~REGION_SIGNAL)->trace_thread[is_signal_stream] =
 		(uint64_t)serial << 32 | (owner->id + 1);
 	return true;
 }

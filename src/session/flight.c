@@ -22,7 +22,7 @@ enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 struct flight_request {
 	struct flight_request *next;
 	int socket; /* -1: a trigger, and for the user a note */
-	bool is_look;
+	bool is_snapshot;
 	char reason[200];
 };
 
@@ -54,7 +54,7 @@ static void answer(struct logger *logger, const struct flight_request *request, 
 		(error ? logger_warn : logger_note)(logger, text);
 }
 
-void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason)
+void flight_ask(struct logger *logger, int socket, bool is_snapshot, const char *reason)
 {
 	struct flight_request **link = &logger->requests;
 	/* One of triggers that waits already has what this one wants. */
@@ -62,7 +62,7 @@ void flight_ask(struct logger *logger, int socket, bool is_look, const char *rea
 		if (socket < 0 && (*link)->socket < 0)
 			return;
 	struct flight_request *request = memory_zeroed(1, sizeof(*request));
-	*request = (struct flight_request){.socket = socket, .is_look = is_look};
+	*request = (struct flight_request){.socket = socket, .is_snapshot = is_snapshot};
 	snprintf(request->reason, sizeof(request->reason), "%s", reason);
 	*link = request;
 }
@@ -105,7 +105,7 @@ static void request_begin(struct logger *logger)
 	int error = logger_drain_all(logger, &diag);
 	logger_statistics(logger, &statistics);
 	if (!error)
-		error = store_write_out(logger->store, request->is_look, &statistics, &diag);
+		error = store_write_out(logger->store, request->is_snapshot, &statistics, &diag);
 	if (!error)
 		return;
 	struct store_result result = {.error = error, .diag = diag};
@@ -136,7 +136,7 @@ void flight_note_memory(struct logger *logger, struct member *member, uint64_t r
 }
 
 /* Whoever the limit kills is gone soon: so its cgroup is known beforehand, and looked at once more at its end. */
-static void limit_look(struct logger *logger, struct member *member)
+static void limit_check(struct logger *logger, struct member *member)
 {
 	uint64_t hits;
 	char text[200];
@@ -156,7 +156,7 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 {
 	char text[200];
 	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->cgroups)
-		limit_look(logger, member);
+		limit_check(logger, member);
 	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN,
 	     has_crashed = has_ended && end != TRACE_END_EXIT;
 	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) &&
@@ -172,13 +172,13 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 }
 
 /* Of who is new at once, so that nothing is missed between. */
-static void limits_look(struct logger *logger, bool is_due)
+static void limits_check(struct logger *logger, bool is_due)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			struct member *member = &target->member[i];
 			if (member->state == 1 && member->pid && (is_due || !member->cgroups))
-				limit_look(logger, member);
+				limit_check(logger, member);
 		}
 	}
 }
@@ -192,9 +192,9 @@ bool flight_check(struct logger *logger, uint64_t now_ns)
 		flight_ask(logger, -1, false, "told by a signal");
 	}
 	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT)) {
-		bool is_due = now_ns - logger->limits_looked_ns > LIMIT_LOOK_NS;
-		logger->limits_looked_ns = is_due ? now_ns : logger->limits_looked_ns;
-		limits_look(logger, is_due);
+		bool is_due = now_ns - logger->limits_checked_ns > LIMIT_LOOK_NS;
+		logger->limits_checked_ns = is_due ? now_ns : logger->limits_checked_ns;
+		limits_check(logger, is_due);
 	}
 	if (logger->request && store_take_result(logger->store, false, &result)) {
 		request_end(logger, &result);

@@ -78,9 +78,9 @@ static bool is_gone(const struct inactive *inactive)
 	       !proc_has_mapped(inactive->pid, inactive->region_path, inactive->inode);
 }
 
-static void serve_meanwhile(void *logger)
+static void serve_while(void *logger)
 {
-	logger_serve_meanwhile(logger, NULL, NULL);
+	logger_serve_while(logger, NULL, NULL);
 }
 
 /* Try to remove it. True when it is gone. */
@@ -91,7 +91,7 @@ static bool inactive_try(struct logger *logger, struct inactive *inactive, enum 
 	struct inject_detaching detaching = {.pid = inactive->pid,
 					     .inode = inactive->inode,
 					     .patience = patience,
-					     .meanwhile = serve_meanwhile,
+					     .meanwhile = serve_while,
 					     .cookie = logger};
 	if (is_gone(inactive))
 		return true;
@@ -130,7 +130,7 @@ static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
 void inactive_check(struct logger *logger, uint64_t now)
 {
 	/* Whoever attaches removes it, and only one can trace a process. */
-	if (logger->inactive && !holder_is_busy(logger->holder))
+	if (logger->inactive && !tracer_is_busy(logger->tracer))
 		inactive_each_try(logger, now, false);
 }
 

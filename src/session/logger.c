@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The logger's loop: answer mails, drain regions, notice ends, until nobody is left.
+ * The logger's loop: answer messages, drain regions, notice ends, until nobody is left.
  *
  * Only this thread touches the trace and the list of targets. A process that is about to execute another image is held
- * by a thread of its own (hold.c), since tracing is a matter of threads; what came of it arrives in a queue.
+ * by a thread of its own (tracer.c), since tracing is a matter of threads; what came of it arrives in a queue.
  */
 #include "session/logger.h"
 
@@ -34,14 +34,14 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/guard.h"
-#include "region/mail.h"
+#include "region/message.h"
 #include "session/directory.h"
 #include "session/ended.h"
 #include "session/hook_cache.h"
 #include "session/indexing.h"
 #include "session/logger_state.h"
 #include "session/members.h"
-#include "session/target_requests.h"
+#include "session/target_messages.h"
 #include "session/targets.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
@@ -203,7 +203,7 @@ static void beat(struct logger *logger)
    full, those who wait wait for that. */
 static bool target_drain(struct logger *logger, struct target *target, bool flush, int *error, struct diag *diag)
 {
-	if (!store_is_full(logger->store) || !holder_is_attaching(logger->holder))
+	if (!store_is_full(logger->store) || !tracer_is_attaching(logger->tracer))
 		return drain_poll(target->drain, flush, error, diag);
 	region_note_progress(&target->region);
 	return false;
@@ -284,15 +284,15 @@ void logger_remove_let_go(struct logger *logger)
 	struct target *next;
 	for (struct target *target = logger->targets; target; target = next) {
 		next = target->next;
-		/* A holder may still answer a mail that lies in it. */
-		if (target->is_let_go && target_is_unused(target) && !holder_uses(logger->holder, &target->region))
+		/* A tracer may still answer a message that lies in it. */
+		if (target->is_let_go && target_is_unused(target) && !tracer_uses(logger->tracer, &target->region))
 			target_remove(logger, target);
 	}
 }
 
 static bool everybody_is_gone(struct logger *logger)
 {
-	if (holder_is_busy(logger->holder))
+	if (tracer_is_busy(logger->tracer))
 		return false;
 	if (logger->is_stopping)
 		return true;
@@ -322,14 +322,14 @@ static bool wants_flush(const struct logger *logger, uint64_t now)
 }
 
 /* Recording is to end. An exec that was announced is made at once, or, by one who lies, never. */
-static void holds_end(struct logger *logger, uint64_t now)
+static void tracer_runs_end(struct logger *logger, uint64_t now)
 {
 	enum { EXEC_NS = 2000000000 };
-	holder_end_walks(logger->holder);
+	tracer_end_walks(logger->tracer);
 	if (!logger->stopping_ns)
 		logger->stopping_ns = now;
 	if (now - logger->stopping_ns >= EXEC_NS)
-		holder_give_up(logger->holder);
+		tracer_give_up(logger->tracer);
 }
 
 static void loop(struct logger *logger)
@@ -341,7 +341,7 @@ static void loop(struct logger *logger)
 		bool flush = wants_flush(logger, now);
 		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from
 		 * before are looked for is needed whole, to tell which there were. */
-		uint64_t flush_ticks = flush && !holder_is_attaching(logger->holder) ? clock_event_ticks() : 0;
+		uint64_t flush_ticks = flush && !tracer_is_attaching(logger->tracer) ? clock_event_ticks() : 0;
 		/* What rings from here on is looked at in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
@@ -350,8 +350,8 @@ static void loop(struct logger *logger)
 		for (struct target *target = logger->targets; target; target = next) {
 			next = target->next;
 			has_any |= target_serve(logger, target, flush, now);
-			/* A holder may still answer a mail that lies in it. */
-			if (!holder_uses(logger->holder, &target->region) && target_is_over(logger, target))
+			/* A tracer may still answer a message that lies in it. */
+			if (!tracer_uses(logger->tracer, &target->region) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
 		recording_check(logger);
@@ -360,7 +360,7 @@ static void loop(struct logger *logger)
 		inactive_check(logger, now);
 		targets_trim(logger, now);
 		/* Nobody injects anything: that alone uses what it found, and not for longer than a call. */
-		if (!holder_is_busy(logger->holder))
+		if (!tracer_is_busy(logger->tracer))
 			hook_cache_trim(logger->hooks);
 		if (flush) {
 			logger_settle_clock(logger, true);
@@ -373,7 +373,7 @@ static void loop(struct logger *logger)
 		if (store_has_turned(logger->store))
 			logger_session_write(logger);
 		if (logger->is_stopping)
-			holds_end(logger, now);
+			tracer_runs_end(logger, now);
 		if (everybody_is_gone(logger))
 			return;
 		quiet = has_any ? 0 : quiet + 1;
@@ -451,9 +451,9 @@ static void session_over(const struct logger *logger)
 		session_name_drop(logger->options->session_name, &logger->directory);
 }
 
-static void say_alive(void *logger)
+static void keepalive(void *logger)
 {
-	logger_say_alive(logger);
+	logger_keepalive(logger);
 }
 
 /* What targets wait for comes, though not from their own regions yet. */
@@ -472,7 +472,7 @@ static void begin_to_record(void *context)
 	logger->drain = drain_new(logger->writer);
 	untraced_begin(logger);
 	logger->hooks = hook_cache_new();
-	logger->holder = logger->hooks ? holder_new(logger->options, &logger->directory, logger->hooks, &logger->clock,
+	logger->tracer = logger->hooks ? tracer_new(logger->options, &logger->directory, logger->hooks, &logger->clock,
 						    &logger->doorbell)
 				       : NULL;
 }
@@ -508,9 +508,9 @@ static int logger_begin(struct logger *logger)
 		session_directory_remove(&logger->directory);
 		return error;
 	}
-	if (!memory_try(begin_to_record, logger) || !logger->holder)
+	if (!memory_try(begin_to_record, logger) || !logger->tracer)
 		return begin_without_memory(logger);
-	store_while_waiting(logger->store, say_alive, note_progress, logger);
+	store_while_waiting(logger->store, keepalive, note_progress, logger);
 	drain_before_writing(logger->drain, settle_clock_now, logger);
 	writer_note_after(logger->writer, logger_note_after, logger);
 	logger->watch = watch_begin(&logger->doorbell);
@@ -532,13 +532,13 @@ uint64_t logger_cpu(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
-void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving)
+void logger_serve_while(struct logger *logger, const struct target *left, const struct member *leaving)
 {
 	uint64_t beat_ns = logger->beat_ns;
 	beat(logger);
 	/* Controllers wait, too, as rarely as that. */
 	if (logger->beat_ns != beat_ns)
-		logger_say_alive(logger);
+		logger_keepalive(logger);
 	for (struct target *target = logger->targets; target; target = target->next) {
 		int error = 0;
 		requests_answer(logger, target, target == left ? leaving : NULL);

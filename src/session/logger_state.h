@@ -15,7 +15,7 @@
 #include "session/control.h"
 #include "session/directory.h"
 #include "session/drain.h"
-#include "session/hold.h"
+#include "session/tracer.h"
 #include "session/options.h"
 #include "session/session_clock.h"
 #include "session/store.h"
@@ -90,7 +90,7 @@ struct logger {
 	struct store *store;
 	struct writer *writer;                     /* the store's */
 	struct flight_request *request, *requests; /* to write out: under way, and those that wait */
-	uint64_t limits_looked_ns;
+	uint64_t limits_checked_ns;
 	struct drain *drain;
 	struct target *targets;
 	struct exit_status *exit_statuses; /* that the command told us */
@@ -103,7 +103,7 @@ struct logger {
 	uint32_t doorbell_seen;
 	int watch;
 	struct hook_cache *hooks;
-	struct holder *holder;
+	struct tracer *tracer;
 	pid_t command_pid;
 	uint32_t untraced;                   /* processes that were named as untraced */
 	struct untraced *untraced_processes; /* NULL: before the beginning and behind the end */
@@ -132,7 +132,7 @@ void logger_session_write(struct logger *logger);
 /** Write the session's options into the trace. */
 void logger_options_write(struct logger *logger);
 
-/* ---- logger.c, members.c, held_results.c ---- */
+/* ---- logger.c, members.c, tracer_results.c ---- */
 
 /** Measure the clock's rate to the end and tell the trace, when there was time enough or it is urgent. */
 void logger_settle_clock(struct logger *logger, bool is_urgent);
@@ -147,9 +147,9 @@ uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
  *  the reason in `diag`; without `diag` print a note, take the process for detached, and return 0. */
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
 
-/** Take what is recorded, and answer mails, while this thread waits for another one. leaving: a process of `left` that
- *  is being detached from, which gets empty answers; NULL: none. */
-void logger_serve_meanwhile(struct logger *logger, const struct target *left, const struct member *leaving);
+/** Take what is recorded, and answer messages, while this thread waits for another one. leaving: a process of `left`
+ *  that is being detached from, which gets empty answers; NULL: none. */
+void logger_serve_while(struct logger *logger, const struct target *left, const struct member *leaving);
 
 /** Attach to the processes that waited for an earlier detach, if that is over. */
 void logger_attach_late(struct logger *logger);
@@ -168,7 +168,7 @@ void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks);
 
 /** Find the trace ids for the image that pid, of the target, is about to become; caller: the index of the process that
     has announced that. */
-void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request);
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct tracer_task *request);
 
 /** What recording has cost up to now. */
 void logger_statistics(const struct logger *logger, struct trace_statistics *statistics);
@@ -183,7 +183,7 @@ void flight_begin(const struct logger *logger);
 
 /** Write out what is in memory as soon as can be, or for a look; the answer goes to the socket, or to all as a note
     (-1, with the reason). */
-void flight_ask(struct logger *logger, int socket, bool is_look, const char *reason);
+void flight_ask(struct logger *logger, int socket, bool is_snapshot, const char *reason);
 
 /** The socket will be closed. */
 void flight_forget(struct logger *logger, int socket);
@@ -249,7 +249,7 @@ bool logger_check_controllers(struct logger *logger);
 void logger_tell_all(const struct logger *logger, const struct control_message *message);
 
 /** Whoever waits for an answer is to wait on. */
-void logger_say_alive(struct logger *logger);
+void logger_keepalive(struct logger *logger);
 
 /** Tell all controllers, for their users, how it goes. */
 void logger_note(struct logger *logger, const char *text);

@@ -64,7 +64,7 @@ void member_end(struct logger *logger, struct target *target, uint32_t index, ui
 
 /* ---- finding them ---- */
 
-/* Whether pid has the region mapped: what a mail says is not believed. */
+/* Whether pid has the region mapped: what a message says is not believed. */
 bool process_has_region(const struct target *target, pid_t pid)
 {
 	struct stat status;
@@ -195,9 +195,9 @@ bool member_has_ended(const struct member *member)
 static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
 {
 	int status;
-	bool is_told = region_exit_status(region_process(&target->region, index), (uint32_t)target->member[index].inner,
-					  &status);
-	member_end(logger, target, index, is_told ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_told ? status : 0,
+	bool is_reported = region_exit_status(region_process(&target->region, index),
+					      (uint32_t)target->member[index].inner, &status);
+	member_end(logger, target, index, is_reported ? TRACE_END_EXIT : TRACE_END_UNKNOWN, is_reported ? status : 0,
 		   clock_event_ticks());
 }
 
@@ -305,12 +305,12 @@ struct leaving {
 };
 
 /* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or
-   for the answer to a mail. */
-static void serve_meanwhile(void *cookie)
+   for the answer to a message. */
+static void serve_while(void *cookie)
 {
 	enum { WAIT_FOR_ROOM_NS = 1000000000 };
 	struct leaving *leaving = cookie;
-	logger_serve_meanwhile(leaving->logger, leaving->target, leaving->member);
+	logger_serve_while(leaving->logger, leaving->target, leaving->member);
 	/* Threads that wait for room give up; what they record is counted as lost. */
 	if (leaving->target->alive == 1 && monotonic_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
 		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
@@ -345,7 +345,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 					     .inject = &target->inject,
 					     .own = member->inject,
 					     .patience = INJECT_PATIENT,
-					     .meanwhile = serve_meanwhile,
+					     .meanwhile = serve_while,
 					     .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));
 	int error = member->pid ? inject_detach(&detaching, &diag) : -ESRCH;

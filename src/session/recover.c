@@ -17,7 +17,7 @@
 #include "base/whole_file.h"
 #include "os/proc.h"
 #include "region/atomic.h"
-#include "region/mail.h"
+#include "region/message.h"
 #include "session/directory.h"
 #include "session/drain.h"
 #include "session/ended.h"
@@ -449,8 +449,9 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 	const struct region_header *header = recovered->region.header;
 	char text[250];
 	uint32_t execs = header->untraced_execs, loads = 0;
-	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++)
-		loads += mail_state(header->mail[i].state) == MAIL_POSTED && header->mail[i].kind == MAIL_LOADED;
+	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++)
+		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
+			 header->message[i].kind == MESSAGE_LOADED;
 	snprintf(text, sizeof(text),
 		 "process %u and those that it forked: %u execs went on without an answer; what they executed may run "
 		 "untraced",

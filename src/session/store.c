@@ -194,7 +194,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 				     .ends_without_memory = true,
 				     .resolution_ns = SESSION_RESOLUTION_NS,
 				     .cookie = store};
-	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, directory);
+	snprintf(store->snapshot_path, sizeof(store->snapshot_path), "%s/" SNAPSHOT_NAME, directory);
 	number_next(store);
 	int error = store->mode->open(store, &how, clock, diag);
 	if (error) {
@@ -231,28 +231,28 @@ const char *store_path(const struct store *store)
 }
 
 /* A file that stays as it is. Who looks at one before keeps it. */
-static bool copy_for_look(const struct store *store)
+static bool copy_for_snapshot(const struct store *store)
 {
 	int from = open(store->path, O_RDONLY | O_CLOEXEC);
 	bool is_copied = false;
 	if (from < 0)
 		return false;
-	unlink(store->look_path);
-	int to = open(store->look_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	unlink(store->snapshot_path);
+	int to = open(store->snapshot_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to >= 0) {
 		is_copied = file_copy(to, from);
 		close(to);
 	}
 	close(from);
 	if (!is_copied)
-		unlink(store->look_path);
+		unlink(store->snapshot_path);
 	return is_copied;
 }
 
-const char *store_look(const struct store *store)
+const char *store_snapshot(const struct store *store)
 {
-	if (store->mode->is_copied && writer_size_bytes(store->writer) <= LOOK_BYTES_MAX && copy_for_look(store))
-		return store->look_path;
+	if (store->mode->is_copied && writer_size_bytes(store->writer) <= LOOK_BYTES_MAX && copy_for_snapshot(store))
+		return store->snapshot_path;
 	return store->path;
 }
 

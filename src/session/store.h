@@ -42,7 +42,7 @@ const char *store_path(const struct store *store);
 
 /** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy
     in the session's directory. */
-const char *store_look(const struct store *store);
+const char *store_snapshot(const struct store *store);
 
 /** The number in the file's name; 0 when nothing was written. */
 uint32_t store_counter(const struct store *store);
@@ -87,7 +87,8 @@ bool store_has_turned(struct store *store);
 
 /** Begin to write out what is in memory: to its next path or, for a look, into the session's directory. 0, or a
  *  negative errno. -EBUSY: that is being done already. */
-int store_write_out(struct store *store, bool is_look, const struct trace_statistics *statistics, struct diag *diag);
+int store_write_out(struct store *store, bool is_snapshot, const struct trace_statistics *statistics,
+		    struct diag *diag);
 
 /** True once when a writing out has come to its end; with is_waiting, wait for it. False when there is none. */
 bool store_take_result(struct store *store, bool is_waiting, struct store_result *result);

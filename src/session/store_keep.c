@@ -180,9 +180,9 @@ static int fold_commit(struct store *store)
 static void say_busy(struct store *store)
 {
 	uint64_t now_ns = monotonic_now_ns();
-	if (!store->tell || now_ns - store->told_ns < NS_PER_S)
+	if (!store->tell || now_ns - store->reported_ns < NS_PER_S)
 		return;
-	store->told_ns = now_ns;
+	store->reported_ns = now_ns;
 	store->tell(store->tell_cookie);
 }
 
@@ -332,7 +332,7 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	if (!store->keep)
 		return diag_fail(diag, ENOMEM, "no memory to record");
 	store->directory = store->keep_directory;
-	snprintf(store->look_path, sizeof(store->look_path), "%s/" LOOK_NAME, store->directory);
+	snprintf(store->snapshot_path, sizeof(store->snapshot_path), "%s/" SNAPSHOT_NAME, store->directory);
 	snprintf(store->path, sizeof(store->path), "%s", store->next_path);
 	store->piece_bytes = piece < PIECE_BYTES_MAX ? piece : PIECE_BYTES_MAX;
 	store->keep->window_bytes = store->options->max_file_bytes;

@@ -72,7 +72,7 @@ int store_recover(const char *directory, const char *output, struct diag *diag)
 void store_remove(const char *directory)
 {
 	/* The last: what is left of a whole file whose process was ended while it wrote, as that which folds may be. */
-	static const char *const names[] = {PIECE_NAME, FOLDED_NAME, FOLDING_NAME, LOOK_NAME, ".xheap."};
+	static const char *const names[] = {PIECE_NAME, FOLDED_NAME, FOLDING_NAME, SNAPSHOT_NAME, ".xheap."};
 	DIR *stream = opendir(directory);
 	struct dirent *entry;
 	while (stream && (entry = readdir(stream)))

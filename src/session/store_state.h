@@ -11,7 +11,7 @@
 
 enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20 };
 #define PIECE_NAME "piece."
-#define LOOK_NAME "look.xht"
+#define SNAPSHOT_NAME "look.xht"
 #define FOLDED_NAME "folded."
 #define FOLDING_NAME "folding"
 
@@ -34,7 +34,7 @@ struct piece {
 
 /* A writing out under way: everything that its thread uses. */
 struct write_out {
-	bool is_begun, is_look;
+	bool is_begun, is_snapshot;
 	uint32_t is_done;
 	pthread_t thread;
 	struct doorbell *doorbell;
@@ -69,7 +69,7 @@ struct store {
 	char keep_directory[WRITER_PATH_MAX - 64];
 	struct writer *writer;
 	struct doorbell *doorbell;
-	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], look_path[WRITER_PATH_MAX];
+	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], snapshot_path[WRITER_PATH_MAX];
 	uint32_t counter, write_count; /* of files with a number in their names; of writings out */
 	bool has_turned;
 	uint64_t past_bytes, dropped_events; /* of files before the present one that are there; of those that are not */
@@ -82,7 +82,7 @@ struct store {
 	/* of these two, which are called while a folding is waited for; NULL: nobody is */
 	void *tell_cookie;
 	uint64_t fold_run_ns; /* that the folding process had run when it was looked at last */
-	uint64_t told_ns;
+	uint64_t reported_ns;
 };
 
 /* ---- store.c ---- */

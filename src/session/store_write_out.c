@@ -62,11 +62,13 @@ static int job_take_pieces(struct store *store, struct diag *diag)
 	return 0;
 }
 
-static int job_begin(struct store *store, bool is_look, const struct trace_statistics *statistics, struct diag *diag)
+static int job_begin(struct store *store, bool is_snapshot, const struct trace_statistics *statistics,
+		     struct diag *diag)
 {
 	struct write_out *job = &store->job;
-	*job = (struct write_out){.is_look = is_look, .doorbell = store->doorbell, .statistics = *statistics};
-	snprintf(job->result.path, sizeof(job->result.path), "%s", is_look ? store->look_path : store->next_path);
+	*job = (struct write_out){.is_snapshot = is_snapshot, .doorbell = store->doorbell, .statistics = *statistics};
+	snprintf(job->result.path, sizeof(job->result.path), "%s",
+		 is_snapshot ? store->snapshot_path : store->next_path);
 	int error = job_take_pieces(store, diag);
 	if (error)
 		return error;
@@ -79,12 +81,12 @@ static int job_begin(struct store *store, bool is_look, const struct trace_stati
 	return 0;
 }
 
-int store_write_out(struct store *store, bool is_look, const struct trace_statistics *statistics, struct diag *diag)
+int store_write_out(struct store *store, bool is_snapshot, const struct trace_statistics *statistics, struct diag *diag)
 {
 	if (store->job.is_begun)
 		return diag_fail(diag, EBUSY, "it is being written out");
 	int error = writer_turn(store->writer, store->piece_count == 0, diag);
-	return error ? error : job_begin(store, is_look, statistics, diag);
+	return error ? error : job_begin(store, is_snapshot, statistics, diag);
 }
 
 bool store_take_result(struct store *store, bool is_waiting, struct store_result *result)
@@ -96,7 +98,7 @@ bool store_take_result(struct store *store, bool is_waiting, struct store_result
 		pthread_join(job->thread, NULL);
 	job->is_begun = false;
 	*result = job->result;
-	if (!result->error && !job->is_look) {
+	if (!result->error && !job->is_snapshot) {
 		store_take_next(store);
 		store->write_count++;
 		store->has_turned = true;

@@ -78,7 +78,7 @@ void target_end_recording(struct target *target)
 	__atomic_fetch_or(&target->region.header->options, (uint32_t)OPTION_COUNT_ONLY, __ATOMIC_RELEASE);
 }
 
-void target_add(struct logger *logger, struct hold_result *result)
+void target_add(struct logger *logger, struct tracer_result *result)
 {
 	char image_path[4096], command[8192];
 	struct target *target = memory_zeroed(1, sizeof(*target));
@@ -167,7 +167,7 @@ static bool unlisted_take(void *cookie, pid_t pid)
 
 static void serve_others(void *logger)
 {
-	logger_serve_meanwhile(logger, NULL, NULL);
+	logger_serve_while(logger, NULL, NULL);
 }
 
 /* Detach from forked processes that never called the heap, and so are in no list: their functions lead to us, too. */

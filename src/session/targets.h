@@ -9,7 +9,7 @@
 void targets_robust_begin(struct logger *logger);
 
 /** Add the target of a held process that has the recorder now. */
-void target_add(struct logger *logger, struct hold_result *result);
+void target_add(struct logger *logger, struct tracer_result *result);
 
 /** Take what is left of a target whose processes are gone or detached from, and free it. */
 void target_remove(struct logger *logger, struct target *target);

@@ -46,9 +46,9 @@ struct known {
 struct untraced {
 	struct known *known;
 	size_t count, capacity;
-	size_t count_kept;           /* when those that are gone were forgotten last */
-	uint64_t looked_ns, took_ns; /* when we looked last, and how long that took */
-	uint64_t members_looked_ns;
+	size_t count_kept;            /* when those that are gone were forgotten last */
+	uint64_t checked_ns, took_ns; /* when we looked last, and how long that took */
+	uint64_t members_checked_ns;
 	pid_t newest;
 	bool has_undecided; /* a child that has executed nothing yet */
 	bool has_own_calls; /* a process was executed without an announcement */
@@ -165,7 +165,7 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 
 /* ---- looking ---- */
 
-static void look_at_child(void *cookie, pid_t child)
+static void check_child(void *cookie, pid_t child)
 {
 	const struct look *look = cookie;
 	struct logger *logger = look->logger;
@@ -175,13 +175,13 @@ static void look_at_child(void *cookie, pid_t child)
 		return;
 	/* Only this thread begins to hold a process and takes what came of it: who has executed by now is held by
 	   now. */
-	if (!life.has_executed || holder_has(logger->holder, child))
+	if (!life.has_executed || tracer_has(logger->tracer, child))
 		untraced->has_undecided = true;
 	else
 		unannounced_add(logger, child, &life, look->parent, 1, look->own_reason);
 }
 
-static void look_at_children(struct logger *logger)
+static void check_children(struct logger *logger)
 {
 	struct untraced *untraced = logger->untraced_processes;
 	known_forget_gone(untraced);
@@ -191,7 +191,7 @@ static void look_at_children(struct logger *logger)
 			const struct member *member = &target->member[i];
 			struct look look = {logger, drain_process(target->drain, i), not_seen};
 			if (member->state == 1 && member->pid)
-				proc_children(member->pid, look_at_child, &look);
+				proc_children(member->pid, check_child, &look);
 		}
 	}
 	/* Those that are found are looked at, too. */
@@ -199,30 +199,30 @@ static void look_at_children(struct logger *logger)
 		const struct known known = untraced->known[i];
 		struct look look = {logger, known.process, NULL};
 		if (known.process != TRACE_NONE && proc_start_time(known.pid) == known.start_time)
-			proc_children(known.pid, look_at_child, &look);
+			proc_children(known.pid, check_child, &look);
 	}
 }
 
 /* Whether a recorded process has executed an image by itself. */
-static void look_at_member(struct logger *logger, struct target *target, uint32_t index)
+static void check_member(struct logger *logger, struct target *target, uint32_t index)
 {
 	const struct member *member = &target->member[index];
 	struct proc_life life;
 	if (member->state != 1 || !member->pid || !target->stack_start || !proc_read_life(member->pid, &life) ||
-	    !life.stack_start || life.stack_start == target->stack_start || holder_has(logger->holder, member->pid))
+	    !life.stack_start || life.stack_start == target->stack_start || tracer_has(logger->tracer, member->pid))
 		return;
 	pid_t pid = member->pid;
-	struct hold_request request = {.pid = pid, .identity = IDENTITY_NONE};
+	struct tracer_task request = {.pid = pid, .identity = IDENTITY_NONE};
 	logger_exec_identity(target, pid, index, &request);
 	logger_image_over(logger, pid, clock_event_ticks());
 	unannounced_add(logger, pid, &life, request.parent, request.exec_generation, not_seen);
 }
 
-static void look_at_members(struct logger *logger)
+static void check_members(struct logger *logger)
 {
 	for (struct target *target = logger->targets; target; target = target->next)
 		for (uint32_t i = 0; i < target->member_count; i++)
-			look_at_member(logger, target, i);
+			check_member(logger, target, i);
 }
 
 /* Whether children may have come, or executed an image, since the last look. */
@@ -248,17 +248,17 @@ bool untraced_search(struct logger *logger, uint64_t now, bool is_last)
 	/* A full file has ended the recording: then no exec is announced. */
 	if (!untraced || !logger->options->follow || !logger->targets || logger->is_recording_over)
 		return false;
-	uint64_t since_ns = now - untraced->looked_ns;
+	uint64_t since_ns = now - untraced->checked_ns;
 	bool is_eager = untraced->has_own_calls;
-	if (is_last || now - untraced->members_looked_ns >= SLOW_LOOK_NS) {
-		untraced->members_looked_ns = now;
-		look_at_members(logger);
+	if (is_last || now - untraced->members_checked_ns >= SLOW_LOOK_NS) {
+		untraced->members_checked_ns = now;
+		check_members(logger);
 	}
 	if (!is_last && (!is_due(untraced, since_ns, is_eager) || !has_news(untraced, since_ns)))
 		return false;
 	uint64_t began_ns = monotonic_now_ns();
-	look_at_children(logger);
-	untraced->looked_ns = now;
+	check_children(logger);
+	untraced->checked_ns = now;
 	untraced->took_ns = monotonic_now_ns() - began_ns;
 	return is_eager;
 }

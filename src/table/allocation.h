@@ -22,12 +22,12 @@ enum heap_end {
 };
 
 enum heap_allocation_flag {
-	HEAP_REALLOC = 1,   /**< came from a realloc of an existing block */
-	HEAP_MOVED = 2,     /**< and to another address */
-	HEAP_TEMPORARY = 4, /**< freed by the very next event of the thread that made it */
-	HEAP_EARLIER = 8,   /**< began before the trace: live from T = 0, in no total */
-	HEAP_NESTED = 16,   /**< lies in another block, and so is in no total but its heap's own */
-	HEAP_AROUND = 32    /**< others lie, or lay, in it */
+	HEAP_REALLOC = 1,    /**< came from a realloc of an existing block */
+	HEAP_MOVED = 2,      /**< and to another address */
+	HEAP_TEMPORARY = 4,  /**< freed by the very next event of the thread that made it */
+	HEAP_EARLIER = 8,    /**< began before the trace: live from T = 0, in no total */
+	HEAP_NESTED = 16,    /**< lies in another block, and so is in no total but its heap's own */
+	HEAP_HAS_NESTED = 32 /**< others lie, or lay, in it */
 };
 
 struct heap_allocation {

@@ -299,7 +299,7 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 		*usable = size + (uint64_t)unzigzag(reading_number(&streams[STREAM_USABLE]));
 	columns->size[i] = size;
 	columns->usable[i] = *usable;
-	struct model_columns looked_at = {columns->address, columns->usable, columns->previous};
+	struct model_columns inspected = {columns->address, columns->usable, columns->previous};
 	struct model_class *class = model_class(&decoder->model, *usable);
 	uint8_t how = control / CONTROL_PLACE & CONTROL_PLACE_MASK;
 	if (!read_address(decoder, i, is_free, how, class))
@@ -308,9 +308,9 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 								  : false;
 	*stack = (struct model_stack){decoder->model.epoch << 16 | i, stack->next, descriptor, has_rest, size};
 	if (is_free)
-		model_free(&decoder->model, &looked_at, columns->address[i]);
+		model_free(&decoder->model, &inspected, columns->address[i]);
 	else
-		model_allocate(&decoder->model, &looked_at, i, class, how);
+		model_allocate(&decoder->model, &inspected, i, class, how);
 	read_time(decoder, i, node, is_free, &progress->end, cut_bits);
 	return true;
 }

@@ -210,11 +210,11 @@ struct trace_option {
 
 /** What is told of a sum's blocks. */
 enum trace_sum_flag {
-	TRACE_SUM_OPEN = 1,    /**< they were alive when their process ended; else they were given back */
-	TRACE_SUM_EARLIER = 2, /**< they were there before the trace */
-	TRACE_SUM_NESTED = 4,  /**< they lay in other blocks */
-	TRACE_SUM_AROUND = 8,  /**< other blocks lay in them */
-	TRACE_SUM_THREADS = 16 /**< of several threads of the process that have ended; `thread` is one of them */
+	TRACE_SUM_OPEN = 1,       /**< they were alive when their process ended; else they were given back */
+	TRACE_SUM_EARLIER = 2,    /**< they were there before the trace */
+	TRACE_SUM_NESTED = 4,     /**< they lay in other blocks */
+	TRACE_SUM_HAS_NESTED = 8, /**< other blocks lay in them */
+	TRACE_SUM_THREADS = 16    /**< of several threads of the process that have ended; `thread` is one of them */
 };
 
 /** What ended blocks of one thread, heap, stack and function, begun in one interval of time, add up to: their events

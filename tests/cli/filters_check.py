@@ -262,7 +262,7 @@ class Words:
     def is_counted(self, block):
         """Whether nesting leaves it in the totals."""
         if self.is_innermost:
-            return not block.is_around
+            return not block.has_nested
         return self.has_heap or not block.is_nested
 
     def split(self, block):
@@ -382,7 +382,7 @@ def overhead_row(words, blocks, peak_at):
     outstanding = [0, 0]
     peak = [0, 0]
     for block in blocks:
-        count, size = int(block.is_around), (block.size if block.is_around else 0) - (block.size if block.is_nested else 0)
+        count, size = int(block.has_nested), (block.size if block.has_nested else 0) - (block.size if block.is_nested else 0)
         for total, is_part in ((outstanding, is_outstanding(words, block)), (peak, is_live_at(block, peak_at))):
             total[0] += count * is_part
             total[1] += size * is_part

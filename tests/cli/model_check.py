@@ -38,7 +38,7 @@ class Block:
         self.heap, self.function = "", ""
         self.address, self.usable = 0, size
         self.row, self.previous, self.is_taken = None, None, False  # the event; the block that a realloc made it of; whether a realloc took it
-        self.is_nested = self.is_around = False
+        self.is_nested = self.has_nested = False
 
 
 def block_of(row):
@@ -146,11 +146,11 @@ class Nests:
         block = block_of(row)
         outer = self.around(block.address) if is_annotated else None
         if outer:
-            block.is_nested = outer.is_around = True
+            block.is_nested = outer.has_nested = True
         if not is_annotated:
             for inner in self.annotated.values():
                 if block.address <= inner.address < block.address + block.size:
-                    inner.is_nested = block.is_around = True
+                    inner.is_nested = block.has_nested = True
         (self.annotated if is_annotated else self.plain)[(block.heap if is_annotated else None), block.address] = block
         self.blocks.append(block)
         return block
@@ -160,7 +160,7 @@ class Nests:
         kept = self.plain if self.plain.get((None, block.address)) is block else self.annotated
         kept.pop((None if kept is self.plain else block.heap, block.address))
         end(block, time, row, self.taken, is_own)
-        for inner in [] if is_in_place or not block.is_around else list(self.annotated.values()):
+        for inner in [] if is_in_place or not block.has_nested else list(self.annotated.values()):
             if block.address <= inner.address < block.address + max(block.size, 1) and not inner.is_given_back:
                 self.finish(inner, time, row, is_own=False)
 

@@ -71,7 +71,7 @@ static void region_rows(struct region *region)
 							       .tid = 10 + i,
 							       .serial = i,
 							       .buffer = UINT32_MAX,
-							       .side_buffer = UINT32_MAX};
+							       .signal_buffer = UINT32_MAX};
 	*region_process(region, 0) =
 		(struct region_process){.state = PROCESS_LIVE, .pid = 1, .parent = UINT32_MAX, .start_ticks = 1000};
 	*region_process(region, 1) =
@@ -179,7 +179,7 @@ static void fill_buffer(struct bench *bench, struct input *input, char kind)
 		.slot = slot, .committed = begin + size, .sequence = (sequence & 0x7f) | (sequence & 0x80) << 24};
 	head->state = kind == 'O' ? BUFFER_OWNED : BUFFER_FULL;
 	if (kind == 'O' && slot < region->slot_ready)
-		*(sequence & 0x80 ? &region_slot(region, slot)->side_buffer : &region_slot(region, slot)->buffer) =
+		*(sequence & 0x80 ? &region_slot(region, slot)->signal_buffer : &region_slot(region, slot)->buffer) =
 			index;
 	bench->taken_bytes += limit;
 }

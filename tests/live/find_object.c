@@ -14,7 +14,7 @@ struct search {
 /* There when the thread begins: what is asked for here may not call the heap. */
 static _Thread_local struct link_map map __attribute__((tls_model("initial-exec")));
 
-static int object_look(struct dl_phdr_info *object, size_t size, void *data)
+static int object_check(struct dl_phdr_info *object, size_t size, void *data)
 {
 	struct search *search = data;
 	const ElfW(Phdr) *around = NULL, *tables = NULL;
@@ -43,5 +43,5 @@ int _dl_find_object(void *pc, struct dl_find_object *found)
 {
 	struct search search = {(uintptr_t)pc, found};
 
-	return dl_iterate_phdr(object_look, &search) ? 0 : -1;
+	return dl_iterate_phdr(object_check, &search) ? 0 : -1;
 }

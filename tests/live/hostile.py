@@ -27,7 +27,7 @@ SETTLED_ROUND = 20               # from then on the logger's memory is compared
 ROUND_BYTES, SLACK_KIB = 64 << 10, 32 << 10   # of it, for rows and stacks that each round adds, and for what a moment needs
 HOSTILE = os.path.join(PROGRAMS, "hostile")
 CLONE_NEWNS = 0x20000
-KINDS = ("header", "slots", "buffers", "records", "mails", "rows", "everything")
+KINDS = ("header", "slots", "buffers", "records", "messages", "rows", "everything")
 
 
 def rounds_of(few):
@@ -199,8 +199,8 @@ class Place:
         self.path = os.path.abspath("place")
         os.mkdir(self.path)
         # In a namespace of our own, so that it goes with us, however we end.
-        is_apart = os.geteuid() == 0 and ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0 and subprocess.run(["mount", "--make-rprivate", "/"], check=False).returncode == 0
-        self.is_mounted = is_apart and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", self.path],
+        is_separate = os.geteuid() == 0 and ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0 and subprocess.run(["mount", "--make-rprivate", "/"], check=False).returncode == 0
+        self.is_mounted = is_separate and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "tmpfs", self.path],
                                                      stderr=subprocess.DEVNULL).returncode == 0
         self.before = os.environ["XHEAP_RUNTIME_DIR"]
         if self.is_mounted:

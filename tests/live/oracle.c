@@ -19,17 +19,17 @@ static void *fail(size_t count, size_t size)
 
 /* Looking for a function calls calloc in glibc before 2.34, which does without; dlsym() is declared as one that does
    not come back here. */
-static __thread volatile int is_looking __attribute__((tls_model("initial-exec")));
+static __thread volatile int is_searching __attribute__((tls_model("initial-exec")));
 
 static void *next(void **function, const char *name)
 {
-	if (is_looking && !strcmp(name, "calloc"))
+	if (is_searching && !strcmp(name, "calloc"))
 		return fail;
 	if (*function)
 		return *function;
-	is_looking = 1;
+	is_searching = 1;
 	*function = dlsym(RTLD_NEXT, name);
-	is_looking = 0;
+	is_searching = 0;
 	return *function;
 }
 

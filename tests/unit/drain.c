@@ -819,7 +819,7 @@ static void heads_that_make_no_sense_do_no_harm(void **state)
 	*slot = (struct region_slot){.state = SLOT_LIVE,
 				     .process = 3000000000u,
 				     .buffer = 77777,
-				     .side_buffer = 5,
+				     .signal_buffer = 5,
 				     .call_entry = 255,
 				     .pending = UINT32_MAX,
 				     .gap_sequence = 1,

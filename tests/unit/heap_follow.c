@@ -182,7 +182,7 @@ static void grow(uint64_t size)
 }
 
 /* The latest time of which everything is in what has grown. */
-static int64_t told_ns(const struct trace *whole)
+static int64_t reported_ns(const struct trace *whole)
 {
 	struct trace *grown = opened(path);
 	int64_t until_ns = INT64_MAX - 1;
@@ -247,9 +247,10 @@ static int follow_random(struct heap_follow *followed, const struct trace *whole
 	unlink(path);
 	for (uint32_t i = 0; i < count && !error; i++) {
 		grow(sizes[i]);
-		int64_t true_ns = told_ns(whole);
-		error = heap_follow_look(followed, is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit),
-					 0, &is_over, diag);
+		int64_t true_ns = reported_ns(whole);
+		error = heap_follow_advance(followed,
+					    is_true ? true_ns : true_ns + (int64_t)random_below(i ? 20 : limit), 0,
+					    &is_over, diag);
 		assert_true(!error || (error == -ESTALE && !is_true));
 	}
 	if (!error)
@@ -342,7 +343,7 @@ static void flush(void)
 static int look(int64_t until_ns)
 {
 	flush();
-	return heap_follow_look(follow, until_ns, 0, &is_over, &reason);
+	return heap_follow_advance(follow, until_ns, 0, &is_over, &reason);
 }
 
 static void finish(int expected)

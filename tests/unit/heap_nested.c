@@ -218,8 +218,8 @@ static void test_end_of_the_outer_block(void **state)
 	assert_int_equal(row(1)->end_ns, 50);
 	assert_int_equal(row(3)->end_ns, 50);
 	assert_int_equal(row(5)->end_ns, 70);
-	assert_true(row(2)->flags & HEAP_AROUND);
-	assert_false(row(6)->flags & HEAP_AROUND);
+	assert_true(row(2)->flags & HEAP_HAS_NESTED);
+	assert_false(row(6)->flags & HEAP_HAS_NESTED);
 	look(HEAP_NESTING_OUTERMOST, "pool");
 	OUTSTANDING(0, 0);
 	PEAK(40, 200);
@@ -303,7 +303,7 @@ static void test_old_outer_block(void **state)
 		scene_alloc(&scene, thread, 20 + i, 0x1000000 + 32 * (uint64_t)i, 1);
 	take(pool, MORE + 30, 0x10100, 96);
 	build();
-	assert_true(row(0)->flags & HEAP_AROUND);
+	assert_true(row(0)->flags & HEAP_HAS_NESTED);
 	assert_int_equal(row(0)->end, HEAP_END_OPEN);
 	look(HEAP_NESTING_INNERMOST, NULL);
 	TOTALS(MORE + 1, MORE + 96);
@@ -383,15 +383,15 @@ static void test_spans(void **state)
 	(void)state;
 	nest_add(&nest, &(struct nest_span){.address = 100, .bytes = 100, .row = 0}, NULL);
 	nest_add(&nest, &(struct nest_span){.address = 100, .bytes = 10, .row = 1},
-		 nest_around(&nest, 100, is_one, NULL));
+		 nest_enclosing(&nest, 100, is_one, NULL));
 	nest_add(&nest, &(struct nest_span){.address = 120, .bytes = 10, .row = 2},
-		 nest_around(&nest, 120, is_one, NULL));
-	assert_int_equal(nest_around(&nest, 105, is_one, NULL)->row, 1);
-	assert_int_equal(nest_around(&nest, 110, is_one, NULL)->row, 0);
-	assert_int_equal(nest_around(&nest, 199, is_one, NULL)->row, 0);
-	assert_int_equal(nest_around(&nest, 129, is_one, NULL)->row, 2);
-	assert_null(nest_around(&nest, 200, is_one, NULL));
-	assert_null(nest_around(&nest, 99, is_one, NULL));
+		 nest_enclosing(&nest, 120, is_one, NULL));
+	assert_int_equal(nest_enclosing(&nest, 105, is_one, NULL)->row, 1);
+	assert_int_equal(nest_enclosing(&nest, 110, is_one, NULL)->row, 0);
+	assert_int_equal(nest_enclosing(&nest, 199, is_one, NULL)->row, 0);
+	assert_int_equal(nest_enclosing(&nest, 129, is_one, NULL)->row, 2);
+	assert_null(nest_enclosing(&nest, 200, is_one, NULL));
+	assert_null(nest_enclosing(&nest, 99, is_one, NULL));
 	assert_int_equal(nest_last_within(&nest, 101, 150, is_one, NULL)->row, 2);
 	assert_null(nest_last_within(&nest, 121, 150, is_one, NULL));
 	nest_fini(&nest);

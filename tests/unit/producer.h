@@ -13,7 +13,7 @@
 struct producer {
 	struct region *region;
 	uint32_t slot, serial, tid, process;
-	uint32_t side;   /**< REGION_SIDE for the stream of signal handlers */
+	uint32_t side;   /**< REGION_SIGNAL for the stream of signal handlers */
 	uint32_t buffer; /**< REGION_NONE: none */
 	uint8_t *start, *write, *limit;
 	uint64_t ticks; /**< of the last point */
@@ -70,8 +70,8 @@ static inline bool producer_next(struct producer *producer, uint64_t ticks)
 		head->slot = producer->slot;
 		head->process = producer->process;
 		head->serial = producer->serial;
-		head->sequence = producer->side ? ++slot->side_sequence | producer->side : ++slot->sequence;
-		*(producer->side ? &slot->side_buffer : &slot->buffer) = i;
+		head->sequence = producer->side ? ++slot->signal_sequence | producer->side : ++slot->sequence;
+		*(producer->side ? &slot->signal_buffer : &slot->buffer) = i;
 		producer->buffer = i;
 		producer->start = producer->write = region_buffer_bytes(producer->region, i);
 		producer->limit = producer->start + producer->region->limits.buffer_size;
@@ -92,7 +92,7 @@ static inline struct producer producer_new(struct region *region, uint32_t proce
 	producer.serial = slot->serial = region->header->thread_serial++;
 	slot->tid = tid;
 	slot->process = process;
-	slot->buffer = slot->side_buffer = REGION_NONE;
+	slot->buffer = slot->signal_buffer = REGION_NONE;
 	slot->call_entry = slot->pending = 0;
 	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
 	return producer;
@@ -116,7 +116,7 @@ static inline void producer_inherit(struct producer *producer, uint32_t tid, uin
 static inline struct producer producer_side(const struct producer *of)
 {
 	struct producer producer = *of;
-	producer.side = REGION_SIDE;
+	producer.side = REGION_SIGNAL;
 	producer.buffer = REGION_NONE;
 	return producer;
 }

@@ -272,7 +272,7 @@ static void a_spoiled_header_is_refused_or_harmless(void **state)
 
 	assert_int_equal(region_create(&region, path, &small, &diag), 0);
 	struct region_header good = *region.header;
-	for (size_t offset = 0; offset < offsetof(struct region_header, mail); offset += 4) {
+	for (size_t offset = 0; offset < offsetof(struct region_header, message); offset += 4) {
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 			*region.header = good;
 			*(uint32_t *)((uint8_t *)region.header + offset) = values[i];

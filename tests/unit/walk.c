@@ -198,8 +198,8 @@ static int scene_begin(void **state)
 	struct recorder *recorder = scene.recorder = memory_new(sizeof(struct recorder));
 	recorder->region = scene.region.header;
 	recorder->limits = scene.region.limits;
-	recorder->wiped = memory_new(sizeof(struct wiped));
-	recorder->wiped->process = recorder->wiped->is_alive = 1;
+	recorder->fork_wiped = memory_new(sizeof(struct fork_wiped));
+	recorder->fork_wiped->process = recorder->fork_wiped->is_alive = 1;
 	recorder->ticks_per_ms = 1000000;
 	recorder->main_fs_base = cpu_thread_pointer();
 	recorder->stack_start = proc_stack_start(getpid());
@@ -220,7 +220,7 @@ static int scene_end(void **state)
 		next = pool->next;
 		munmap(pool, pool->bytes);
 	}
-	munmap(scene.recorder->wiped, sizeof(struct wiped));
+	munmap(scene.recorder->fork_wiped, sizeof(struct fork_wiped));
 	munmap(scene.recorder, sizeof(struct recorder));
 	region_close(&scene.region);
 	return 0;

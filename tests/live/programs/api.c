@@ -715,7 +715,7 @@ static uint32_t targets_of(xheap_session *session)
 }
 
 /* What threads are told with adds up to what their targets are. */
-static void look_at_threads(xheap_session *session)
+static void check_threads(xheap_session *session)
 {
 	xheap_session_state *state;
 	xheap_error error;
@@ -892,7 +892,7 @@ static int run_sessions(const char *path, char **words)
 	for (int patience = 2000; patience && (events = events_now(name)) < 2000; patience--)
 		usleep(100000);
 	EXPECT(events >= 2000);
-	look_at_threads(session);
+	check_threads(session);
 	change_session(session, program, &one);
 	launch_in(other, program);
 	EXPECT(xheap_session_flush(session, &error) == XHEAP_OK && events_now(name) > events);

@@ -9,7 +9,7 @@
  *     system, and ends hostile race SEED        a thread of it looks for the file of what is shared among its
  *     descriptors, to cut it, as long as its input is open hostile announce COUNT   it announces an exec so often, and
  *     makes none hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
- *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, mails, rows,
+ *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, messages, rows,
  *                              or everything; then, by the seed, it cuts the file
  *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of
  *                              this program changes, and it goes on, loads and unloads images meanwhile
@@ -185,7 +185,7 @@ static void row_write(const struct shared *shared, uint64_t offset, size_t bytes
 
 static void header_write(const struct shared *shared)
 {
-	row_write(shared, 0, offsetof(struct region_header, mail));
+	row_write(shared, 0, offsetof(struct region_header, message));
 }
 
 static void slot_write(const struct shared *shared)
@@ -257,23 +257,23 @@ static void records_write(const struct shared *shared)
 	__atomic_store_n(&head->state, BUFFER_FULL, __ATOMIC_RELEASE);
 }
 
-static void mail_write(const struct shared *shared)
+static void message_write(const struct shared *shared)
 {
 	static const char *const paths[] = {"/dev/watchdog", "/bin/true",           "/proc/self/exe", "",
 					    "/dev/zero",     "../../../etc/shadow", "/dev/shm",       "\n\033[31m"};
-	struct region_mail *mail = &((struct region_header *)shared->start)->mail[below(REGION_MAILBOX_COUNT)];
+	struct region_message *message = &((struct region_header *)shared->start)->message[below(REGION_MESSAGE_COUNT)];
 	const int pids[] = {1, 0, -1, (int)getpid(), (int)getppid(), (int)syscall(SYS_gettid), 2};
 	if (shared->size < sizeof(struct region_header))
 		return;
-	mail->kind = below(8) ? below(MAIL_MAPPED + 2) : (uint32_t)next();
-	mail->pid = (uint32_t)pids[below(7)];
-	mail->tid = (uint32_t)pids[below(7)];
+	message->kind = below(8) ? below(MESSAGE_MAPPED + 2) : (uint32_t)next();
+	message->pid = (uint32_t)pids[below(7)];
+	message->tid = (uint32_t)pids[below(7)];
 	for (int i = 0; i < 4; i++)
-		mail->value[i] = number(0);
-	strcpy(mail->text, paths[below(8)]);
+		message->value[i] = number(0);
+	strcpy(message->text, paths[below(8)]);
 	if (below(20) == 0)
-		memset(mail->text, 'x', sizeof(mail->text));
-	__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | (below(4) ? MAIL_POSTED : below(6)),
+		memset(message->text, 'x', sizeof(message->text));
+	__atomic_store_n(&message->state, message->tid << MESSAGE_STATE_BITS | (below(4) ? MESSAGE_POSTED : below(6)),
 			 __ATOMIC_RELEASE);
 	__atomic_fetch_add(&((struct region_header *)shared->start)->doorbell, 1, __ATOMIC_ACQ_REL);
 }
@@ -319,8 +319,8 @@ static const struct {
 	const char *name;
 	stroke write;
 	uint32_t count;
-} strokes[] = {{"header", header_write, 20000},  {"slots", slot_write, 20000}, {"buffers", buffer_write, 20000},
-	       {"records", records_write, 2000}, {"mails", mail_write, 5000},  {"rows", rows_write, 20000}};
+} strokes[] = {{"header", header_write, 20000},  {"slots", slot_write, 20000},      {"buffers", buffer_write, 20000},
+	       {"records", records_write, 2000}, {"messages", message_write, 5000}, {"rows", rows_write, 20000}};
 enum { STROKES = sizeof(strokes) / sizeof(strokes[0]) };
 
 /* Whatever becomes of the threads that allocate meanwhile. */
@@ -382,16 +382,17 @@ static int run_announce(uint32_t count)
 	struct region_header *header = (struct region_header *)region_find(&size);
 	free(malloc(10));
 	for (uint32_t i = 0; header && i < count; i++) {
-		struct region_mail *mail = &header->mail[i % REGION_MAILBOX_COUNT];
-		mail->kind = MAIL_EXEC;
-		mail->pid = mail->tid = (uint32_t)getpid();
-		mail->value[0] = 0;
-		mail->value[1] = (uint64_t)-100;
-		strcpy(mail->text, "/bin/true");
-		__atomic_store_n(&mail->state, mail->tid << MAIL_STATE_BITS | MAIL_POSTED, __ATOMIC_RELEASE);
+		struct region_message *message = &header->message[i % REGION_MESSAGE_COUNT];
+		message->kind = MESSAGE_EXEC;
+		message->pid = message->tid = (uint32_t)getpid();
+		message->value[0] = 0;
+		message->value[1] = (uint64_t)-100;
+		strcpy(message->text, "/bin/true");
+		__atomic_store_n(&message->state, message->tid << MESSAGE_STATE_BITS | MESSAGE_POSTED,
+				 __ATOMIC_RELEASE);
 		__atomic_fetch_add(&header->doorbell, 1, __ATOMIC_ACQ_REL);
-		for (int k = 0; k < 1000 && __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
-						    (mail->tid << MAIL_STATE_BITS | MAIL_POSTED);
+		for (int k = 0; k < 1000 && __atomic_load_n(&message->state, __ATOMIC_ACQUIRE) ==
+						    (message->tid << MESSAGE_STATE_BITS | MESSAGE_POSTED);
 		     k++)
 			usleep(20);
 	}

@@ -81,7 +81,7 @@ static void *probe_always(void *argument)
 	return argument;
 }
 
-static void child_look(int kind, char *const *words)
+static void child_check(int kind, char *const *words)
 {
 	int status = 0;
 	pid_t child = fork();
@@ -105,7 +105,7 @@ static void child_look(int kind, char *const *words)
 static void *fork_always(void *argument)
 {
 	while (!is_over)
-		child_look(FORKS, NULL);
+		child_check(FORKS, NULL);
 	return argument;
 }
 
@@ -113,7 +113,7 @@ static void *exec_always(void *argument)
 {
 	char *const words[] = {"listing", "list", NULL};
 	while (!is_over) {
-		child_look(EXECS, words);
+		child_check(EXECS, words);
 		free(malloc(100));
 	}
 	return argument;

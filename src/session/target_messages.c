@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/target_requests.h"
+#include "session/target_messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "os/clock.h"
 #include "os/proc.h"
-#include "region/mail.h"
+#include "region/message.h"
 #include "session/hook_cache.h"
 #include "session/members.h"
 
@@ -31,12 +31,12 @@ static bool has_thread(const struct target *target, pid_t tid)
 
 void requests_reap(struct target *target)
 {
-	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
-		struct region_mail *mail = &target->region.header->mail[i];
-		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
-		enum region_mail_state state = mail_state(word);
-		if ((state == MAIL_CLAIMED || state == MAIL_ANSWERED) && !has_thread(target, (pid_t)tid))
-			mail_turn(mail, tid, state, MAIL_FREE);
+	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++) {
+		struct region_message *message = &target->region.header->message[i];
+		uint32_t word = LOAD_ACQUIRE(&message->state), tid = message_tid(word);
+		enum region_message_state state = message_state(word);
+		if ((state == MESSAGE_CLAIMED || state == MESSAGE_ANSWERED) && !has_thread(target, (pid_t)tid))
+			message_turn(message, tid, state, MESSAGE_FREE);
 	}
 }
 
@@ -57,12 +57,12 @@ static void images_refresh(struct logger *logger, struct inject *inject, pid_t p
 		unhooked_note(logger, pid, inject);
 }
 
-static void mail_loaded(struct logger *logger, struct target *target, struct region_mail *mail)
+static void message_loaded(struct logger *logger, struct target *target, struct region_message *message)
 {
-	uint32_t index = mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : REGION_PROCESS_MAX;
+	uint32_t index = message->value[0] < REGION_PROCESS_MAX ? (uint32_t)message->value[0] : REGION_PROCESS_MAX;
 	logger_find_members(logger, target);
 	if (index >= target->member_count || target->member[index].state != 1 ||
-	    target->member[index].inner != (pid_t)mail->pid)
+	    target->member[index].inner != (pid_t)message->pid)
 		return;
 	struct member *member = &target->member[index];
 	pid_t pid = member->pid;
@@ -91,16 +91,18 @@ static void mail_loaded(struct logger *logger, struct target *target, struct reg
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a mail, by our count; 0: nobody who has the region. A process that shares its parent's memory sends as
- * its parent does. *identity: its, the caller's, taken before that was found out; or nobody's. */
-static pid_t mail_sender(const struct target *target, const struct region_mail *mail, struct identity *identity)
+/* Who has sent a message, by our count; 0: nobody who has the region. A process that shares its parent's memory sends
+ * as its parent does. *identity: its, the caller's, taken before that was found out; or nobody's. */
+static pid_t message_sender(const struct target *target, const struct region_message *message,
+			    struct identity *identity)
 {
 	*identity = IDENTITY_NONE;
-	const struct member *member = mail->value[0] < target->member_count ? &target->member[mail->value[0]] : NULL;
-	if (!member || member->state != 1 || member->inner != (pid_t)mail->pid)
-		return process_outside(target, (pid_t)mail->pid,
-				       mail->value[0] < REGION_PROCESS_MAX ? (uint32_t)mail->value[0] : UINT32_MAX,
-				       identity);
+	const struct member *member =
+		message->value[0] < target->member_count ? &target->member[message->value[0]] : NULL;
+	if (!member || member->state != 1 || member->inner != (pid_t)message->pid)
+		return process_outside(
+			target, (pid_t)message->pid,
+			message->value[0] < REGION_PROCESS_MAX ? (uint32_t)message->value[0] : UINT32_MAX, identity);
 	*identity = identity_take(member->pid);
 	return process_has_region(target, member->pid) ? member->pid : 0;
 }
@@ -112,7 +114,7 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
-void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct hold_request *request)
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct tracer_task *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
 	if (index == 0) {
@@ -128,63 +130,63 @@ void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, str
 	}
 }
 
-static void mail_exec(struct logger *logger, struct target *target, struct region_mail *mail, uint32_t tid)
+static void message_exec(struct logger *logger, struct target *target, struct region_message *message, uint32_t tid)
 {
 	logger_find_members(logger, target);
 	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
 	struct identity identity = IDENTITY_NONE;
-	pid_t pid = is_wanted ? mail_sender(target, mail, &identity) : 0;
+	pid_t pid = is_wanted ? message_sender(target, message, &identity) : 0;
 	struct stat status = {0};
 	fstat(target->region.fd, &status);
-	struct hold_request request = {.pid = pid,
-				       .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0,
-				       .identity = identity,
-				       .directory = (int)mail->value[1],
-				       .mail = mail,
-				       .mail_tid = tid,
-				       .region_path = target->region_path,
-				       .region_inode = status.st_ino};
-	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(mail->text) - 1, mail->text);
-	logger_exec_identity(target, pid, mail->value[0], &request);
+	struct tracer_task request = {.pid = pid,
+				      .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0,
+				      .identity = identity,
+				      .directory = (int)message->value[1],
+				      .message = message,
+				      .message_tid = tid,
+				      .region_path = target->region_path,
+				      .region_inode = status.st_ino};
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
+	logger_exec_identity(target, pid, message->value[0], &request);
 	/* A thread makes one exec at a time. */
-	if (request.tid && !holder_has_thread(logger->holder, request.tid) && holder_start(logger->holder, &request))
+	if (request.tid && !tracer_has_thread(logger->tracer, request.tid) && tracer_start(logger->tracer, &request))
 		return;
 	identity_drop(&identity);
 	if (is_wanted)
 		COUNT(&target->region.header->untraced_execs, 1);
-	region_answer(mail, tid);
+	region_answer(message, tid);
 }
 
 bool requests_answer(struct logger *logger, struct target *target, const struct member *leaving)
 {
 	bool has_any = false;
-	for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
-		struct region_mail *mail = &target->region.header->mail[i];
-		uint32_t word = LOAD_ACQUIRE(&mail->state), tid = mail_tid(word);
-		if (mail_state(word) != MAIL_POSTED)
+	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++) {
+		struct region_message *message = &target->region.header->message[i];
+		uint32_t word = LOAD_ACQUIRE(&message->state), tid = message_tid(word);
+		if (message_state(word) != MESSAGE_POSTED)
 			continue;
-		if (leaving && (pid_t)mail->pid == leaving->inner &&
-		    (mail->kind == MAIL_LOADED || mail->kind == MAIL_EXEC)) {
-			mail->kind = MAIL_NONE;
-			region_answer(mail, tid);
+		if (leaving && (pid_t)message->pid == leaving->inner &&
+		    (message->kind == MESSAGE_LOADED || message->kind == MESSAGE_EXEC)) {
+			message->kind = MESSAGE_NONE;
+			region_answer(message, tid);
 			continue;
 		}
-		switch (mail->kind) {
-		case MAIL_LOADED:
-			mail_loaded(logger, target, mail);
-			region_answer(mail, tid);
+		switch (message->kind) {
+		case MESSAGE_LOADED:
+			message_loaded(logger, target, message);
+			region_answer(message, tid);
 			has_any = true;
 			break;
-		case MAIL_EXEC:
-			/* Once: the holder answers, from then on the kind is none. */
-			mail->kind = MAIL_NONE;
-			mail_exec(logger, target, mail, tid);
+		case MESSAGE_EXEC:
+			/* Once: the tracer answers, from then on the kind is none. */
+			message->kind = MESSAGE_NONE;
+			message_exec(logger, target, message, tid);
 			has_any = true;
 			break;
-		case MAIL_EXEC_FAILED:
-			mail->kind = MAIL_NONE;
-			holder_cancel(logger->holder, mail, 0);
-			region_answer(mail, tid);
+		case MESSAGE_EXEC_FAILED:
+			message->kind = MESSAGE_NONE;
+			tracer_cancel(logger->tracer, message, 0);
+			region_answer(message, tid);
 			has_any = true;
 			break;
 		default:

@@ -20,10 +20,10 @@
 #include "os/identity.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
-#include "region/mail.h"
-#include "session/hold.h"
+#include "region/message.h"
+#include "session/tracer.h"
 
-enum { WAIT_MS = 1, WAITS = 20000, HOLDERS_MAX = 8 };
+enum { WAIT_MS = 1, WAITS = 20000, TRACERS_MAX = 8 };
 
 static pid_t standing_child(void)
 {
@@ -41,17 +41,21 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Ask for pid to be held, where identity is what the logger took before it found out who had sent the mail. */
+/* Ask for pid to be held, where identity is what the logger took before it found out who had sent the message. */
 static void hold(pid_t pid, struct identity identity, bool is_meant)
 {
 	struct session_options options;
 	struct doorbell doorbell = {0};
 	struct session_clock clock = {0};
-	struct region_mail mail = {.state = mail_word(MAIL_POSTED, 1)};
+	struct region_message message = {.state = message_word(MESSAGE_POSTED, 1)};
 	struct session_directory directory = {.place = -1, .fd = -1};
-	struct hold_request request = {
-		.pid = pid, .tid = pid, .identity = identity, .directory = AT_FDCWD, .mail = &mail, .mail_tid = 1};
-	struct hold_result result;
+	struct tracer_task request = {.pid = pid,
+				      .tid = pid,
+				      .identity = identity,
+				      .directory = AT_FDCWD,
+				      .message = &message,
+				      .message_tid = 1};
+	struct tracer_result result;
 	session_options_init(&options);
 	/* No program, for the kernel neither: it is held only, and no region is made. */
 	assert_true(snprintf(request.path, sizeof(request.path), "%s/xheap-hold.XXXXXX",
@@ -59,22 +63,23 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	int file = mkstemp(request.path);
 	assert_true(file >= 0 && write(file, "touch x\n", 8) == 8 && fchmod(file, 0755) == 0);
 	close(file);
-	/* A holder lives as long as its logger: nothing frees it, and these stay known. */
-	static struct holder *holders[HOLDERS_MAX];
-	static unsigned holder_count;
-	assert_true(holder_count < HOLDERS_MAX);
-	struct holder *holder = holders[holder_count++] = holder_new(&options, &directory, NULL, &clock, &doorbell);
-	assert_true(holder_start(holder, &request));
-	for (int i = 0; i < WAITS && __atomic_load_n(&mail.state, __ATOMIC_ACQUIRE) != mail_word(MAIL_ANSWERED, 1); i++)
+	/* A tracer lives as long as its logger: nothing frees it, and these stay known. */
+	static struct tracer *tracers[TRACERS_MAX];
+	static unsigned tracer_count;
+	assert_true(tracer_count < TRACERS_MAX);
+	struct tracer *tracer = tracers[tracer_count++] = tracer_new(&options, &directory, NULL, &clock, &doorbell);
+	assert_true(tracer_start(tracer, &request));
+	for (int i = 0;
+	     i < WAITS && __atomic_load_n(&message.state, __ATOMIC_ACQUIRE) != message_word(MESSAGE_ANSWERED, 1); i++)
 		monotonic_pause(WAIT_MS * NS_PER_MS);
-	assert_int_equal(mail.state, mail_word(MAIL_ANSWERED, 1));
+	assert_int_equal(message.state, message_word(MESSAGE_ANSWERED, 1));
 	unlink(request.path);
 	if (is_meant) {
 		assert_true(proc_status_value(pid, "TracerPid") > 0);
-		holder_cancel(holder, &mail, 0);
+		tracer_cancel(tracer, &message, 0);
 	}
 	/* A stranger's is over without anybody's doing. */
-	while (!holder_take(holder, &result))
+	while (!tracer_take(tracer, &result))
 		monotonic_pause(WAIT_MS * NS_PER_MS);
 	for (int i = 0; i < WAITS && proc_status_value(pid, "TracerPid") > 0; i++)
 		monotonic_pause(WAIT_MS * NS_PER_MS);

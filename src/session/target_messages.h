@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/** What targets ask of the logger by the mails of their region: hook an image that was loaded, trace what is executed
-    next. */
-#ifndef XHEAP_SESSION_TARGET_REQUESTS_H
-#define XHEAP_SESSION_TARGET_REQUESTS_H
+/** What targets ask of the logger by the messages of their region: hook an image that was loaded, trace what is
+    executed next. */
+#ifndef XHEAP_SESSION_TARGET_MESSAGES_H
+#define XHEAP_SESSION_TARGET_MESSAGES_H
 
 #include "session/logger_state.h"
 
@@ -10,7 +10,7 @@
     is. True when it had asked. */
 bool requests_answer(struct logger *logger, struct target *target, const struct member *leaving);
 
-/** Free the mails of threads that ended before they had their answer, or had taken no notice of it. */
+/** Free the messages of threads that ended before they had their answer, or had taken no notice of it. */
 void requests_reap(struct target *target);
 
 /** Tell the controllers and the trace that calls of functions that could not be hooked are missing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/hold.h"
+#include "session/tracer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,24 +34,24 @@ enum { STACK_BYTES = 256 * 1024 };
 
 struct hold {
 	struct hold *next;
-	struct holder *holder;
-	struct hold_request request;
+	struct tracer *tracer;
+	struct tracer_task task;
 	pthread_t thread;
 	bool is_running; /* thread is set */
 	bool is_cancelled;
 	int attach_error;       /* what is answered about one that runs, */
 	char attach_text[1024]; /* once the result is there to be taken */
 	int postponed;          /* a stop signal of the terminal's that waits for the exec */
-	struct hold_result result;
+	struct tracer_result result;
 	struct heapwalk walk;
 };
 
 struct queued {
 	struct queued *next;
-	struct hold_result result;
+	struct tracer_result result;
 };
 
-struct holder {
+struct tracer {
 	const struct session_options *options;
 	const struct session_directory *directory;
 	struct hook_cache *hooks;
@@ -71,55 +71,55 @@ static void on_cancel(int signal)
 	(void)signal;
 }
 
-struct holder *holder_new(const struct session_options *options, const struct session_directory *directory,
+struct tracer *tracer_new(const struct session_options *options, const struct session_directory *directory,
 			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell)
 {
-	struct holder *holder = calloc(1, sizeof(*holder));
-	if (!holder)
+	struct tracer *tracer = calloc(1, sizeof(*tracer));
+	if (!tracer)
 		return NULL;
-	*holder = (struct holder){
+	*tracer = (struct tracer){
 		.options = options, .directory = directory, .hooks = hooks, .clock = clock, .doorbell = doorbell};
-	holder->last = &holder->first;
-	pthread_mutex_init(&holder->lock, NULL);
+	tracer->last = &tracer->first;
+	pthread_mutex_init(&tracer->lock, NULL);
 	sigaction(CANCEL_SIGNAL, &(struct sigaction){.sa_handler = on_cancel}, NULL);
-	pthread_cond_init(&holder->changed, NULL);
-	return holder;
+	pthread_cond_init(&tracer->changed, NULL);
+	return tracer;
 }
 
 /* ---- answering whoever waits for being held ---- */
 
 static void answer(struct hold *hold, int error, const char *text)
 {
-	struct hold_request *request = &hold->request;
-	if (request->is_launch || request->is_attach) {
-		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = request->pid, .value = error};
+	struct tracer_task *task = &hold->task;
+	if (task->is_launch || task->is_attach) {
+		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = task->pid, .value = error};
 		snprintf(message.text, sizeof(message.text), "%s", text);
-		control_send(request->control, &message);
-		if (request->is_attach)
-			close(request->control);
+		control_send(task->control, &message);
+		if (task->is_attach)
+			close(task->control);
 	} else {
-		region_answer(request->mail, request->mail_tid);
+		region_answer(task->message, task->message_tid);
 	}
 }
 
 /* ---- inspecting ---- */
 
 /* The file that is about to be executed, as the process sees it. */
-static int inspect(const struct hold_request *request, struct diag *diag)
+static int inspect(const struct tracer_task *task, struct diag *diag)
 {
 	static const char self[] = "/proc/self/";
 	char path[64];
-	bool is_self = strncmp(request->path, self, strlen(self)) == 0;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)request->pid);
+	bool is_self = strncmp(task->path, self, strlen(self)) == 0;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)task->pid);
 	int root = open(path, O_PATH | O_CLOEXEC);
 	if (is_self)
-		snprintf(path, sizeof(path), "/proc/%d", (int)request->pid);
-	else if (request->directory == AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/cwd", (int)request->pid);
+		snprintf(path, sizeof(path), "/proc/%d", (int)task->pid);
+	else if (task->directory == AT_FDCWD)
+		snprintf(path, sizeof(path), "/proc/%d/cwd", (int)task->pid);
 	else
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)request->pid, request->directory);
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
 	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error = hook_inspect_executable_in(root, directory, request->path + (is_self ? strlen(self) : 0), diag);
+	int error = hook_inspect_executable_in(root, directory, task->path + (is_self ? strlen(self) : 0), diag);
 	if (directory >= 0)
 		close(directory);
 	if (root >= 0)
@@ -134,9 +134,9 @@ static bool is_cancelled(struct hold *hold)
 	return __atomic_load_n(&hold->is_cancelled, __ATOMIC_ACQUIRE);
 }
 
-static bool is_ending(const struct holder *holder)
+static bool is_ending(const struct tracer *tracer)
 {
-	return __atomic_load_n(&holder->is_ending, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&tracer->is_ending, __ATOMIC_ACQUIRE);
 }
 
 static bool is_exec_stop(int status)
@@ -166,7 +166,7 @@ static bool is_terminal_stop(int status)
 /* Wait until the exec is done. True: pid stands at it. False: there was none, and nothing is held any more. */
 static bool wait_for_exec(struct hold *hold)
 {
-	pid_t tid = hold->request.tid;
+	pid_t tid = hold->task.tid;
 	bool has_interrupted = false;
 	for (;;) {
 		int status;
@@ -184,7 +184,7 @@ static bool wait_for_exec(struct hold *hold)
 		if (is_exec_stop(status))
 			return true;
 		if (!WIFSTOPPED(status)) {
-			if (got == tid || got == hold->request.pid)
+			if (got == tid || got == hold->task.pid)
 				return false;
 			continue;
 		}
@@ -206,28 +206,28 @@ static bool wait_for_exec(struct hold *hold)
 
 /* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped
    behind our back. */
-static bool is_meant(const struct hold_request *request)
+static bool is_meant(const struct tracer_task *task)
 {
-	return !request->identity.pid ||
-	       (!identity_has_ended(&request->identity) && proc_thread_exists(request->pid, request->tid));
+	return !task->identity.pid ||
+	       (!identity_has_ended(&task->identity) && proc_thread_exists(task->pid, task->tid));
 }
 
-static void send_signal(const struct hold_request *request, int signal)
+static void send_signal(const struct tracer_task *task, int signal)
 {
-	if (request->identity.pid)
-		identity_send_signal(&request->identity, signal);
+	if (task->identity.pid)
+		identity_send_signal(&task->identity, signal);
 	else
-		kill(request->pid, signal);
+		kill(task->pid, signal);
 }
 
 /* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True:
  * it is another image, so our region is gone from it; or it has ended, most likely as that image. */
 static bool watch_exec(struct hold *hold)
 {
-	const struct hold_request *request = &hold->request;
-	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->holder);
+	const struct tracer_task *task = &hold->task;
+	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->tracer);
 	     pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
-		if (!proc_has_mapped(request->pid, request->region_path, request->region_inode))
+		if (!proc_has_mapped(task->pid, task->region_path, task->region_inode))
 			return true;
 		monotonic_pause(pause);
 	}
@@ -253,20 +253,20 @@ static void config_fit(struct region_config *config, pid_t pid)
 		config->buffer_min = config->buffer_max;
 }
 
-static int make_region(struct hold *hold, struct hold_result *result)
+static int make_region(struct hold *hold, struct tracer_result *result)
 {
-	const struct session_options *options = hold->holder->options;
+	const struct session_options *options = hold->tracer->options;
 	struct region_config config = {
 		.buffer_size = options->buffer_size,
 		.buffer_min = session_buffer_min(options),
 		.buffer_max = options->buffer_max,
 		.options = session_options_word(options) |
-			   (hold->holder->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
-		.clock = hold->holder->clock->kind,
+			   (hold->tracer->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
+		.clock = hold->tracer->clock->kind,
 		.start_ticks = clock_event_ticks()};
 	config_fit(&config, result->pid);
-	result->number = __atomic_fetch_add(&hold->holder->next_number, 1, __ATOMIC_RELAXED);
-	int error = region_file_make(&result->region, result->region_path, hold->holder->directory, result->number,
+	result->number = __atomic_fetch_add(&hold->tracer->next_number, 1, __ATOMIC_RELAXED);
+	int error = region_file_make(&result->region, result->region_path, hold->tracer->directory, result->number,
 				     options->trace_path, &config, &result->diag);
 	if (error) {
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
@@ -275,43 +275,43 @@ static int make_region(struct hold *hold, struct hold_result *result)
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->inject.is_sampling = options->sample_bytes != 0;
-	result->region.header->ticks_per_ms = (uint32_t)hold->holder->clock->ticks_per_ms;
+	result->region.header->ticks_per_ms = (uint32_t)hold->tracer->clock->ticks_per_ms;
 	return 0;
 }
 
 /* Before the command is executed: it could not be traced without. */
-static int make_command_region(struct hold *hold, struct hold_result *result)
+static int make_command_region(struct hold *hold, struct tracer_result *result)
 {
 	int error = make_region(hold, result);
 	if (error)
-		diag_prefix(&result->diag, "cannot trace %.250s", hold->request.path);
+		diag_prefix(&result->diag, "cannot trace %.250s", hold->task.path);
 	return error;
 }
 
-static void drop_region(const struct hold *hold, struct hold_result *result)
+static void drop_region(const struct hold *hold, struct tracer_result *result)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "region.%u", result->number);
 	region_close(&result->region);
-	session_file_remove(hold->holder->directory, name);
+	session_file_remove(hold->tracer->directory, name);
 }
 
 /* The command stands at its exec and cannot be traced: it does not run at all. */
-static void refuse_held(struct hold *hold, struct hold_result *result)
+static void refuse_held(struct hold *hold, struct tracer_result *result)
 {
 	struct control_message message = {.kind = CONTROL_REFUSED, .pid = result->pid};
-	diag_prefix(&result->diag, "cannot trace %.250s", hold->request.path);
+	diag_prefix(&result->diag, "cannot trace %.250s", hold->task.path);
 	snprintf(message.text, sizeof(message.text), "%s", result->diag.text);
-	control_send(hold->request.control, &message);
+	control_send(hold->task.control, &message);
 	kill(result->pid, SIGKILL);
-	result->kind = HOLD_FAILED;
+	result->kind = TRACER_FAILED;
 }
 
 /* pid stands at its exec: give it a region and the recorder. */
-static void inject_held(struct hold *hold, struct hold_result *result)
+static void inject_held(struct hold *hold, struct tracer_result *result)
 {
 	result->inject.find_hooks = hook_cache_find;
-	result->inject.cookie = hold->holder->hooks;
+	result->inject.cookie = hold->tracer->hooks;
 	/* Other threads of the machine should not make the process stand longer than it must. */
 	int error = inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag);
 	if (error) {
@@ -321,38 +321,38 @@ static void inject_held(struct hold *hold, struct hold_result *result)
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	result->stack_start = proc_stack_start(result->pid);
-	result->kind = HOLD_INJECTED;
+	result->kind = TRACER_INJECTED;
 }
 
 /* The lock is held. */
-static void unlink_hold(struct holder *holder, const struct hold *hold)
+static void unlink_hold(struct tracer *tracer, const struct hold *hold)
 {
-	struct hold **link = &holder->holds;
+	struct hold **link = &tracer->holds;
 	while (*link && *link != hold)
 		link = &(*link)->next;
 	if (*link)
 		*link = hold->next;
 }
 
-static void queue_result(struct hold *hold, const struct hold_result *result, bool is_last)
+static void queue_result(struct hold *hold, const struct tracer_result *result, bool is_last)
 {
-	struct holder *holder = hold->holder;
+	struct tracer *tracer = hold->tracer;
 	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger
 	   ends. */
 	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
-	pthread_mutex_lock(&holder->lock);
+	pthread_mutex_lock(&tracer->lock);
 	queued->next = NULL;
 	queued->result = *result;
-	*holder->last = queued;
-	holder->last = &queued->next;
+	*tracer->last = queued;
+	tracer->last = &queued->next;
 	if (is_last)
-		unlink_hold(holder, hold);
-	pthread_cond_broadcast(&holder->changed);
-	pthread_mutex_unlock(&holder->lock);
-	doorbell_ring(holder->doorbell);
+		unlink_hold(tracer, hold);
+	pthread_cond_broadcast(&tracer->changed);
+	pthread_mutex_unlock(&tracer->lock);
+	doorbell_ring(tracer->doorbell);
 }
 
-static int attach_begin(struct hold *hold, struct hold_result *result, struct inject_pause *pause)
+static int attach_begin(struct hold *hold, struct tracer_result *result, struct inject_pause *pause)
 {
 	char other[128];
 	if (session_of_process(result->pid, other, sizeof(other)))
@@ -362,10 +362,10 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	if (error)
 		return error;
 	/* A session that samples knows no frees of blocks that it did not choose. */
-	if (!hold->holder->options->sample_bytes)
+	if (!hold->tracer->options->sample_bytes)
 		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
-	result->inject.cookie = hold->holder->hooks;
+	result->inject.cookie = hold->tracer->hooks;
 	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk,
 			      &result->diag);
 	if (error) {
@@ -375,11 +375,11 @@ static int attach_begin(struct hold *hold, struct hold_result *result, struct in
 	return error;
 }
 
-static void attach_one(struct hold *hold, struct hold_result *result)
+static void attach_one(struct hold *hold, struct tracer_result *result)
 {
 	struct inject_pause pause;
 	hold->attach_error = attach_begin(hold, result, &pause);
-	result->kind = hold->attach_error ? HOLD_FAILED : HOLD_INJECTED;
+	result->kind = hold->attach_error ? TRACER_FAILED : TRACER_INJECTED;
 	if (hold->attach_error) {
 		snprintf(hold->attach_text, sizeof(hold->attach_text), "%s", result->diag.text);
 		return;
@@ -398,62 +398,62 @@ static void attach_one(struct hold *hold, struct hold_result *result)
 static void walk_one(struct hold *hold)
 {
 	const struct region region = hold->result.region;
-	hold->walk.is_ending = &hold->holder->is_ending;
-	if (hold->holder->options->sample_bytes)
+	hold->walk.is_ending = &hold->tracer->is_ending;
+	if (hold->tracer->options->sample_bytes)
 		heapwalk_skip(&hold->walk, "the session samples");
 	else
 		heapwalk_run(&hold->walk, &region);
 	queue_result(hold,
-		     &(struct hold_result){.kind = HOLD_WALKED,
-					   .pid = hold->request.pid,
-					   .number = hold->result.number,
-					   .walk = hold->walk},
+		     &(struct tracer_result){.kind = TRACER_WALKED,
+					     .pid = hold->task.pid,
+					     .number = hold->result.number,
+					     .walk = hold->walk},
 		     true);
 }
 
 /* What is about to be executed cannot be traced, for the reason in the result: it runs as it is, unless it is the
    command. */
-static void hold_nothing(struct hold *hold, struct hold_result *result, int error)
+static void tracer_nothing(struct hold *hold, struct tracer_result *result, int error)
 {
 	answer(hold, error, result->diag.text);
-	result->kind = HOLD_FAILED;
-	if (hold->request.is_launch || !watch_exec(hold))
+	result->kind = TRACER_FAILED;
+	if (hold->task.is_launch || !watch_exec(hold))
 		return;
-	result->kind = HOLD_UNTRACED;
+	result->kind = TRACER_UNTRACED;
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
 }
 
-static void hold_one(struct hold *hold, struct hold_result *result)
+static void tracer_run_one(struct hold *hold, struct tracer_result *result)
 {
-	struct hold_request *request = &hold->request;
-	if (request->is_attach) {
+	struct tracer_task *task = &hold->task;
+	if (task->is_attach) {
 		attach_one(hold, result);
 		return;
 	}
-	int error = inspect(request, &result->diag);
+	int error = inspect(task, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell
 	 * reads it itself. What we may not read, or runs as somebody else, is not touched. */
-	bool is_held_only = error == -ENOEXEC && !request->is_launch;
-	bool has_region = !error && request->is_launch && (error = make_command_region(hold, result)) == 0;
+	bool is_held_only = error == -ENOEXEC && !task->is_launch;
+	bool has_region = !error && task->is_launch && (error = make_command_region(hold, result)) == 0;
 	if (error && !is_held_only) {
-		hold_nothing(hold, result, error);
+		tracer_nothing(hold, result, error);
 		return;
 	}
-	if (ptrace(PTRACE_SEIZE, request->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
-		error = inject_cannot_trace(request->pid, errno, &result->diag);
+	if (ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
+		error = inject_cannot_trace(task->pid, errno, &result->diag);
 		if (has_region)
 			drop_region(hold, result);
-		hold_nothing(hold, result, error);
+		tracer_nothing(hold, result, error);
 		return;
 	}
 	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
-	if (!is_meant(request)) {
+	if (!is_meant(task)) {
 		if (has_region)
 			drop_region(hold, result);
-		result->kind = HOLD_FAILED;
+		result->kind = TRACER_FAILED;
 		answer(hold, ESRCH, "");
 		return;
 	}
@@ -463,92 +463,92 @@ static void hold_one(struct hold *hold, struct hold_result *result)
 	bool is_at_exec = wait_for_exec(hold);
 	/* From here on it is kept with the others that come before the process goes on. */
 	if (hold->postponed)
-		send_signal(request, hold->postponed);
+		send_signal(task, hold->postponed);
 	if (!is_at_exec) {
-		result->kind = HOLD_FAILED;
+		result->kind = TRACER_FAILED;
 		if (has_region)
 			drop_region(hold, result);
 		return;
 	}
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
-	result->kind = HOLD_UNTRACED;
+	result->kind = TRACER_UNTRACED;
 	if (has_region)
 		inject_held(hold, result);
-	if (request->is_launch && result->kind == HOLD_UNTRACED)
+	if (task->is_launch && result->kind == TRACER_UNTRACED)
 		refuse_held(hold, result);
 }
 
-static void *hold_thread(void *argument)
+static void *tracer_thread(void *argument)
 {
 	struct hold *hold = argument;
-	struct hold_result *result = &hold->result;
-	*result = (struct hold_result){.pid = hold->request.pid,
-				       .parent = hold->request.parent,
-				       .exec_generation = hold->request.exec_generation,
-				       .start_ticks = clock_event_ticks(),
-				       .mail = hold->request.mail,
-				       .mail_tid = hold->request.mail_tid};
+	struct tracer_result *result = &hold->result;
+	*result = (struct tracer_result){.pid = hold->task.pid,
+					 .parent = hold->task.parent,
+					 .exec_generation = hold->task.exec_generation,
+					 .start_ticks = clock_event_ticks(),
+					 .message = hold->task.message,
+					 .message_tid = hold->task.message_tid};
 	result->inject.memory = -1;
-	memcpy(result->path, hold->request.path, sizeof(result->path));
-	pthread_mutex_lock(&hold->holder->lock);
+	memcpy(result->path, hold->task.path, sizeof(result->path));
+	pthread_mutex_lock(&hold->tracer->lock);
 	hold->thread = pthread_self();
 	hold->is_running = true;
-	pthread_mutex_unlock(&hold->holder->lock);
-	hold_one(hold, result);
+	pthread_mutex_unlock(&hold->tracer->lock);
+	tracer_run_one(hold, result);
 	pid_t pid = result->pid;
-	bool has_walk = hold->request.is_attach && !hold->attach_error;
-	/* The result is in the queue before the process runs on and posts mails into its new region. */
+	bool has_walk = hold->task.is_attach && !hold->attach_error;
+	/* The result is in the queue before the process runs on and posts messages into its new region. */
 	queue_result(hold, result, !has_walk);
-	if (hold->request.is_attach)
+	if (hold->task.is_attach)
 		answer(hold, hold->attach_error, hold->attach_text);
 	if (has_walk)
 		walk_one(hold);
 	/* Nothing for one that was not traced. */
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
-	if (hold->request.is_launch)
-		close(hold->request.control);
-	identity_drop(&hold->request.identity);
+	if (hold->task.is_launch)
+		close(hold->task.control);
+	identity_drop(&hold->task.identity);
 	free(hold);
 	return NULL;
 }
 
-bool holder_start(struct holder *holder, const struct hold_request *request)
+bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 {
 	struct hold *hold = calloc(1, sizeof(*hold));
 	pthread_attr_t attributes;
 	pthread_t thread;
 	if (!hold)
 		return false;
-	hold->holder = holder;
-	hold->request = *request;
-	pthread_mutex_lock(&holder->lock);
-	hold->next = holder->holds;
-	holder->holds = hold;
-	pthread_mutex_unlock(&holder->lock);
+	hold->tracer = tracer;
+	hold->task = *task;
+	pthread_mutex_lock(&tracer->lock);
+	hold->next = tracer->holds;
+	tracer->holds = hold;
+	pthread_mutex_unlock(&tracer->lock);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	int error = pthread_create(&thread, &attributes, hold_thread, hold);
+	int error = pthread_create(&thread, &attributes, tracer_thread, hold);
 	pthread_attr_destroy(&attributes);
 	if (error) {
-		pthread_mutex_lock(&holder->lock);
-		unlink_hold(holder, hold);
-		pthread_mutex_unlock(&holder->lock);
+		pthread_mutex_lock(&tracer->lock);
+		unlink_hold(tracer, hold);
+		pthread_mutex_unlock(&tracer->lock);
 		free(hold);
 	}
 	return error == 0;
 }
 
 /* A signal that comes just before the thread begins to wait is lost, so it is sent until the thread has noticed. */
-void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t command)
+void tracer_cancel(struct tracer *tracer, const struct region_message *message, pid_t command)
 {
-	pthread_mutex_lock(&holder->lock);
+	pthread_mutex_lock(&tracer->lock);
 	for (;;) {
 		bool is_there = false;
-		for (struct hold *hold = holder->holds; hold; hold = hold->next) {
-			if (hold->request.mail == mail && (mail || hold->request.pid == command)) {
+		for (struct hold *hold = tracer->holds; hold; hold = hold->next) {
+			if (hold->task.message == message && (message || hold->task.pid == command)) {
 				__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
 				is_there = true;
 				if (hold->is_running)
@@ -558,99 +558,99 @@ void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t 
 		if (!is_there)
 			break;
 		struct timespec until = monotonic_at(monotonic_now_ns() + CANCEL_NS);
-		pthread_cond_clockwait(&holder->changed, &holder->lock, CLOCK_MONOTONIC, &until);
+		pthread_cond_clockwait(&tracer->changed, &tracer->lock, CLOCK_MONOTONIC, &until);
 	}
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_unlock(&tracer->lock);
 }
 
-bool holder_take(struct holder *holder, struct hold_result *result)
+bool tracer_take(struct tracer *tracer, struct tracer_result *result)
 {
-	pthread_mutex_lock(&holder->lock);
-	struct queued *queued = holder->first;
+	pthread_mutex_lock(&tracer->lock);
+	struct queued *queued = tracer->first;
 	if (queued) {
-		holder->first = queued->next;
-		if (!holder->first)
-			holder->last = &holder->first;
+		tracer->first = queued->next;
+		if (!tracer->first)
+			tracer->last = &tracer->first;
 		*result = queued->result;
 	}
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_unlock(&tracer->lock);
 	free(queued);
 	return queued != NULL;
 }
 
-bool holder_is_busy(struct holder *holder)
+bool tracer_is_busy(struct tracer *tracer)
 {
-	pthread_mutex_lock(&holder->lock);
-	bool is_busy = holder->holds || holder->first;
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_lock(&tracer->lock);
+	bool is_busy = tracer->holds || tracer->first;
+	pthread_mutex_unlock(&tracer->lock);
 	return is_busy;
 }
 
-bool holder_uses(struct holder *holder, const struct region *region)
+bool tracer_uses(struct tracer *tracer, const struct region *region)
 {
 	const uint8_t *low = (const uint8_t *)region->header, *high = low + region->bytes;
 	bool uses = false;
-	pthread_mutex_lock(&holder->lock);
-	for (const struct hold *hold = holder->holds; hold; hold = hold->next) {
-		const uint8_t *mail = (const uint8_t *)hold->request.mail;
-		uses |= hold->request.is_attach || (mail >= low && mail < high);
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct hold *hold = tracer->holds; hold; hold = hold->next) {
+		const uint8_t *message = (const uint8_t *)hold->task.message;
+		uses |= hold->task.is_attach || (message >= low && message < high);
 	}
-	for (const struct queued *queued = holder->first; queued; queued = queued->next) {
-		const uint8_t *mail = (const uint8_t *)queued->result.mail;
-		uses |= queued->result.kind == HOLD_WALKED || (mail >= low && mail < high);
+	for (const struct queued *queued = tracer->first; queued; queued = queued->next) {
+		const uint8_t *message = (const uint8_t *)queued->result.message;
+		uses |= queued->result.kind == TRACER_WALKED || (message >= low && message < high);
 	}
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_unlock(&tracer->lock);
 	return uses;
 }
 
-bool holder_has_thread(struct holder *holder, pid_t tid)
+bool tracer_has_thread(struct tracer *tracer, pid_t tid)
 {
 	bool has = false;
-	pthread_mutex_lock(&holder->lock);
-	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
-		has |= hold->request.tid == tid && !hold->request.is_attach;
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
+		has |= hold->task.tid == tid && !hold->task.is_attach;
+	pthread_mutex_unlock(&tracer->lock);
 	return has;
 }
 
-bool holder_has(struct holder *holder, pid_t pid)
+bool tracer_has(struct tracer *tracer, pid_t pid)
 {
 	bool has = false;
-	pthread_mutex_lock(&holder->lock);
-	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
-		has |= hold->request.pid == pid;
-	for (const struct queued *queued = holder->first; queued; queued = queued->next)
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
+		has |= hold->task.pid == pid;
+	for (const struct queued *queued = tracer->first; queued; queued = queued->next)
 		has |= queued->result.pid == pid;
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_unlock(&tracer->lock);
 	return has;
 }
 
-void holder_end_walks(struct holder *holder)
+void tracer_end_walks(struct tracer *tracer)
 {
-	__atomic_store_n(&holder->is_ending, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&tracer->is_ending, true, __ATOMIC_RELEASE);
 }
 
-void holder_give_up(struct holder *holder)
+void tracer_give_up(struct tracer *tracer)
 {
-	pthread_mutex_lock(&holder->lock);
-	for (struct hold *hold = holder->holds; hold; hold = hold->next) {
-		if (!hold->request.mail)
+	pthread_mutex_lock(&tracer->lock);
+	for (struct hold *hold = tracer->holds; hold; hold = hold->next) {
+		if (!hold->task.message)
 			continue;
 		__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
 		if (hold->is_running)
 			pthread_kill(hold->thread, CANCEL_SIGNAL);
 	}
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_unlock(&tracer->lock);
 }
 
-bool holder_is_attaching(struct holder *holder)
+bool tracer_is_attaching(struct tracer *tracer)
 {
 	bool is_attaching = false;
-	pthread_mutex_lock(&holder->lock);
-	for (const struct hold *hold = holder->holds; hold; hold = hold->next)
-		is_attaching |= hold->request.is_attach;
-	for (const struct queued *queued = holder->first; queued; queued = queued->next)
-		is_attaching |= queued->result.kind == HOLD_WALKED;
-	pthread_mutex_unlock(&holder->lock);
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
+		is_attaching |= hold->task.is_attach;
+	for (const struct queued *queued = tracer->first; queued; queued = queued->next)
+		is_attaching |= queued->result.kind == TRACER_WALKED;
+	pthread_mutex_unlock(&tracer->lock);
 	return is_attaching;
 }

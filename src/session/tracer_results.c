@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "os/proc.h"
-#include "region/mail.h"
+#include "region/message.h"
 #include "session/members.h"
-#include "session/target_requests.h"
+#include "session/target_messages.h"
 #include "session/targets.h"
 
 void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
@@ -20,7 +20,7 @@ void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 	}
 }
 
-static void untraced_held(struct logger *logger, const struct hold_result *result)
+static void untraced_held(struct logger *logger, const struct tracer_result *result)
 {
 	char command[2048];
 	proc_command(result->pid, command, sizeof(command));
@@ -37,7 +37,7 @@ static void untraced_held(struct logger *logger, const struct hold_result *resul
 }
 
 /* What was in the heaps before is known now, or what of it is not. */
-static void target_walked(struct logger *logger, struct hold_result *result)
+static void target_walked(struct logger *logger, struct tracer_result *result)
 {
 	struct target *target = logger->targets;
 	while (target && target->number != result->number)
@@ -52,18 +52,18 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 	}
 	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does
 	   not want to know. */
-	bool is_told = !logger->options->session_name;
+	bool has_controller = !logger->options->session_name;
 	char text[400];
 	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms",
 		 (int)result->pid, result->walk.count, (unsigned long long)result->walk.bytes,
 		 (double)result->walk.took_ns / 1e6);
-	if (is_told)
+	if (has_controller)
 		logger_note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid,
 			 result->walk.missing);
 		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
-		if (is_told)
+		if (has_controller)
 			logger_warn(logger, text);
 	}
 	heapwalk_fini(&result->walk);
@@ -71,22 +71,22 @@ static void target_walked(struct logger *logger, struct hold_result *result)
 
 bool logger_take_results(struct logger *logger)
 {
-	struct hold_result result;
+	struct tracer_result result;
 	bool has_any = false;
-	while (holder_take(logger->holder, &result)) {
+	while (tracer_take(logger->tracer, &result)) {
 		has_any = true;
-		if (result.kind == HOLD_FAILED)
+		if (result.kind == TRACER_FAILED)
 			continue;
-		if (result.kind == HOLD_WALKED) {
+		if (result.kind == TRACER_WALKED) {
 			target_walked(logger, &result);
 			continue;
 		}
-		/* The mail outlives who sent it. */
-		if (result.has_executed && result.mail)
-			mail_turn(result.mail, result.mail_tid, MAIL_ANSWERED, MAIL_FREE);
+		/* The message outlives who sent it. */
+		if (result.has_executed && result.message)
+			message_turn(result.message, result.message_tid, MESSAGE_ANSWERED, MESSAGE_FREE);
 		if (result.has_executed)
 			logger_image_over(logger, result.pid, result.start_ticks);
-		if (result.kind == HOLD_INJECTED) {
+		if (result.kind == TRACER_INJECTED) {
 			target_add(logger, &result);
 			if (result.inject.refused)
 				unhooked_note(logger, result.pid, &result.inject);

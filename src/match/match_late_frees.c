@@ -82,17 +82,17 @@ static void pending_settle(struct matching *matching, const struct pending_free 
 	if (is_earlier(pending)) {
 		earlier_end(matching, pending);
 	} else if (pending->earlier_bytes) {
-		memory_grow(matching->doubts, matching->doubt_count, matching->doubt_capacity);
-		matching->doubts[matching->doubt_count++] = *pending;
+		memory_grow(matching->late_frees, matching->late_free_count, matching->late_free_capacity);
+		matching->late_frees[matching->late_free_count++] = *pending;
 	} else {
 		matching_unknown_free(matching, pending->process);
 	}
 }
 
-void matching_doubts_settle(struct matching *matching)
+void matching_late_frees_settle(struct matching *matching)
 {
-	for (size_t i = 0; i < matching->doubt_count; i++) {
-		const struct pending_free *pending = &matching->doubts[i];
+	for (size_t i = 0; i < matching->late_free_count; i++) {
+		const struct pending_free *pending = &matching->late_frees[i];
 		if (pending->before_ns < matching->processes[pending->process].reading_ns)
 			earlier_end(matching, pending);
 		else

@@ -3,8 +3,8 @@
  * Holding processes that are about to execute an image: each by a thread that traces it until the exec is done,
  * injects, and lets go.
  */
-#ifndef XHEAP_SESSION_HOLD_H
-#define XHEAP_SESSION_HOLD_H
+#ifndef XHEAP_SESSION_TRACER_H
+#define XHEAP_SESSION_TRACER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +19,9 @@
 #include "session/session_clock.h"
 #include "session/watch.h"
 
-struct holder;
+struct tracer;
 
-struct hold_request {
+struct tracer_task {
 	pid_t pid, tid;
 	/** of pid, taken before anything was found out about it, and dropped then; nobody's: it is a child that was not
 	    waited for, or the user's word */
@@ -29,8 +29,8 @@ struct hold_request {
 	int directory; /**< descriptor that path is relative to, in the process; AT_FDCWD */
 	char path[1024];
 	uint32_t parent, exec_generation; /**< for the trace */
-	struct region_mail *mail;         /**< to answer when it is held; NULL for the command itself */
-	uint32_t mail_tid;                /**< whose it is */
+	struct region_message *message;   /**< to answer when it is held; NULL for the command itself */
+	uint32_t message_tid;             /**< whose it is */
 	const char *region_path;          /**< of the image that it is: gone with it */
 	uint64_t region_inode;
 	int control; /**< a socket for what there is to say about the command itself; closed then */
@@ -38,23 +38,23 @@ struct hold_request {
 	bool is_attach; /**< it runs already, and is traced from now on: the answer goes to control */
 };
 
-enum hold_kind {
-	HOLD_INJECTED,
-	HOLD_UNTRACED,
-	HOLD_FAILED /**< there was no exec, or the command is killed */,
-	HOLD_WALKED /**< of one that was injected: walk is set */
+enum tracer_kind {
+	TRACER_INJECTED,
+	TRACER_UNTRACED,
+	TRACER_FAILED /**< there was no exec, or the command is killed */,
+	TRACER_WALKED /**< of one that was injected: walk is set */
 };
 
-struct hold_result {
-	enum hold_kind kind;
+struct tracer_result {
+	enum tracer_kind kind;
 	pid_t pid;
 	bool has_executed;
 	uint64_t start_ticks; /**< of the new image */
 	/** of one that was injected into, as long as it stood: when the result is taken, it may be another image */
 	uint64_t stack_start;
 	uint32_t parent, exec_generation, number;
-	struct region_mail *mail; /**< by which the exec was announced, */
-	uint32_t mail_tid;        /**< and by whom */
+	struct region_message *message; /**< by which the exec was announced, */
+	uint32_t message_tid;           /**< and by whom */
 	struct region region;
 	struct inject inject;
 	uint64_t pause_ns;    /**< of one that was attached to: all its threads stood so long */
@@ -64,40 +64,40 @@ struct hold_result {
 };
 
 /** doorbell: rung with each result. */
-struct holder *holder_new(const struct session_options *options, const struct session_directory *directory,
+struct tracer *tracer_new(const struct session_options *options, const struct session_directory *directory,
 			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell);
 
 /** Begin; false when it cannot (the caller lets the process go on). */
-bool holder_start(struct holder *holder, const struct hold_request *request);
+bool tracer_start(struct tracer *tracer, const struct tracer_task *task);
 
-/** The exec that mail (or for the command, NULL, its process) announced has failed: let go. Returns when nothing holds
-    it any more. */
-void holder_cancel(struct holder *holder, const struct region_mail *mail, pid_t command);
+/** The exec that message (or for the command, NULL, its process) announced has failed: let go. Returns when nothing
+    holds it any more. */
+void tracer_cancel(struct tracer *tracer, const struct region_message *message, pid_t command);
 
 /** The next result, false when there is none now. */
-bool holder_take(struct holder *holder, struct hold_result *result);
+bool tracer_take(struct tracer *tracer, struct tracer_result *result);
 
 /** Whether something is held or a result waits. */
-bool holder_is_busy(struct holder *holder);
+bool tracer_is_busy(struct tracer *tracer);
 
-/** Whether something that is held, or a result, refers to memory of the region: to a mail in it, or, of one that is
+/** Whether something that is held, or a result, refers to memory of the region: to a message in it, or, of one that is
     attached to, to all. */
-bool holder_uses(struct holder *holder, const struct region *region);
+bool tracer_uses(struct tracer *tracer, const struct region *region);
 
 /** Whether the thread is held until it executes: it announces nothing else meanwhile. */
-bool holder_has_thread(struct holder *holder, pid_t tid);
+bool tracer_has_thread(struct tracer *tracer, pid_t tid);
 
 /** Whether the process is held, or a result about it waits. */
-bool holder_has(struct holder *holder, pid_t pid);
+bool tracer_has(struct tracer *tracer, pid_t pid);
 
 /** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
-void holder_end_walks(struct holder *holder);
+void tracer_end_walks(struct tracer *tracer);
 
 /** The recording ends: let go of all who have announced an exec and not made it yet. To be repeated until nothing is
     held. */
-void holder_give_up(struct holder *holder);
+void tracer_give_up(struct tracer *tracer);
 
 /** Whether a process is being attached to: until what it had before is known, and was taken. */
-bool holder_is_attaching(struct holder *holder);
+bool tracer_is_attaching(struct tracer *tracer);
 
 #endif

@@ -6,15 +6,15 @@
 #include "recorder/capture.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
-#include "region/mail.h"
+#include "region/message.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
 enum {
 	FUTEX_WAIT = 0,
 	FUTEX_WAKE = 1,
-	MAIL_WAIT_MS = 3000,
-	MAIL_WAIT_MOST_MS = 60000,
+	MESSAGE_WAIT_MS = 3000,
+	MESSAGE_WAIT_MOST_MS = 60000,
 	SLICE_NS = 20000000,
 	ROUNDS_MAX = 15000,
 	AT_FDCWD = -100,
@@ -51,20 +51,20 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 		patience->heard = now;
 	patience->heartbeat = heartbeat;
 	return region_has_logger(region) && patience->rounds++ < ROUNDS_MAX &&
-	       now - patience->heard < MAIL_WAIT_MS * recorder->ticks_per_ms &&
-	       now - patience->since < MAIL_WAIT_MOST_MS * recorder->ticks_per_ms;
+	       now - patience->heard < MESSAGE_WAIT_MS * recorder->ticks_per_ms &&
+	       now - patience->since < MESSAGE_WAIT_MOST_MS * recorder->ticks_per_ms;
 }
 
-static struct region_mail *mail_claim(struct recorder *recorder)
+static struct region_message *message_claim(struct recorder *recorder)
 {
 	struct patience patience = patience_begin(recorder);
 	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 	do {
-		for (uint32_t i = 0; i < REGION_MAILBOX_COUNT; i++) {
-			struct region_mail *mail = &recorder->region->mail[i];
-			if (mail_turn(mail, tid, MAIL_FREE, MAIL_CLAIMED)) {
-				mail->tid = tid;
-				return mail;
+		for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++) {
+			struct region_message *message = &recorder->region->message[i];
+			if (message_turn(message, tid, MESSAGE_FREE, MESSAGE_CLAIMED)) {
+				message->tid = tid;
+				return message;
 			}
 		}
 		pause_for(recorder, patience.rounds);
@@ -72,35 +72,35 @@ static struct region_mail *mail_claim(struct recorder *recorder)
 	return 0;
 }
 
-/* Post a mail of ours and wait for the answer. False: none came; the mail is then the logger's to free. */
-static int mail_ask(struct recorder *recorder, struct region_mail *mail)
+/* Post a message of ours and wait for the answer. False: none came; the message is then the logger's to free. */
+static int message_ask(struct recorder *recorder, struct region_message *message)
 {
 	struct region_header *region = recorder->region;
-	const uint32_t posted = mail_word(MAIL_POSTED, mail->tid);
-	mail->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	STORE_RELEASE(&mail->state, posted);
+	const uint32_t posted = message_word(MESSAGE_POSTED, message->tid);
+	message->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+	STORE_RELEASE(&message->state, posted);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
 	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	struct patience patience = patience_begin(recorder);
-	while (LOAD_ACQUIRE(&mail->state) == posted) {
+	while (LOAD_ACQUIRE(&message->state) == posted) {
 		if (!is_patient(&patience, recorder))
 			return 0;
 		int64_t time[2] = {0, SLICE_NS};
-		sys_call4(SYS_NUMBER_FUTEX, (long)&mail->state, FUTEX_WAIT, posted, (long)time);
+		sys_call4(SYS_NUMBER_FUTEX, (long)&message->state, FUTEX_WAIT, posted, (long)time);
 	}
 	return 1;
 }
 
-static void mail_release(struct region_mail *mail)
+static void message_release(struct region_message *message)
 {
-	STORE_RELEASE(&mail->state, MAIL_FREE);
+	STORE_RELEASE(&message->state, MESSAGE_FREE);
 }
 
 /* Readers take no part of a list that is being changed. In a child that is forked during a change, the mark is gone: it
    reads the list as it is. */
 static void list_begin(struct recorder *recorder)
 {
-	STORE(&recorder->wiped->is_listing, 1);
+	STORE(&recorder->fork_wiped->is_listing, 1);
 	STORE(&recorder->image_sequence, recorder->image_sequence + 1);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -108,7 +108,7 @@ static void list_begin(struct recorder *recorder)
 static void list_end(struct recorder *recorder)
 {
 	STORE_RELEASE(&recorder->image_sequence, recorder->image_sequence + 1);
-	STORE_RELEASE(&recorder->wiped->is_listing, 0);
+	STORE_RELEASE(&recorder->fork_wiped->is_listing, 0);
 }
 
 /* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so,
@@ -139,7 +139,7 @@ static int is_image(const struct recorder *recorder, const struct region_image *
 static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
-	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), process = recorder->wiped->process - 1;
+	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), process = recorder->fork_wiped->process - 1;
 	int has_changed = 0;
 	list_begin(recorder);
 	for (uint32_t i = 0; i < recorder->image_count;) {
@@ -183,15 +183,15 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
 	const uint32_t *state = (const uint32_t *)recorder->loader_state;
 	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own, and this one reads 0 then. */
-	if (!recorder->wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
+	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
 		return result;
-	struct region_mail *mail = mail_claim(recorder);
-	if (!mail)
+	struct region_message *message = message_claim(recorder);
+	if (!message)
 		return result;
-	mail->kind = MAIL_LOADED;
-	mail->value[0] = recorder->wiped->process - 1;
-	if (mail_ask(recorder, mail))
-		mail_release(mail);
+	message->kind = MESSAGE_LOADED;
+	message->value[0] = recorder->fork_wiped->process - 1;
+	if (message_ask(recorder, message))
+		message_release(message);
 	images_refresh(recorder);
 	return result;
 }
@@ -206,7 +206,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 }
 
 /* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. */
-static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
+static struct region_message *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
@@ -216,17 +216,17 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	/* A search of PATH tries names that do not exist: nothing to announce. */
 	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
 		return 0;
-	struct region_mail *mail = mail_claim(recorder);
-	if (!mail) {
+	struct region_message *message = message_claim(recorder);
+	if (!message) {
 		COUNT(&region->untraced_execs, 1);
 		return 0;
 	}
-	mail->kind = MAIL_EXEC;
-	mail->value[0] = recorder->wiped->process ? recorder->wiped->process - 1 : REGION_NONE;
-	mail->value[1] = (uint64_t)dirfd;
-	if (!text_copy(mail->text, sizeof(mail->text), path)) {
+	message->kind = MESSAGE_EXEC;
+	message->value[0] = recorder->fork_wiped->process ? recorder->fork_wiped->process - 1 : REGION_NONE;
+	message->value[1] = (uint64_t)dirfd;
+	if (!text_copy(message->text, sizeof(message->text), path)) {
 		COUNT(&region->untraced_execs, 1);
-		mail_release(mail);
+		message_release(message);
 		return 0;
 	}
 	logger_allow(recorder);
@@ -235,28 +235,28 @@ static struct region_mail *exec_announce(struct recorder *recorder, int64_t dirf
 	 * the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
-	int has_answer = mail_ask(recorder, mail);
+	int has_answer = message_ask(recorder, message);
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
 	if (!has_answer)
 		COUNT(&region->untraced_execs, 1);
-	return has_answer ? mail : 0;
+	return has_answer ? message : 0;
 }
 
 /* The exec has returned, so it has failed. */
-static void exec_failed(struct recorder *recorder, struct region_mail *mail)
+static void exec_failed(struct recorder *recorder, struct region_message *message)
 {
-	if (!mail)
+	if (!message)
 		return;
-	mail->kind = MAIL_EXEC_FAILED;
-	if (mail_ask(recorder, mail))
-		mail_release(mail);
+	message->kind = MESSAGE_EXEC_FAILED;
+	if (message_ask(recorder, message))
+		message_release(message);
 }
 
 HOOK hook_execve(uint64_t path, uint64_t argv, uint64_t envp, uint64_t d, const struct hook_context *context)
 {
-	struct region_mail *mail = exec_announce(context->recorder, AT_FDCWD, (const char *)path);
+	struct region_message *message = exec_announce(context->recorder, AT_FDCWD, (const char *)path);
 	uint64_t result = ((any_call *)context->original)(path, argv, envp, d, 0);
-	exec_failed(context->recorder, mail);
+	exec_failed(context->recorder, message);
 	return result;
 }
 
@@ -265,18 +265,18 @@ HOOK hook_execve(uint64_t path, uint64_t argv, uint64_t envp, uint64_t d, const 
 HOOK hook_execveat(uint64_t dirfd, uint64_t path, uint64_t argv, uint64_t envp, const struct hook_context *context,
 		   uint64_t flags)
 {
-	struct region_mail *mail = exec_announce(context->recorder, (int32_t)dirfd, (const char *)path);
+	struct region_message *message = exec_announce(context->recorder, (int32_t)dirfd, (const char *)path);
 	uint64_t result = ((any_call *)context->original)(dirfd, path, argv, envp, flags);
-	exec_failed(context->recorder, mail);
+	exec_failed(context->recorder, message);
 	return result;
 }
 
 /* fexecve(fd, argv, envp) makes its system call itself. */
 HOOK hook_fexecve(uint64_t fd, uint64_t argv, uint64_t envp, uint64_t d, const struct hook_context *context)
 {
-	struct region_mail *mail = exec_announce(context->recorder, (int32_t)fd, "");
+	struct region_message *message = exec_announce(context->recorder, (int32_t)fd, "");
 	uint64_t result = ((any_call *)context->original)(fd, argv, envp, d, 0);
-	exec_failed(context->recorder, mail);
+	exec_failed(context->recorder, message);
 	return result;
 }
 
@@ -285,12 +285,12 @@ HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct
 {
 	struct recorder *recorder = context->recorder;
 	struct region_header *region = recorder->region;
-	uint32_t process = recorder->wiped->process - 1, pid = recorder->wiped->pid;
+	uint32_t process = recorder->fork_wiped->process - 1, pid = recorder->fork_wiped->pid;
 	/* A vfork child has its parent's memory, but ends alone. */
 	if (process < recorder->limits.process_max && !recorder->no_syscalls &&
 	    (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) == pid) {
 		struct region_process *row = region_process_at(region, &recorder->limits, process);
-		STORE_RELEASE(&row->exit_told, region_exit_encode(pid, (uint32_t)status));
+		STORE_RELEASE(&row->exit_reported, region_exit_encode(pid, (uint32_t)status));
 	}
 	return ((any_call *)context->original)(status, b, c, d, 0);
 }
