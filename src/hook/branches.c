@@ -2,53 +2,37 @@
 /*
  * Decoding all code of a large program takes seconds; only branches to some dozens of places matter. So:
  *
- * - Branches with 32-bit displacements are looked for at every byte, sixteen at a time: an opcode byte that fits (e8,
- *   e9, 0f 80..8f) and a displacement that leads into a target. That finds every real one, and rarely something that is
- *   none.
- * - Branches with 8-bit displacements come from nearby, where the code is decoded.
+ * - Branches with long displacements are found by their bytes (arch/branch_bytes.h), wherever these lie. That finds
+ *   every real one, and rarely something that is none.
+ * - Branches with short displacements come from nearby, where the code is decoded.
  *
  * A branch into the displaced bytes forbids the patch. One found by its bytes alone is believed only when decoding from
  * the beginning of its function comes by it; where that beginning is not known, it is believed at once.
  */
 #include "hook/branches.h"
 
-#include <emmintrin.h>
 #include <string.h>
 
-#include "hook/code.h"
+#include "arch/branch_bytes.h"
+#include "arch/code.h"
 
-enum {
-	FILTER_BITS = 8192,
-	GRANULE = 4,
-	NEAR = 128,
-	WINDOW = 192,
-	FUNCTION_MAX = 1 << 14,
-	CONFIRM_MAX = 1 << 20,
-	CONFIRM_TOTAL = 1 << 26
-};
+enum { NEAR = 128, WINDOW = 192, FUNCTION_MAX = 1 << 14, CONFIRM_MAX = 1 << 20, CONFIRM_TOTAL = 1 << 26 };
 
 struct branch_search {
 	struct branches *branches;
 	const struct elf *elf;
 	struct hook_target *targets;
 	uint32_t count;
-	uint64_t confirm_bytes;            /* still to be spent on decoding, so that no file makes us slow */
-	uint64_t filter[FILTER_BITS / 64]; /* by address / 2^GRANULE: something of a target may be there */
+	uint64_t confirm_bytes;      /* still to be spent on decoding, so that no file makes us slow */
+	struct branch_filter filter; /* by address: something of a target may be there */
 };
-
-static uint64_t filter_bit(uint64_t address)
-{
-	return (address >> GRANULE) % FILTER_BITS;
-}
 
 static void search_init(struct branch_search *search)
 {
-	memset(search->filter, 0, sizeof(search->filter));
+	memset(&search->filter, 0, sizeof(search->filter));
 	for (uint32_t i = 0; i < search->count; i++)
-		for (unsigned at = 0; at <= search->targets[i].displaced; at++) {
-			uint64_t bit = filter_bit(search->targets[i].address + at);
-			search->filter[bit / 64] |= 1ull << bit % 64;
-		}
+		for (unsigned at = 0; at <= search->targets[i].displaced; at++)
+			branch_filter_add(&search->filter, search->targets[i].address + at);
 }
 
 /* The target that begins at or before address. */
@@ -100,65 +84,19 @@ static void note(struct branch_search *search, const struct branch *branch)
 		branches->is_cut = true;
 }
 
-/* A branch found by its bytes: five of them, or six with the opcode's first. */
-static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t destination, bool is_call,
-		     bool is_condition)
+/* A branch found by its bytes. */
+static void consider(void *context, const struct branch_bytes *found)
 {
-	uint32_t index = target_before(search, destination);
+	struct branch_search *search = context;
+	uint32_t index = target_before(search, found->destination);
 	if (index == UINT32_MAX)
 		return;
 	struct hook_target *target = &search->targets[index];
-	struct branch branch = {.site = opcode_at - (is_condition ? 1 : 0),
-				.after = opcode_at + 5,
-				.target = index,
-				.is_call = is_call};
-	if (destination == target->address)
+	struct branch branch = {.site = found->site, .after = found->after, .target = index, .is_call = found->is_call};
+	if (found->destination == target->address)
 		note(search, &branch);
-	else if (destination - target->address < target->displaced && is_instruction(search, branch.site))
+	else if (found->destination - target->address < target->displaced && is_instruction(search, branch.site))
 		refuse(target);
-}
-
-/* One opcode byte that fits, at bytes[0]; its displacement follows. */
-static inline void look(struct branch_search *search, const uint8_t *bytes, uint64_t address)
-{
-	int32_t relative;
-	memcpy(&relative, bytes + 1, sizeof(relative));
-	uint64_t destination = address + 5 + (uint64_t)(int64_t)relative, bit = filter_bit(destination);
-	if (search->filter[bit / 64] >> bit % 64 & 1)
-		consider(search, address, destination, bytes[0] == 0xe8, bytes[0] < 0xe8);
-}
-
-/* A bit for each of 16 bytes that may be the last opcode byte of a long branch; bytes[-1] is readable. */
-static inline unsigned opcodes(const uint8_t *bytes)
-{
-	__m128i here = _mm_loadu_si128((const __m128i *)bytes), before = _mm_loadu_si128((const __m128i *)(bytes - 1));
-	__m128i call = _mm_cmpeq_epi8(_mm_or_si128(here, _mm_set1_epi8(1)), _mm_set1_epi8((char)0xe9));
-	__m128i high = _mm_cmpeq_epi8(_mm_and_si128(here, _mm_set1_epi8((char)0xf0)), _mm_set1_epi8((char)0x80));
-	__m128i escape = _mm_cmpeq_epi8(before, _mm_set1_epi8(0x0f));
-	return (unsigned)_mm_movemask_epi8(_mm_or_si128(call, _mm_and_si128(high, escape)));
-}
-
-static bool is_opcode(const uint8_t *bytes, uint64_t at)
-{
-	return (bytes[at] | 1) == 0xe9 || ((bytes[at] & 0xf0) == 0x80 && at > 0 && bytes[at - 1] == 0x0f);
-}
-
-static void search_long(struct branch_search *search, const uint8_t *bytes, uint64_t size, uint64_t address)
-{
-	uint64_t at = 0;
-	if (size < 5)
-		return;
-	for (; at < 16 && at + 5 <= size; at++)
-		if (is_opcode(bytes, at))
-			look(search, bytes + at, address + at);
-	for (; at + 16 + 4 <= size; at += 16)
-		for (unsigned mask = opcodes(bytes + at); mask; mask &= mask - 1) {
-			unsigned bit = (unsigned)__builtin_ctz(mask);
-			look(search, bytes + at + bit, address + at + bit);
-		}
-	for (; at + 5 <= size; at++)
-		if (is_opcode(bytes, at))
-			look(search, bytes + at, address + at);
 }
 
 /*
@@ -217,8 +155,8 @@ void branches_find(struct branches *branches, const struct elf *elf, struct hook
 	search_init(&search);
 	for (uint32_t i = 0; i < elf->load_count; i++)
 		if (elf->load[i].p_flags & PF_X)
-			search_long(&search, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
-				    elf->load[i].p_vaddr);
+			branch_bytes_find(&search.filter, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
+					  elf->load[i].p_vaddr, consider, &search);
 	for (uint32_t i = 0; i < count; i++)
 		if (targets[i].displaced)
 			search_short(&search, &targets[i]);

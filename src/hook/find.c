@@ -20,7 +20,8 @@
 #include <string.h>
 
 #include "hook/branches.h"
-#include "hook/code.h"
+#include "arch/code.h"
+#include "arch/patch_bytes.h"
 #include "hook/displace.h"
 #include "hook/elf_file.h"
 #include "hook/entry_names.h"
@@ -92,16 +93,16 @@ static void take_symbols(struct finder *finder, const struct elf_symbols *symbol
 	}
 }
 
-/* Where a call of xheap/heap.h is, if what is there is what that header makes: five bytes of nothing, and a return. */
+/* Where a call of xheap/heap.h is, if its code is what that header makes. */
 static uint64_t annotation_address(const struct elf *elf, const struct elf_note *note)
 {
-	static const uint8_t body[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3};
 	int32_t distance;
 	memcpy(&distance, note->description + 4, sizeof(distance));
 	uint64_t address = note->address + 4 + (uint64_t)(int64_t)distance;
-	const uint8_t *bytes =
-		elf_code_bytes(elf, address) >= sizeof(body) ? elf_at_address(elf, address, sizeof(body)) : NULL;
-	return bytes && memcmp(bytes, body, sizeof(body)) == 0 ? address : 0;
+	const uint8_t *bytes = elf_code_bytes(elf, address) >= PATCH_ANNOTATION_BYTES
+				       ? elf_at_address(elf, address, PATCH_ANNOTATION_BYTES)
+				       : NULL;
+	return bytes && patch_is_annotation(bytes) ? address : 0;
 }
 
 static void take_annotations(struct finder *finder)

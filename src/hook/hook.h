@@ -11,12 +11,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "arch/cpu.h"
 #include "base/diag.h"
 #include "base/events.h"
 
 enum {
-	HOOK_PATCH_BYTES = 5,
-	HOOK_FAR_JUMP_BYTES = 14,
+	HOOK_PATCH_BYTES = CPU_JUMP_BYTES,
+	HOOK_FAR_JUMP_BYTES = CPU_FAR_JUMP_BYTES,
 	HOOK_DISPLACED_MAX = 24,
 	HOOK_RELOCATED_MAX = 160,
 	HOOK_INTERNAL_MAX = 32

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/requests.h"
-#include "hook/code.h"
+#include "arch/code.h"
 
 enum {
 	FUNCTION_BYTES_MAX = 1 << 18,

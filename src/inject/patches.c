@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/patch_bytes.h"
 #include "base/grow.h"
 #include "base/requests.h"
 #include "inject/recorder_blob.h"
 #include "inject/stub.h"
 #include "inject/target_fields.h"
-
-enum { JUMP_NEAR = 0xe9 }; /* jmp rel32 */
 
 /* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
@@ -91,14 +90,14 @@ void inject_close_doors(const struct inject *inject, int memory)
 		remote_write(memory, doors->low, doors->original, doors->next - doors->low);
 }
 
-/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. jmp *0(%rip), and the address. */
+/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. */
 static uint64_t way_to(struct inject *inject, const struct inject_island *island, const struct stub *stub)
 {
 	struct inject_doors *doors = &inject->doors;
-	unsigned char door[HOOK_FAR_JUMP_BYTES] = {0xff, 0x25};
+	unsigned char door[HOOK_FAR_JUMP_BYTES];
 	if (is_in_reach(island, stub->address))
 		return stub->entry_at;
-	memcpy(door + 6, &stub->entry_at, sizeof(stub->entry_at));
+	patch_put_far_jump(door, stub->entry_at);
 	if (doors->high - doors->next < INJECT_DOOR_BYTES ||
 	    !remote_write(inject->memory, doors->next, door, sizeof(door)))
 		return 0;
@@ -131,10 +130,9 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 
 static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
-	struct inject_jump jump = {.address = stub->address, .jump = {JUMP_NEAR}, .moved = stub->context.original};
-	int32_t relative = (int32_t)(to - (stub->address + HOOK_PATCH_BYTES));
+	struct inject_jump jump = {.address = stub->address, .moved = stub->context.original};
 	memcpy(jump.original, now, sizeof(jump.original));
-	memcpy(jump.jump + 1, &relative, sizeof(relative));
+	patch_put_jump(jump.jump, stub->address, to);
 	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
 	return jump;
 }
@@ -231,13 +229,13 @@ static bool has_memory(struct inject *inject)
 /* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
 static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
 {
-	int32_t relative;
-	memcpy(&relative, now + 1, sizeof(relative));
-	uint64_t to = address + HOOK_PATCH_BYTES + (uint64_t)(int64_t)relative;
+	uint64_t to;
+	if (!patch_get_jump(now, address, &to))
+		return false;
 	bool is_ours = inject->doors.low <= to && to < inject->doors.high;
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		is_ours = is_ours || (inject->island[i].low <= to && to < inject->island[i].high);
-	return now[0] == JUMP_NEAR && is_ours;
+	return is_ours;
 }
 
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump.

@@ -12,9 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/patch_bytes.h"
 #include "recorder/recorder.h"
 
-enum { PAGE = 4096, JUMP_BYTES = 5, OPCODE_JUMP = 0xe9, GAP_MAX = 4, PIECE_BYTES_MAX = 1 << 30 };
+enum { PAGE = 4096, GAP_MAX = 4, PIECE_BYTES_MAX = 1 << 30 };
 #define TEXT_BYTES_MAX (UINT64_C(1) << 32)
 
 /* ---- pieces ---- */
@@ -256,13 +257,10 @@ struct around {
 /* Whether the bytes at i lead into the pieces: a jump, or an address for one. */
 static bool leads_at(const struct around *around, uint32_t i, const struct pieces *pieces)
 {
-	int32_t relative;
-	uint64_t absolute = 0;
-	if (around->now[i] == OPCODE_JUMP && i + JUMP_BYTES <= around->size) {
-		memcpy(&relative, around->now + i + 1, sizeof(relative));
-		if (leads_into(pieces, around->low + i + JUMP_BYTES + (uint64_t)(int64_t)relative))
-			return true;
-	}
+	uint64_t absolute = 0, to;
+	if (i + CPU_JUMP_BYTES <= around->size && patch_get_jump(around->now + i, around->low + i, &to) &&
+	    leads_into(pieces, to))
+		return true;
 	if (i + sizeof(absolute) <= around->size)
 		memcpy(&absolute, around->now + i, sizeof(absolute));
 	return leads_into(pieces, absolute);

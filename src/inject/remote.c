@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/call_code.h"
 #include "arch/registers.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
@@ -50,18 +51,6 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
  */
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
 
-/* At an exec all registers are 0 but the stack pointer, which is never touched. */
-static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31,
-						  0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
-
-/* movabs $entry, %r11; jmp *%r11 */
-static void make_jump(unsigned char code[13], uint64_t entry)
-{
-	memcpy(code, "\x49\xbb", 2);
-	memcpy(code + 2, &entry, sizeof(entry));
-	memcpy(code + 10, "\x41\xff\xe3", 3);
-}
-
 /* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that
    goes on with one. */
 enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
@@ -78,57 +67,19 @@ static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 	return registers;
 }
 
-struct gate {
-	unsigned char code[REMOTE_GATE_BYTES];
-	size_t size;
-};
-
-static void gate_put(struct gate *gate, const void *bytes, size_t size)
-{
-	memcpy(gate->code + gate->size, bytes, size);
-	gate->size += size;
-}
-
-static void gate_put_register(struct gate *gate, unsigned number, uint64_t value)
-{
-	gate_put(gate, (unsigned char[]){0x48 | number >> 3, 0xb8 | (number & 7)}, 2);
-	gate_put(gate, &value, sizeof(value));
-}
-
-/* push $flags; popfq, below the red zone; all registers; jmp *(%rip) */
-static void gate_put_way_back(struct gate *gate, const struct user_regs_struct *registers)
-{
-	enum { RSP = 4, BELOW = 512 };
-	const uint64_t values[] = {registers->rax, registers->rcx, registers->rdx, registers->rbx,
-				   registers->rsp, registers->rbp, registers->rsi, registers->rdi,
-				   registers->r8,  registers->r9,  registers->r10, registers->r11,
-				   registers->r12, registers->r13, registers->r14, registers->r15};
-	uint32_t flags = (uint32_t)registers->eflags;
-	gate_put_register(gate, RSP, (registers->rsp - BELOW) & ~15ull);
-	gate_put(gate, "\x68", 1);
-	gate_put(gate, &flags, sizeof(flags));
-	gate_put(gate, "\x9d", 1);
-	for (unsigned i = 0; i < sizeof(values) / sizeof(*values); i++)
-		gate_put_register(gate, i, values[i]);
-	gate_put(gate, "\xff\x25\0\0\0", 6);
-	gate_put(gate, &registers->rip, sizeof(registers->rip));
-}
-
-/* syscall, and on to where it was. */
+/* A system call, and on to where it was. */
 static bool gate_write(const struct remote *remote, uint64_t at)
 {
-	struct gate gate = {.size = 0};
-	gate_put(&gate, "\x0f\x05", 2);
+	unsigned char bytes[REMOTE_GATE_BYTES];
+	struct machine_code gate = {bytes, 0, sizeof(bytes)};
+	call_code_put_enter(&gate);
 	if (remote->is_running) {
 		struct user_regs_struct registers = registers_to_go_on(remote);
-		gate_put_way_back(&gate, &registers);
+		call_code_put_way_back(&gate, &registers);
 	} else {
-		unsigned char jump[13];
-		make_jump(jump, registers_pc(&remote->registers));
-		gate_put(&gate, clear_arguments, sizeof(clear_arguments));
-		gate_put(&gate, jump, sizeof(jump));
+		call_code_put_entry(&gate, registers_pc(&remote->registers));
 	}
-	return remote_write(remote->memory, at, gate.code, gate.size);
+	return remote_write(remote->memory, at, bytes, gate.size);
 }
 
 /* Bytes that a gate takes. */
@@ -343,72 +294,21 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 
 /* ---- several calls at once ---- */
 
-/* Registers by their numbers: of a call's arguments, and those that a call leaves alone. */
-enum { RAX = 0, RBX = 3 };
-static const uint8_t argument_registers[6] = {7, 6, 2, 10, 8, 9};
-static const uint8_t kept_registers[REMOTE_KEPT_MAX] = {12, 13, 14, 15, RBX};
-
-struct program {
-	unsigned char code[REMOTE_BATCH_BYTES];
-	size_t size;
-};
-
-static void put(struct program *program, const void *bytes, size_t size)
-{
-	memcpy(program->code + program->size, bytes, size);
-	program->size += size;
-}
-
-/* movabs $value, %to */
-static void put_constant(struct program *program, uint8_t to, uint64_t value)
-{
-	put(program, (uint8_t[]){0x48 | to >> 3, 0xb8 | (to & 7)}, 2);
-	put(program, &value, sizeof(value));
-}
-
-/* mov (0x89) or add (0x01) %from, %to */
-static void put_registers(struct program *program, uint8_t opcode, uint8_t from, uint8_t to)
-{
-	put(program, (uint8_t[]){0x48 | (from >> 3) << 2 | to >> 3, opcode, 0xc0 | (from & 7) << 3 | (to & 7)}, 3);
-}
-
-/* kept: the register of each call's result */
-static void put_step(struct program *program, const struct remote_step *step, const uint8_t *kept)
-{
-	for (int i = 0; i < 6; i++) {
-		const struct remote_argument *argument = &step->argument[i];
-		put_constant(program, argument_registers[i], argument->value);
-		if (argument->plus)
-			put_registers(program, 0x01, kept[argument->plus - 1], argument_registers[i]);
-	}
-	put_constant(program, RAX, (uint64_t)step->number);
-	put(program, "\x0f\x05", 2);
-}
-
-/* Room for a call with six arguments, each added to a result, and for keeping its own; two more to end with; the way
-   back. */
-_Static_assert((REMOTE_BATCH_MAX + 2) * (6 * (10 + 3) + 10 + 2 + 3) + 15 + 14 + 13 <= REMOTE_BATCH_BYTES,
-	       "a batch fits");
+_Static_assert((REMOTE_BATCH_MAX + 1) * CALL_STEP_BYTES_MAX + CALL_END_BYTES_MAX <= REMOTE_BATCH_BYTES, "a batch fits");
 
 /* What the batch's end tells us by: a signal to itself. It stops whoever is traced, and is nothing to one who is
    not. */
 enum { END_SIGNAL = SIGURG };
 
-static void put_end(struct program *program, uint64_t entry)
+/* The arguments of a step, where results of other steps are named by the place at which they are kept. */
+static void put_step(struct machine_code *program, const struct remote_step *step, const uint32_t *kept)
 {
-	static const unsigned char clear_kept[] = {0x31, 0xdb, 0x4d, 0x31, 0xe4, 0x4d, 0x31,
-						   0xed, 0x4d, 0x31, 0xf6, 0x4d, 0x31, 0xff};
-	unsigned char jump[13];
-	put_constant(program, RAX, SYS_getpid);
-	put(program, "\x0f\x05", 2);
-	put_registers(program, 0x89, RAX, argument_registers[0]);
-	put_constant(program, argument_registers[1], END_SIGNAL);
-	put_constant(program, RAX, SYS_kill);
-	put(program, "\x0f\x05", 2);
-	put(program, clear_arguments, sizeof(clear_arguments));
-	put(program, clear_kept, sizeof(clear_kept));
-	make_jump(jump, entry);
-	put(program, jump, sizeof(jump));
+	struct call_argument argument[6];
+	for (int i = 0; i < 6; i++) {
+		uint32_t plus = step->argument[i].plus;
+		argument[i] = (struct call_argument){step->argument[i].value, plus ? kept[plus - 1] + 1 : 0};
+	}
+	call_code_put_step(program, step->number, argument);
 }
 
 /* To the end of a batch: by one stop, or where the signal may not come through by those of each call. */
@@ -421,16 +321,6 @@ static int batch_run(struct remote *remote, uint32_t count)
 		if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0)
 			return -ESRCH;
 	return 0;
-}
-
-static int64_t register_value(const struct user_regs_struct *registers, uint8_t number)
-{
-	const unsigned long long values[] = {[RBX] = registers->rbx,
-					     [12] = registers->r12,
-					     [13] = registers->r13,
-					     [14] = registers->r14,
-					     [15] = registers->r15};
-	return (int64_t)values[number];
 }
 
 /* While other threads of the process run, nothing may be sent to it, and registers have to stay as they are. */
@@ -454,8 +344,9 @@ static int one_by_one(struct remote *remote, const struct remote_step *steps, ui
 int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count,
 		 int64_t results[REMOTE_BATCH_MAX])
 {
-	struct program program = {.size = 0};
-	uint8_t kept[REMOTE_BATCH_MAX];
+	unsigned char bytes[REMOTE_BATCH_BYTES];
+	struct machine_code program = {bytes, 0, sizeof(bytes)};
+	uint32_t kept[REMOTE_BATCH_MAX];
 	uint32_t kept_count = 0;
 	assert(count <= REMOTE_BATCH_MAX);
 	if (remote->is_running)
@@ -464,15 +355,14 @@ int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *s
 		put_step(&program, &steps[i], kept);
 		if (!steps[i].keep)
 			continue;
-		assert(kept_count < REMOTE_KEPT_MAX);
-		kept[i] = kept_registers[kept_count++];
-		put_registers(&program, 0x89, RAX, kept[i]);
+		kept[i] = kept_count++;
+		call_code_put_keep(&program, kept[i]);
 	}
-	put_end(&program, registers_pc(&remote->registers));
+	call_code_put_end(&program, END_SIGNAL, registers_pc(&remote->registers));
 	struct user_regs_struct registers = remote->registers;
 	registers_leave_call(&registers);
 	registers_set_pc(&registers, at);
-	if (!remote_write(remote->memory, at, program.code, program.size))
+	if (!remote_write(remote->memory, at, bytes, program.size))
 		return -EFAULT;
 	if (!registers_write(remote->pid, &registers) || batch_run(remote, count) != 0 ||
 	    !registers_read(remote->pid, &registers))
@@ -481,7 +371,7 @@ int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *s
 		return -EFAULT;
 	for (uint32_t i = 0; i < count; i++)
 		if (steps[i].keep)
-			results[i] = register_value(&registers, kept[i]);
+			results[i] = call_code_kept(&registers, kept[i]);
 	return 0;
 }
 

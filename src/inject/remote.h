@@ -32,9 +32,9 @@ struct remote_argument {
 	uint32_t plus;
 };
 
-enum { REMOTE_BATCH_MAX = 12, REMOTE_BATCH_BYTES = 2048, REMOTE_KEPT_MAX = 5 };
+enum { REMOTE_BATCH_MAX = 12, REMOTE_BATCH_BYTES = 2048 };
 
-/** One of the calls of a batch. keep: its result is wanted, by the caller or by later calls (REMOTE_KEPT_MAX of a
+/** One of the calls of a batch. keep: its result is wanted, by the caller or by later calls (CALL_KEPT_MAX of a
     batch). */
 struct remote_step {
 	long number;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/cpu.h"
+#include "arch/patch_bytes.h"
 #include "arch/registers.h"
 #include "inject/remote.h"
 
@@ -63,46 +64,19 @@ static void places_bounds(const struct places *places, uint64_t *lowest, uint64_
 
 /* ---- code ---- */
 
-/* Bytes of the instruction FF /2 (call through a register or memory) by its second byte and the third, without
-   prefixes; 0: it is none. */
-static int far_call_bytes(uint8_t second, uint8_t third)
-{
-	int mode = second >> 6, memory = second & 7;
-	if ((second >> 3 & 7) != 2)
-		return 0;
-	if (mode == 3)
-		return 2;
-	int bytes = 2 + (memory == 4) + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
-	if (mode == 0 && (memory == 5 || (memory == 4 && (third & 7) == 5)))
-		bytes += 4;
-	return bytes;
-}
-
 /* Whether the instruction that ends at the address is a call. */
 static bool is_behind_call(int memory, uint64_t address)
 {
-	enum { LONGEST = 7, SHORTEST = 2, NEAR = 5, OPCODE_NEAR = 0xe8, OPCODE_FAR = 0xff };
-	uint8_t before[LONGEST + 1] = {0};
-	if (address < LONGEST || !remote_read(memory, address - LONGEST, before, LONGEST))
-		return false;
-	if (before[LONGEST - NEAR] == OPCODE_NEAR)
-		return true;
-	for (int bytes = SHORTEST; bytes <= LONGEST; bytes++) {
-		const uint8_t *at = before + LONGEST - bytes;
-		if (at[0] == OPCODE_FAR && far_call_bytes(at[1], at[2]) == bytes)
-			return true;
-	}
-	return false;
+	uint8_t before[PATCH_CALL_BYTES_MAX];
+	return address >= sizeof(before) && remote_read(memory, address - sizeof(before), before, sizeof(before)) &&
+	       patch_is_behind_call(before);
 }
 
-/* Whether a handler returns to this address: mov $15, %rax (or %eax); syscall. */
+/* Whether a handler returns to this address. */
 static bool is_signal_return(int memory, uint64_t address)
 {
-	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05},
-			     narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	uint8_t code[sizeof(wide)];
-	return remote_read(memory, address, code, sizeof(code)) &&
-	       (memcmp(code, wide, sizeof(wide)) == 0 || memcmp(code, narrow, sizeof(narrow)) == 0);
+	uint8_t code[PATCH_SIGNAL_RETURN_BYTES];
+	return remote_read(memory, address, code, sizeof(code)) && patch_is_signal_return(code);
 }
 
 /* Whether the word at this address of a stack is the program counter that a signal frame has saved. The word before the

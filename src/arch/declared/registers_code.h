@@ -7,6 +7,7 @@
 #include <sys/user.h>
 
 enum { CPU_SYSCALL_BYTES = 1, CPU_SYSCALL_CODE = 0 };
+#define CPU_AUDIT_ARCH 0u
 enum { CPU_SYS_EPOLL_WAIT = 0 };
 bool registers_read(pid_t tid, struct user_regs_struct *registers);
 bool registers_write(pid_t tid, const struct user_regs_struct *registers);

@@ -22,6 +22,9 @@ enum {
 /** DWARF's numbers of the frame pointer, the stack pointer and the return address. */
 enum { CPU_DWARF_BP = 6, CPU_DWARF_SP = 7, CPU_DWARF_RETURN = 16 };
 
+/** Bytes of a jump within 2 GiB, of one to anywhere, and of the longest form of a moved instruction. */
+enum { CPU_JUMP_BYTES = 5, CPU_FAR_JUMP_BYTES = 14, CPU_MOVED_BYTES_MAX = 20 };
+
 /** Where struct ucontext has these registers, in bytes: general ones begin at byte 40, and these are numbers 10, 15 and
     16. */
 enum { CPU_CONTEXT_BP = 40 + 8 * 10, CPU_CONTEXT_SP = 40 + 8 * 15, CPU_CONTEXT_PC = 40 + 8 * 16 };

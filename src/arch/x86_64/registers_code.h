@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** x86-64. Only arch/registers.h includes it. */
+#include <linux/audit.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/ptrace.h>
@@ -8,6 +9,9 @@
 
 /** Bytes of the instruction that enters the kernel, and its first two, as ptrace reads them. */
 enum { CPU_SYSCALL_BYTES = 2, CPU_SYSCALL_CODE = 0x050f };
+
+/** The word by which seccomp's filters know this processor's system calls. */
+#define CPU_AUDIT_ARCH AUDIT_ARCH_X86_64
 
 /** A system call that x86-64 alone has, of those that wait and are not begun again after a stop; 0: none. */
 enum { CPU_SYS_EPOLL_WAIT = 232 };

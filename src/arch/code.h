@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** What instructions do, as far as moving them and following them needs to know. */
-#ifndef XHEAP_HOOK_CODE_H
-#define XHEAP_HOOK_CODE_H
+#ifndef XHEAP_ARCH_CODE_H
+#define XHEAP_ARCH_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

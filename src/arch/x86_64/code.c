@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "hook/code.h"
+#include "arch/code.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>
