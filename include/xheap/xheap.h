@@ -187,6 +187,11 @@ typedef struct xheap_target {
 	uint64_t pause_ns;
 	uint64_t unwindless_stacks; /**< stacks that end at a frame without unwind data */
 	uint64_t whole_stacks;      /**< stacks that reach the start of their thread */
+	/**
+	 * 1: the logger cannot keep all stacks, threads and heaps of the target, which has more than any usual program.
+	 * It cuts further stacks, and loses the calls of further threads and processes. 0: it keeps them all.
+	 */
+	uint32_t is_limited;
 } xheap_target;
 
 /** The state of one live thread of a target. */

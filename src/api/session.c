@@ -360,7 +360,7 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 			.pid = from->targets[i].pid, .processes = target->processes, .threads = target->threads, .events = target->events,
 			.lost_events = target->lost, STACK_ENDS(target->ends), .waits = target->waits, .wait_ns = target->wait_ns,
 			.resident_bytes = target->resident_bytes, .command = from->targets[i].text, .cpu_ns = target->cpu_ns,
-			.events_per_second = target->rate, .pause_ns = target->pause_ns};
+			.events_per_second = target->rate, .pause_ns = target->pause_ns, .is_limited = target->is_limited};
 	}
 	return state;
 }

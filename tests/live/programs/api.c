@@ -834,12 +834,32 @@ static int run_sessions(const char *path, char **words)
 	return failed > 0;
 }
 
+/* targets SESSION: a line for each, pid and is_limited. */
+static int print_targets(const char *name, char **words)
+{
+	xheap_session *session;
+	xheap_session_state *state;
+	xheap_error error;
+	(void)words;
+	if (as_printed(xheap_session_open(name, NULL, &session, &error), &error) != XHEAP_OK)
+		return 1;
+	if (as_printed(xheap_session_query(session, &state, &error), &error) == XHEAP_OK) {
+		for (uint32_t i = 0; i < state->target_count; i++) {
+			const xheap_target *target = xheap_session_state_get_target(state, i);
+			printf("%d %u\n", target->pid, target->is_limited);
+		}
+	}
+	xheap_session_state_free(state);
+	xheap_session_close(session);
+	return 0;
+}
+
 int main(int count, char **words)
 {
 	static const struct { const char *name; int (*run)(const char *path, char **words); int words; } modes[] = {
 		{"events", print_events, 5}, {"allocations", print_allocations, 4}, {"report", print_report, 7}, {"rows", print_rows, 4},
 		{"stacks", print_stacks, 0}, {"misuse", misuse, 1}, {"threads", read_in_threads, 0},
-		{"memory", without_memory, 0}, {"sessions", run_sessions, 1},
+		{"memory", without_memory, 0}, {"sessions", run_sessions, 1}, {"targets", print_targets, 0},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)
