@@ -1,23 +1,39 @@
 # SPDX-License-Identifier: MIT
 # Completion of xheap for bash.
 
-# The words of a list that begin as the current one does.
+# Offer the words of the list $1 that begin with $2.
 _xheap_reply() {
 	COMPREPLY=($(compgen -W "$1" -- "$2"))
 }
 
-# Traces, and directories on the way to them.
+# Offer traces, and directories that may contain them.
 _xheap_traces() {
 	local IFS=$'\n'
 	compopt -o filenames 2>/dev/null
 	COMPREPLY=($(compgen -f -X '!*.xht' -- "$1") $(compgen -d -- "$1"))
 }
 
+# Offer the options of record and start, or the values of the option $2.
+_xheap_recording() {
+	case $2 in
+	-o | --output) compopt -o default 2>/dev/null ;;
+	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapCreate HeapDestroy HeapLock HeapProtect HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$1" ;;
+	--on-full) _xheap_reply "wait drop" "$1" ;;
+	--file-mode) _xheap_reply "sequential circular append newfile flight none keep-live" "$1" ;;
+	--keep) _xheap_reply "live" "$1" ;;
+	--clock) _xheap_reply "auto tsc monotonic" "$1" ;;
+	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
+	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
+	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer) ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --index --real-time --check-stacks --quiet --help" "$1" ;;
+	esac
+}
+
 _xheap_record() {
 	local current=$1 previous=$2 word i=2
-	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --clock --trigger --permissions --flush-timer "
+	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer "
 
-	# Behind the options stands a command line of its own.
+	# The first word that is no option begins the command line of the recorded program.
 	while [ "$i" -lt "$COMP_CWORD" ]; do
 		word=${COMP_WORDS[i]}
 		case $word in
@@ -37,18 +53,7 @@ _xheap_record() {
 		fi
 		return
 	fi
-	case $previous in
-	-o | --output) compopt -o default 2>/dev/null ;;
-	--stackwalk) _xheap_reply "HeapAlloc HeapRealloc HeapFree HeapCreate HeapDestroy HeapLock HeapProtect HeapAlloc+HeapRealloc HeapAlloc+HeapRealloc+HeapFree all none" "$current" ;;
-	--on-full) _xheap_reply "wait drop" "$current" ;;
-	--file-mode) _xheap_reply "sequential circular append newfile flight none keep-live" "$current" ;;
-	--keep) _xheap_reply "live" "$current" ;;
-	--clock) _xheap_reply "auto tsc monotonic" "$current" ;;
-	--trigger) _xheap_reply "rss= memory-limit exit crash" "$current" ;;
-	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$current" ;;
-	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --index --real-time --check-stacks --quiet --help" "$current" ;;
-	esac
+	_xheap_recording "$current" "$previous"
 }
 
 _xheap_recover() {
@@ -104,22 +109,27 @@ _xheap_info() {
 	esac
 }
 
-# A session's name, then what the command takes.
+# Offer the names of sessions, then the options of the command.
 _xheap_session() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
 		[ "$1" = start ] || _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$2"
 		return
 	fi
 	case $1 in
-	start) _xheap_record "$2" "$3" ;;
+	start) _xheap_recording "$2" "$3" ;;
 	update)
 		case $3 in
 		-p | --pid | --add-pid | --remove-pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$2" ;;
-		--stackwalk | --on-full) _xheap_record "$2" "$3" ;;
+		--stackwalk | --on-full) _xheap_recording "$2" "$3" ;;
 		*) _xheap_reply "-p --pid --add-pid --remove-pid --stackwalk --on-full --wait-limit --help" "$2" ;;
 		esac ;;
 	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--threads --format --help" "$2" ;;
-	top) _xheap_reply "-s -interval -count --help" "$2" ;;
+	top)
+		case $3 in
+		-s) _xheap_reply "so soc st stc src sp spc stt" "$2" ;;
+		-interval | -count) ;;
+		*) _xheap_reply "-s -interval -count --help" "$2" ;;
+		esac ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
 	esac
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Annotations for allocators that no tracer can know: an arena, a pool, a slab. They tell xheap which blocks such an allocator hands out, with
- * the stack of who asked, as it sees those of malloc.
+ * Annotations for an allocator that no tracer can know: an arena, a pool, a slab. The allocator reports each block that
+ * it hands out or takes back. xheap then records these blocks as it records those of malloc, with their stacks.
  *
  *     struct arena *arena = malloc(sizeof(*arena));
  *     xheap_heap_create(arena, "request arena");
@@ -11,10 +11,17 @@
  *     xheap_heap_destroy(arena);
  *     free(arena);
  *
- * There is nothing to link with. Where nobody traces, a call is one instruction that does nothing, and a return. C11, C++11 and later, gcc from 8
- * on and clang, on x86-64 Linux; elsewhere, or with XHEAP_HEAP_OFF defined, the calls are empty. Everything else: docs/annotations.md.
+ * The header is all that a program needs; there is no library. Without a tracer, a call is one instruction that does
+ * nothing, and a return. The header supports C11 and C++11 and later, gcc 8 and later, and clang, on x86-64 Linux. For
+ * another target, or with XHEAP_HEAP_OFF defined, the functions are empty. docs/annotations.md has the details.
  *
- * `heap` is any address that is one heap's own while the heap is there, such as that of the structure that describes it. It is never read.
+ * These rules hold for every call:
+ *
+ * Heaps.    `heap` is an address that belongs to one heap only while the heap exists, such as the address of its
+ *     struct. xheap never reads memory at `heap`. A call with NULL for `heap` has no effect.
+ * Threads.  Every thread may call every function. If threads share a heap, call while no other thread can get the
+ *     block, for example while the thread holds the lock of the heap.
+ * Results.  No function returns a value, fails or allocates. A recorded call may wait for a buffer, as malloc does.
  */
 #ifndef XHEAP_HEAP_H
 #define XHEAP_HEAP_H
@@ -34,8 +41,9 @@
 #endif
 
 /*
- * Each call is a function of five bytes of nothing and a return. A note in the executable tells where: owner "xheap", type 1, a number that says which
- * call it is, and the distance from here to the function. The note stays when symbols are stripped.
+ * Each function is an instruction of five bytes without effect, and a return. An ELF note in the executable locates it:
+ * owner "xheap", type 1, the number of the function, and the distance from the note to the function. The note survives
+ * strip.
  */
 #if XHEAP_HEAP_IS_ON
 #define XHEAP_HEAP_BODY(number) \
@@ -51,7 +59,7 @@
 #define XHEAP_HEAP_CALL __attribute__((unused)) static inline void
 #endif
 #define XHEAP_HEAP_UNUSED __attribute__((unused))
-/* What is pointed to by that parameter is not looked at: it may be memory that nobody has written to yet. */
+/* Parameter `place` points to memory that the function does not read: the memory may be uninitialised. */
 #if !defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 11
 #define XHEAP_HEAP_POINTER(place) __attribute__((access(none, place)))
 #else
@@ -62,48 +70,63 @@
 extern "C" {
 #endif
 
-/** There is a heap, with a name of up to 63 bytes (NULL: none). Before its first block. */
+/**
+ * Report a new heap. Call it before the heap hands out its first block. `name` has at most 63 bytes and appears in
+ * reports; NULL: no name. xheap copies the name during the call.
+ */
 XHEAP_HEAP_POINTER(1)
 XHEAP_HEAP_CALL xheap_heap_create(const void *heap XHEAP_HEAP_UNUSED, const char *name XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(1)
 
-/** The heap goes, and all of its blocks with it. Before its memory is given back. */
+/** Report the end of the heap and of all its blocks. Call it before the heap frees the memory under them. */
 XHEAP_HEAP_POINTER(1)
 XHEAP_HEAP_CALL xheap_heap_destroy(const void *heap XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(2)
 
-/** All of its blocks go; the heap stays. Before the first of them is handed out again. */
+/**
+ * Report the end of all blocks of the heap; the heap itself continues. Call it before the heap hands out their memory
+ * again.
+ */
 XHEAP_HEAP_POINTER(1)
 XHEAP_HEAP_CALL xheap_heap_reset(const void *heap XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(3)
 
-/** A block was handed out, or with NULL could not be. After that, before anybody else has it. */
+/**
+ * Report a new block of `size` bytes, as the program requested them. Call it after the heap has chosen the block and
+ * before another thread can free it. `block` NULL: the heap has no memory for it, a failed allocation.
+ */
 XHEAP_HEAP_POINTER(1) XHEAP_HEAP_POINTER(2)
 XHEAP_HEAP_CALL xheap_heap_alloc(const void *heap XHEAP_HEAP_UNUSED, const void *block XHEAP_HEAP_UNUSED, size_t size XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(4)
 
-/** A block was resized from `old`, moved or not; meanings of NULL are those of realloc. Before the memory of a moved one is handed out again. */
+/**
+ * Report that block `old` became `block` with `size` bytes, moved or not. NULL and size 0 mean the same as for
+ * realloc. If the block moved, call it before the heap hands out the memory of `old` again.
+ */
 XHEAP_HEAP_POINTER(1) XHEAP_HEAP_POINTER(2) XHEAP_HEAP_POINTER(3)
 XHEAP_HEAP_CALL xheap_heap_realloc(const void *heap XHEAP_HEAP_UNUSED, const void *old XHEAP_HEAP_UNUSED, const void *block XHEAP_HEAP_UNUSED,
 				   size_t size XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(5)
 
-/** A block is taken back. Before it can be handed out again. */
+/** Report the free of a block. Call it before the heap can hand out the memory of the block again. */
 XHEAP_HEAP_POINTER(1) XHEAP_HEAP_POINTER(2)
 XHEAP_HEAP_CALL xheap_heap_free(const void *heap XHEAP_HEAP_UNUSED, const void *block XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(6)
 
-/** The calling thread has the heap's lock. */
+/** Report that the calling thread has locked the heap. */
 XHEAP_HEAP_POINTER(1)
 XHEAP_HEAP_CALL xheap_heap_lock(const void *heap XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(7)
 
-/** The calling thread gives it up. */
+/** Report that the calling thread unlocks the heap. */
 XHEAP_HEAP_POINTER(1)
 XHEAP_HEAP_CALL xheap_heap_unlock(const void *heap XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(8)
 
-/** So much of the heap's memory has another protection: PROT_READ and its like of <sys/mman.h>. */
+/**
+ * Report a new protection of `size` bytes of the heap's memory at `address`. `protection` has the bits of mprotect(),
+ * such as PROT_READ.
+ */
 XHEAP_HEAP_POINTER(1) XHEAP_HEAP_POINTER(2)
 XHEAP_HEAP_CALL xheap_heap_protect(const void *heap XHEAP_HEAP_UNUSED, const void *address XHEAP_HEAP_UNUSED, size_t size XHEAP_HEAP_UNUSED,
 				   int protection XHEAP_HEAP_UNUSED)

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * xheap from a program: record the heap calls of processes in sessions, read traces event by event or allocation by allocation, and ask for
- * the reports that the command xheap gives. Link with -lxheap (pkg-config xheap). docs/xheap-api.md has examples.
+ * The interface of libxheap for C and C++ programs. A program can record the heap calls of processes in sessions. It can
+ * read traces event by event or allocation by allocation, and make the reports of the command xheap.
  *
- * Rules that hold for every call:
+ * Link with -lxheap (pkg-config xheap). docs/xheap-api.md has examples. docs/semantics.md defines every number.
  *
- * Results.  A call that can fail returns an enum xheap_status: XHEAP_OK, below zero when it failed. `error`, the last parameter, then says
- *     what and why; it may be NULL. What a failed call was to give is NULL.
- * Threads.  Every call may be made by any thread at any time, on one trace or session by several at once. Iterators, reports and frames are
- *     used by one thread at a time; several of one trace by as many threads are independent.
- * Memory.   What a call gives by a pointer to a pointer is the caller's, until it is given back by the _close or _free of its kind. Texts and
- *     structs that a handle points to live as long as that handle. A trace lives until it is closed and nothing of it is left open, so the
- *     order does not matter. NULL may be closed and freed.
- * Manners.  Nothing is printed, no signal handler and no locale set, and the program never ended; out of memory is an error like others
- *     (what the call had taken until then may stay taken, and a trace may have to be opened again). Descriptors are closed at exec. A call that
- *     reads a large trace begins threads for it, which end before it returns (of an iterator: with it) and handle no signals.
- * Growth.   Structs that the caller fills begin with `size`, which their _init function sets beside the defaults: members come to be behind the
- *     last one. Structs that a handle points to grow in the same way. Numbers of enums stay.
- * Units.    Sizes are bytes; times are nanoseconds since the trace's start, which was at start_realtime_ns by the wall clock. Texts are
- *     UTF-8. An id is a place in one of the trace's lists, XHEAP_NONE where there is none. docs/semantics.md says what each number means.
+ * These rules hold for every call:
+ *
+ * Results.  A function that can fail returns an enum xheap_status: XHEAP_OK, XHEAP_END, or a negative number on
+ *     failure. Its last parameter, `error`, receives the status and a sentence with the reason. `error` may be NULL. On
+ *     failure the function stores NULL in its output pointer.
+ * Threads.  Every thread may call every function at any time. Several threads may use one trace or one session at once.
+ *     Only one thread at a time may use one iterator, report or frames handle. Handles of one trace are independent.
+ * Memory.   The caller owns each object that a function returns through a pointer to a pointer. The caller frees it
+ *     with the matching _close or _free function, which accepts NULL. A text or struct inside a handle lives as long as
+ *     the handle. Iterators, reports and frames keep their trace open, so the order of closing does not matter.
+ * Manners.  The library prints nothing, sets no signal handler and no locale, and never ends the program. It returns
+ *     XHEAP_NO_MEMORY when memory runs out; memory that the call had already taken may stay taken, and the program may
+ *     have to open the trace again. The library closes its descriptors at exec. A call that reads a large trace starts
+ *     threads that handle no signals. These threads end before the call returns; those of an iterator end with it.
+ * Growth.   Each struct that the caller fills begins with `size`. Its _init function sets `size` and the defaults. A
+ *     later version adds members only behind the last one. Structs inside a handle grow in the same way. Numbers of
+ *     enums never change. Bits that this header does not name may be set in `flags`: ignore them.
+ * Units.    Sizes are in bytes. Times are in nanoseconds since the start of the trace; the wall clock then showed
+ *     start_realtime_ns. Texts are UTF-8 and end with a NUL. An id is an index into one of the lists of the trace, and
+ *     XHEAP_NONE stands for no id. A pid or tid is the kernel's number.
  */
 #ifndef XHEAP_XHEAP_H
 #define XHEAP_XHEAP_H
@@ -30,596 +36,938 @@
 extern "C" {
 #endif
 
-/** Grows with what is added here. */
+/** The version of this interface. It grows when a release adds members or functions. */
 #define XHEAP_API_VERSION 2
 
-/** No id, no count. */
+/** The id or count that stands for "none". */
 #define XHEAP_NONE UINT32_MAX
 
+/** The result of a call. Negative numbers are failures. */
 enum xheap_status {
-	XHEAP_OK = 0,
-	XHEAP_END = 1,           /**< of an iterator: there is no more */
-	XHEAP_INVALID = -1,      /**< an argument that cannot be */
-	XHEAP_NOT_FOUND = -2,    /**< no such file, session or process */
-	XHEAP_EXISTS = -3,       /**< there is one already: a session of this name, a process that is recorded */
-	XHEAP_DENIED = -4,       /**< not allowed to this user */
-	XHEAP_DAMAGED = -5,      /**< no trace, or one that cannot be read */
-	XHEAP_NO_MEMORY = -6,
-	XHEAP_NO_MATCH = -7,     /**< frames that were required are nowhere in the trace */
-	XHEAP_GONE = -8,         /**< the session's logger is gone, or does not answer */
-	XHEAP_FAILED = -9        /**< anything else */
+	XHEAP_OK = 0,         /**< success */
+	XHEAP_END = 1,        /**< the iterator has no more elements; not a failure */
+	XHEAP_INVALID = -1,   /**< an argument is not valid */
+	XHEAP_NOT_FOUND = -2, /**< no such file, directory, session or process */
+	XHEAP_EXISTS = -3,    /**< a session of this name exists, or another session records the process */
+	XHEAP_DENIED = -4,    /**< the user lacks a permission */
+	XHEAP_DAMAGED = -5,   /**< the file is not a trace, or it cannot be decoded */
+	XHEAP_NO_MEMORY = -6, /**< memory ran out */
+	XHEAP_NO_MATCH = -7,  /**< no frame of the trace matches the required frames */
+	XHEAP_GONE = -8,      /**< the logger of the session has ended or does not answer */
+	XHEAP_FAILED = -9     /**< any other failure; the text gives the reason */
 };
 
-/** What went wrong. */
+/**
+ * The reason of a failed call. The caller owns the struct; each call with `error` overwrites it, with status 0 or 1 on
+ * success.
+ */
 typedef struct xheap_error {
-	int32_t status;          /**< enum xheap_status */
-	int32_t system_error;    /**< the errno behind it; 0: none is known */
-	char text[512];          /**< "what: why", without a line feed */
+	int32_t status;       /**< enum xheap_status, the same as the return value */
+	int32_t system_error; /**< the errno behind the failure; 0: none */
+	char text[512];       /**< one sentence without a line feed; "" on success */
 } xheap_error;
 
-/** Who is told of things beside the results. Each may be NULL; they are called by the thread that made the call, before it returns, and may make
- *  no call on the same handle. */
+/**
+ * Functions of the program that the library calls for one handle. Each may be NULL. The library calls them in the
+ * thread that made the call, before the call returns. They must not use the same handle.
+ */
 typedef struct xheap_callbacks {
-	size_t size;
-	void *user;              /**< given to each */
-	void (*on_error)(void *user, const xheap_error *error); /**< each failed call on the handle, and its opening */
-	void (*on_note)(void *user, const char *text); /**< what a session's logger tells, such as a process that could not be recorded */
-	void (*on_progress)(void *user, uint64_t done, uint64_t all); /**< now and then, while a large trace is read for its allocations */
+	size_t size; /**< set by xheap_callbacks_init() */
+	void *user;  /**< passed to each function; the library does not use it */
+	/**
+	 * Receive the error of each failed call on the handle, the opening included. `error` is valid during the call
+	 * only.
+	 */
+	void (*on_error)(void *user, const xheap_error *error);
+	/**
+	 * Receive a message of the session's logger, for example: a process cannot be recorded. Only sessions have
+	 * messages.
+	 */
+	void (*on_note)(void *user, const char *text);
+	/**
+	 * Receive progress while the library matches the events of a large trace: `done` of `all`. Only traces have
+	 * progress.
+	 */
+	void (*on_progress)(void *user, uint64_t done, uint64_t all);
 } xheap_callbacks;
 
+/** Fill `callbacks` with the defaults: all NULL. `size` is sizeof(*callbacks). */
 void xheap_callbacks_init(xheap_callbacks *callbacks, size_t size);
 
-/** A word for a status: "not found". Valid for ever. */
+/** Return a short English name of a status, such as "not found"; "unknown" for other numbers. The text is static. */
 const char *xheap_status_name(int32_t status);
 
 /* ==== sessions ==== */
 
-/** A named recording, by its name: it goes on when the handle is closed, and when the program ends. */
+/** A handle of a named recording. The session outlives the handle and the program. */
 typedef struct xheap_session xheap_session;
 
-/** On which calls stacks are recorded; bits. */
-enum xheap_stacks { XHEAP_STACKS_NONE = 0, XHEAP_STACKS_ALLOC = 1, XHEAP_STACKS_REALLOC = 2, XHEAP_STACKS_FREE = 4,
-		    XHEAP_STACKS_CREATE = 8, XHEAP_STACKS_DESTROY = 16, XHEAP_STACKS_ALL = 31 };
-
-/** What a thread does when there is no buffer for its event. */
-enum xheap_full {
-	XHEAP_FULL_WAIT,         /**< it waits, as long as there is progress: nothing is lost */
-	XHEAP_FULL_DROP          /**< it goes on, and the loss is counted */
+/** Kinds of calls with a recorded stack; bits. */
+enum xheap_stacks {
+	XHEAP_STACKS_NONE = 0,     /**< no stacks at all */
+	XHEAP_STACKS_ALLOC = 1,    /**< malloc and similar functions */
+	XHEAP_STACKS_REALLOC = 2,  /**< realloc and similar functions */
+	XHEAP_STACKS_FREE = 4,     /**< free and similar functions */
+	XHEAP_STACKS_CREATE = 8,   /**< creation of an annotated heap (xheap/heap.h) */
+	XHEAP_STACKS_DESTROY = 16, /**< destruction or reset of an annotated heap */
+	XHEAP_STACKS_ALL = 31      /**< all of these */
 };
 
+/** The action of a thread that finds no free buffer for its event. */
+enum xheap_full {
+	XHEAP_FULL_WAIT, /**< wait for a buffer, at most wait_limit_ms without progress; nothing is lost */
+	XHEAP_FULL_DROP  /**< drop the event and count the loss */
+};
+
+/** Options of a new session. xheap_session_options_init() sets the defaults; 0 or NULL also selects the default. */
 typedef struct xheap_session_options {
-	size_t size;
-	const char *path;        /**< of the trace; NULL: xheap.NAME.xht here */
-	const int32_t *pids;     /**< processes to begin with: all of them are recorded, or none and nothing is started */
-	size_t pid_count;
-	uint64_t max_file_bytes; /**< recording ends when the trace has this size, 65536 at least; 0: no limit */
-	uint64_t sample_bytes;   /**< record blocks by chance, one byte in so many that are asked for; 0: all of them */
-	uint32_t stacks;         /**< enum xheap_stacks; all */
-	uint32_t stack_depth;    /**< most frames of a stack; 0: as many as can be */
-	uint32_t buffer_bytes;   /**< 65536 to 1048576; 0: 65536 */
-	uint32_t min_buffers, max_buffers; /**< of each process, 2 to 65536; 0: 32 and 1024 */
-	uint32_t on_full;        /**< enum xheap_full; XHEAP_FULL_WAIT */
-	uint32_t wait_limit_ms;  /**< no wait is longer than this without progress; 0: 5000 */
-	uint32_t without_durations; /**< 1: how long calls took is not recorded */
-	uint32_t without_children; /**< 1: what the processes execute is not recorded */
-	const char *const *words; /**< further options of `xheap start`, as its manual has them */
-	size_t word_count;
-	const char *command;     /**< the command xheap, which becomes the logger; NULL: the environment's XHEAP, else xheap in PATH */
-	const xheap_callbacks *callbacks; /**< of the handle, copied; NULL: none */
+	size_t size;             /**< set by the _init function */
+	const char *path;        /**< path of the trace; NULL: xheap.NAME.xht in the current directory */
+	const int32_t *pids;     /**< processes to attach to: all of them, or the start fails; NULL: none yet */
+	size_t pid_count;        /**< length of pids, 0 to 256 */
+	uint64_t max_file_bytes; /**< largest size of the trace, at least 65536; recording ends there; 0: no limit */
+	uint64_t sample_bytes;   /**< mean number of allocated bytes between two sampled bytes; 0: record every block */
+	uint32_t stacks;         /**< bits of enum xheap_stacks; default XHEAP_STACKS_ALL, and 0 means no stacks */
+	uint32_t stack_depth;    /**< largest number of frames of a stack, 1 to 8192; 0: 8192 */
+	uint32_t buffer_bytes;   /**< size of a buffer, 65536 to 1048576; 0: 65536 */
+	uint32_t min_buffers;    /**< buffers that each process keeps, 2 to 65536; 0: 2, or 32 with XHEAP_FULL_DROP */
+	uint32_t max_buffers;    /**< largest number of buffers of each process, 2 to 65536; 0: 1024 */
+	uint32_t on_full;        /**< enum xheap_full; default XHEAP_FULL_WAIT */
+	uint32_t wait_limit_ms;  /**< longest wait without progress, in milliseconds; 0: 5000 */
+	uint32_t without_durations; /**< 1: do not record the durations of calls */
+	uint32_t without_children;  /**< 1: do not record the programs that the processes execute */
+	/** More options of `xheap start`, one word each, as xheap-session(1) describes them. */
+	const char *const *words;
+	size_t word_count; /**< length of words */
+	/** Path of the command xheap, which becomes the logger; NULL: $XHEAP, else xheap in PATH. */
+	const char *command;
+	/** Callbacks of the new handle; the library copies the struct; NULL: none. */
+	const xheap_callbacks *callbacks;
 } xheap_session_options;
 
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
 void xheap_session_options_init(xheap_session_options *options, size_t size);
 
-/** Start a session and open it. Its name has up to 64 bytes, without / and control characters, and begins with none of . - and a blank.
- *  options NULL: the defaults. XHEAP_EXISTS: there is one of this name. */
-int xheap_session_start(const char *name, const xheap_session_options *options, xheap_session **session, xheap_error *error);
+/**
+ * Start a session and open a handle of it. `name` has 1 to 64 bytes without `/` and control characters, and does not
+ * begin with a dot, a dash or a space. `options` may be NULL for the defaults. The call runs the command xheap and
+ * waits for it. XHEAP_EXISTS: the user has a session of this name, or another session records one of the processes. The
+ * caller closes the handle with xheap_session_close().
+ */
+int xheap_session_start(const char *name, const xheap_session_options *options, xheap_session **session,
+			xheap_error *error);
 
-/** Open a session that is there. callbacks NULL: none. */
+/**
+ * Open a handle of an existing session. `callbacks` may be NULL; the library copies the struct. XHEAP_NOT_FOUND: there
+ * is no such session. XHEAP_GONE: its logger has ended; `xheap recover` completes its trace.
+ */
 int xheap_session_open(const char *name, const xheap_callbacks *callbacks, xheap_session **session, xheap_error *error);
 
-/** The session goes on. */
+/** Close the handle. The session continues. */
 void xheap_session_close(xheap_session *session);
 
-/** An executed image and what it forked. */
+/**
+ * The state of one target of a session: an executed image and the processes that it forked. Counts are since its start.
+ */
 typedef struct xheap_target {
-	int32_t pid;
-	uint32_t processes, threads; /**< that live */
-	uint64_t events, lost_events, truncated_stacks;
-	uint64_t waits, wait_ns; /**< for want of buffers */
-	uint64_t resident_bytes;
-	const char *command;     /**< command line */
-	uint64_t cpu_ns;         /**< of its own; version 2 of the API and later, as what follows */
-	uint64_t events_per_second; /**< of the last seconds; of the time since the last flush or query, where the flush timer is longer */
-	uint64_t pause_ns;       /**< all its threads stood so long when it was attached to; 0: it was not */
-	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
-	uint64_t whole_stacks;   /**< that reach the start of their thread */
+	int32_t pid;               /**< pid of the first process */
+	uint32_t processes;        /**< live processes of the target */
+	uint32_t threads;          /**< live threads of these processes */
+	uint64_t events;           /**< recorded events */
+	uint64_t lost_events;      /**< events that could not be recorded */
+	uint64_t truncated_stacks; /**< stacks whose outer part was cut */
+	uint64_t waits;            /**< number of waits for a free buffer */
+	uint64_t wait_ns;          /**< total time of these waits, in nanoseconds */
+	uint64_t resident_bytes;   /**< resident memory; 0: unknown, or the process has ended */
+	const char *command;       /**< command line; "": unknown */
+	uint64_t cpu_ns; /**< processor time of the target; this and all later members are in version 2 and later */
+	/** Mean of the last seconds; with a longer flush timer, since the last flush or query. */
+	uint64_t events_per_second;
+	/** Time that the attach paused all threads of the process; 0: the session did not attach to it. */
+	uint64_t pause_ns;
+	uint64_t unwindless_stacks; /**< stacks that end at a frame without unwind data */
+	uint64_t whole_stacks;      /**< stacks that reach the start of their thread */
+	/**
+	 * 1: the logger cannot keep all stacks, threads and heaps of the target, which has more than any usual program.
+	 * It cuts further stacks, and loses the calls of further threads and processes. 0: it keeps them all.
+	 */
+	uint32_t is_limited;
 } xheap_target;
 
-/** A thread of a target that lives. */
+/** The state of one live thread of a target. */
 typedef struct xheap_target_thread {
-	uint32_t target;         /**< place in the state's targets */
-	int32_t tid;
-	uint64_t events, truncated_stacks, events_per_second;
-	uint64_t waits, wait_ns; /**< for want of buffers, since its first events were taken */
-	const char *name;        /**< "" when unknown */
-	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
-	uint64_t whole_stacks;   /**< that reach the start of their thread */
+	uint32_t target;            /**< index for xheap_session_state_get_target() */
+	int32_t tid;                /**< tid of the kernel */
+	uint64_t events;            /**< recorded events */
+	uint64_t truncated_stacks;  /**< stacks whose outer part was cut */
+	uint64_t events_per_second; /**< as in xheap_target */
+	uint64_t waits;   /**< number of waits for a free buffer, since the logger read the thread's first events */
+	uint64_t wait_ns; /**< total time of these waits, in nanoseconds */
+	const char *name; /**< name of the thread; "": unknown */
+	uint64_t unwindless_stacks; /**< stacks that end at a frame without unwind data */
+	uint64_t whole_stacks;      /**< stacks that reach the start of their thread */
 } xheap_target_thread;
 
+/** The state of a session at one moment. Free it with xheap_session_state_free(). */
 typedef struct xheap_session_state {
-	const char *name;
-	const char *path;        /**< of the trace */
-	const char *ended;       /**< why recording ended early; NULL: it goes on */
-	int32_t logger_pid;
-	uint32_t target_count;   /**< xheap_session_state_get_target() */
-	int64_t started_realtime_ns; /**< since 1970 */
-	uint64_t events, lost_events, truncated_stacks;
-	uint64_t waits, wait_ns; /**< for want of buffers */
-	uint64_t size_bytes;     /**< of the trace */
-	uint64_t max_file_bytes;
-	uint64_t logger_cpu_ns;
-	uint64_t buffers_written;
-	uint32_t buffer_bytes, min_buffers, max_buffers, buffers, free_buffers;
-	uint32_t stacks, on_full, wait_limit_ms;
-	uint32_t flush_timer_ms; /**< what is older is in the trace, or the memory */
-	const char *file_mode;   /**< as --file-mode of `xheap start` has it */
-	uint64_t dropped_events; /**< of the past, which are not kept */
-	const char *clock;       /**< what times are taken from: "tsc" or "monotonic_raw" */
-	uint64_t logger_bytes;   /**< of memory; version 2 of the API and later, as what follows */
-	uint64_t folded_bytes;   /**< of a long run: what is folded, */
-	int64_t folded_until_ns; /**< and up to when */
-	uint32_t write_count;    /**< times that memory was written out */
-	uint32_t thread_count;   /**< xheap_session_state_get_thread(); 0 unless they were asked for */
-	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
-	uint64_t whole_stacks;   /**< that reach the start of their thread */
-	uint32_t is_real_time;   /**< 1: it was begun with --real-time */
-	uint32_t is_clock_chosen; /**< 1: its clock was asked for; 0: the best that there is was taken */
-	uint64_t calls_after_end; /**< that were made and counted after recording had ended early */
-	uint64_t logger_limit_bytes; /**< what logger_bytes may come to */
-	uint64_t disk_bytes;     /**< of all files, also of those that a long run makes for a moment, or of what is kept in memory */
-	uint64_t disk_limit_bytes; /**< what these may come to; 0: there is no limit */
-	uint64_t folding_bytes;  /**< memory of the process that folds; 0: there is none */
+	const char *name;            /**< name of the session */
+	const char *path;            /**< path of the trace; "": the session has no file yet */
+	const char *ended;           /**< the reason why recording ended early; NULL: recording continues */
+	int32_t logger_pid;          /**< pid of the logger */
+	uint32_t target_count;       /**< number of targets; see xheap_session_state_get_target() */
+	int64_t started_realtime_ns; /**< start of the session by the wall clock, in nanoseconds since 1970 */
+	uint64_t events;             /**< recorded events of all targets, past ones included */
+	uint64_t lost_events;        /**< events that could not be recorded */
+	uint64_t truncated_stacks;   /**< stacks whose outer part was cut */
+	uint64_t waits;              /**< number of waits for a free buffer */
+	uint64_t wait_ns;            /**< total time of these waits, in nanoseconds */
+	uint64_t size_bytes;         /**< bytes written to the trace, or kept in memory */
+	uint64_t max_file_bytes;     /**< largest size of the file or of the kept memory; 0: no limit */
+	uint64_t logger_cpu_ns;      /**< processor time of the logger */
+	uint64_t buffers_written;    /**< buffers that the logger has emptied */
+	uint32_t buffer_bytes;       /**< size of one buffer */
+	uint32_t min_buffers;        /**< buffers that each process keeps */
+	uint32_t max_buffers;        /**< largest number of buffers of each process */
+	uint32_t buffers;            /**< buffers of all processes now */
+	uint32_t free_buffers;       /**< buffers that no thread fills now */
+	uint32_t stacks;             /**< bits of enum xheap_stacks */
+	uint32_t on_full;            /**< enum xheap_full */
+	uint32_t wait_limit_ms;      /**< longest wait without progress, in milliseconds */
+	uint32_t flush_timer_ms; /**< largest age of an event outside the trace or the kept memory, in milliseconds */
+	const char *file_mode;   /**< a value of the option --file-mode, such as "sequential" */
+	uint64_t dropped_events; /**< oldest events that a circular file or a flight recorder no longer keeps */
+	const char *clock;       /**< clock of the times: "tsc" or "monotonic_raw" */
+	/** Resident memory of the logger; this and all later members are in version 2 and later. */
+	uint64_t logger_bytes;
+	uint64_t folded_bytes;       /**< size of the aggregated part of a long run (--keep live); 0: none */
+	int64_t folded_until_ns;     /**< end of the aggregated part; 0 without one */
+	uint32_t write_count;        /**< number of times that a flight recorder was written to its file */
+	uint32_t thread_count;       /**< number of thread rows; 0 after xheap_session_query() */
+	uint64_t unwindless_stacks;  /**< stacks that end at a frame without unwind data */
+	uint64_t whole_stacks;       /**< stacks that reach the start of their thread */
+	uint32_t is_real_time;       /**< 1: the session was started with --real-time */
+	uint32_t is_clock_chosen;    /**< 1: an option chose the clock; 0: the session took the best clock */
+	uint64_t calls_after_end;    /**< calls that were counted, but not recorded, after recording ended early */
+	uint64_t logger_limit_bytes; /**< upper bound of logger_bytes for the present targets */
+	uint64_t disk_bytes; /**< space of all files of the session, temporary ones included, or its kept memory */
+	uint64_t disk_limit_bytes; /**< upper bound of disk_bytes; 0: no limit */
+	uint64_t folding_bytes;    /**< resident memory of the process that aggregates; 0: no such process now */
 } xheap_session_state;
 
-/** What the session has recorded, and what that costs. */
+/** Read the state of the session, without its threads. The caller frees `*state` with xheap_session_state_free(). */
 int xheap_session_query(xheap_session *session, xheap_session_state **state, xheap_error *error);
 
-/** The same with each thread that lives, target by target. */
+/** Read the state of the session with a row for each live thread, grouped by target. The caller frees `*state`. */
 int xheap_session_query_threads(xheap_session *session, xheap_session_state **state, xheap_error *error);
 
-/** Target i, thread i of the state, NULL when there is none. */
+/** Return target `i` of the state, from 0 on; NULL behind the last one. The state owns it. */
 const xheap_target *xheap_session_state_get_target(const xheap_session_state *state, uint32_t i);
+
+/** Return thread row `i` of the state, from 0 on; NULL behind the last one. The state owns it. */
 const xheap_target_thread *xheap_session_state_get_thread(const xheap_session_state *state, uint32_t i);
+
+/** Free the state, its targets and its threads. */
 void xheap_session_state_free(xheap_session_state *state);
 
-/** What of an update counts; bits. */
-enum xheap_change { XHEAP_CHANGE_PIDS = 1, XHEAP_CHANGE_STACKS = 2, XHEAP_CHANGE_ON_FULL = 4, XHEAP_CHANGE_WAIT_LIMIT = 8 };
+/** Members of an update that take effect; bits. */
+enum xheap_change {
+	XHEAP_CHANGE_PIDS = 1,      /**< pids replaces the set of processes */
+	XHEAP_CHANGE_STACKS = 2,    /**< stacks */
+	XHEAP_CHANGE_ON_FULL = 4,   /**< on_full */
+	XHEAP_CHANGE_WAIT_LIMIT = 8 /**< wait_limit_ms */
+};
 
+/** A change of a session. xheap_update_init() sets the default: no change. */
 typedef struct xheap_update {
-	size_t size;
-	uint32_t changes;        /**< enum xheap_change; what is not said stays */
-	uint32_t stacks, on_full, wait_limit_ms; /**< as in xheap_session_options */
-	const int32_t *pids;     /**< XHEAP_CHANGE_PIDS: these are recorded, and no others */
-	size_t pid_count;
-	const int32_t *added, *removed; /**< these, too; these no longer */
-	size_t added_count, removed_count;
+	size_t size;            /**< set by the _init function */
+	uint32_t changes;       /**< bits of enum xheap_change; the session keeps all other settings */
+	uint32_t stacks;        /**< bits of enum xheap_stacks */
+	uint32_t on_full;       /**< enum xheap_full */
+	uint32_t wait_limit_ms; /**< longest wait without progress, in milliseconds */
+	/** With XHEAP_CHANGE_PIDS: the new set; the session detaches from all other processes. */
+	const int32_t *pids;
+	size_t pid_count;       /**< length of pids, 0 to 256 */
+	const int32_t *added;   /**< processes to attach to; independent of `changes` */
+	const int32_t *removed; /**< processes to detach from; independent of `changes` */
+	size_t added_count;     /**< length of added, 0 to 256 */
+	size_t removed_count;   /**< length of removed, 0 to 256 */
 } xheap_update;
 
+/** Fill `update` with the default: no change. `size` is sizeof(*update). */
 void xheap_update_init(xheap_update *update, size_t size);
 
-/** Change the session: all of it, or nothing. When a process cannot be let go of, those that were are attached to again. At most 256 at once. */
+/**
+ * Change the session: the whole update, or nothing. If a detach fails, the session attaches again to the processes that
+ * it has already left; their calls in between are missing.
+ */
 int xheap_session_update(xheap_session *session, const xheap_update *update, xheap_error *error);
 
-/** Record these processes, too: all of them, or none. Let go of them: they run on. */
+/** Attach to `count` more processes, at most 256: all of them, or none. */
 int xheap_session_add(xheap_session *session, const int32_t *pids, size_t count, xheap_error *error);
+
+/** Detach from `count` processes, at most 256: all of them, or none. The processes continue. */
 int xheap_session_remove(xheap_session *session, const int32_t *pids, size_t count, xheap_error *error);
 
-/** Run a program in the session, recorded from its first instruction on. `file` is looked for as execvp does; arguments and environment end
- *  with NULL (environment NULL: this program's). It is this program's child, to be waited for. */
-int xheap_session_launch(xheap_session *session, const char *file, char *const arguments[], char *const environment[], int32_t *pid,
-			 xheap_error *error);
+/**
+ * Run a program in the session and record it from its first instruction. The call finds `file` as execvp() does.
+ * `arguments` and `environment` end with NULL; `environment` NULL stands for the environment of this program.
+ * The new process is a child of this program, which must wait for it. `*pid` is its pid, or 0 on failure.
+ */
+int xheap_session_launch(xheap_session *session, const char *file, char *const arguments[], char *const environment[],
+			 int32_t *pid, xheap_error *error);
 
-/** Write into the trace all that is recorded up to now. */
+/** Write all events that the targets have recorded until now to the trace. */
 int xheap_session_flush(xheap_session *session, xheap_error *error);
 
+/** The totals of a session that has ended. */
 typedef struct xheap_summary {
-	size_t size;
-	uint64_t events, lost_events, truncated_stacks, size_bytes;
-	uint64_t waits, wait_ns, logger_cpu_ns, peak_buffer_bytes;
-	uint32_t processes, untraced_processes;
-	uint64_t untraced_calls;
-	uint64_t unwindless_stacks; /**< that end at a frame without unwind data */
-	uint64_t whole_stacks;   /**< that reach the start of their thread */
+	size_t size;                 /**< set by the _init function */
+	uint64_t events;             /**< recorded events */
+	uint64_t lost_events;        /**< events that could not be recorded */
+	uint64_t truncated_stacks;   /**< stacks whose outer part was cut */
+	uint64_t size_bytes;         /**< size of the trace */
+	uint64_t waits;              /**< number of waits for a free buffer */
+	uint64_t wait_ns;            /**< total time of these waits, in nanoseconds */
+	uint64_t logger_cpu_ns;      /**< processor time of the logger */
+	uint64_t peak_buffer_bytes;  /**< largest memory of all buffers together */
+	uint32_t processes;          /**< recorded processes; a process counts again after an exec or a new attach */
+	uint32_t untraced_processes; /**< processes that ran without the recorder */
+	uint64_t untraced_calls;     /**< calls of threads and processes that found no room in the shared memory */
+	uint64_t unwindless_stacks;  /**< stacks that end at a frame without unwind data */
+	uint64_t whole_stacks;       /**< stacks that reach the start of their thread */
 } xheap_summary;
 
+/** Fill `summary` with zeros and its size. `size` is sizeof(*summary). */
 void xheap_summary_init(xheap_summary *summary, size_t size);
 
-/** End the session: its processes run on, its trace is whole when this returns. summary may be NULL. The handle is still to be closed. */
+/**
+ * End the session: detach from its processes, which continue, and complete the trace before the call returns. `summary`
+ * may be NULL; otherwise xheap_summary_init() has filled it. The caller still closes the handle.
+ */
 int xheap_session_stop(xheap_session *session, xheap_summary *summary, xheap_error *error);
 
-/** Call visit with each session of this user, until it returns other than 0; is_alive: it has a logger. Returns what visit did, else 0. Root is
- *  told of the other users', too: "UID/NAME", a name for all calls but xheap_session_start(). */
+/**
+ * Call `visit` with the name of each session of this user, until it returns a number other than 0. Return that number,
+ * else 0. `is_alive` is 1 if the logger of the session runs. For root, `visit` also receives the sessions of other
+ * users, as "UID/NAME"; all functions but xheap_session_start() accept such a name. `name` is valid during the call
+ * only.
+ */
 int xheap_session_each(int (*visit)(void *user, const char *name, int is_alive), void *user);
 
 /* ==== traces ==== */
 
+/** A handle of an open trace. */
 typedef struct xheap_trace xheap_trace;
 
+/** Options for the opening of a trace. xheap_open_options_init() sets the defaults: all 0. */
 typedef struct xheap_open_options {
-	size_t size;
-	const xheap_callbacks *callbacks; /**< of the handle, copied; NULL: none */
-	uint32_t without_index;  /**< 1: FILE.index is not read, should it be there. None is ever written */
-	uint32_t without_files;  /**< 1: names come from the trace alone: no executable or debug file is opened here, nor asked of a server */
+	size_t size; /**< set by the _init function */
+	/** Callbacks of the new handle; the library copies the struct; NULL: none. */
+	const xheap_callbacks *callbacks;
+	uint32_t without_index; /**< 1: do not read an existing FILE.index. The library never writes one */
+	/** 1: take names from the trace only; open no executable or debug file, ask no server. */
+	uint32_t without_files;
 } xheap_open_options;
 
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
 void xheap_open_options_init(xheap_open_options *options, size_t size);
 
-/** Open a trace. One that is cut short opens, too: see is_complete. options NULL: the defaults. The file is not trusted. */
+/**
+ * Open a trace file. A truncated trace opens too; then is_complete of xheap_trace_info is 0. `options` may be NULL for
+ * the defaults. The library does not trust the file and checks all of it. XHEAP_DAMAGED: the file is not a trace.
+ */
 int xheap_trace_open(const char *path, const xheap_open_options *options, xheap_trace **trace, xheap_error *error);
 
-/** Open what a session has recorded up to now; what comes later is in it when it is opened again. */
-int xheap_trace_open_session(const char *name, const xheap_open_options *options, xheap_trace **trace, xheap_error *error);
+/**
+ * Flush the session `name` and open its trace as it is now. Later events appear only in a handle that is opened later.
+ * Parameters and errors are those of xheap_trace_open() and xheap_session_open().
+ */
+int xheap_trace_open_session(const char *name, const xheap_open_options *options, xheap_trace **trace,
+			     xheap_error *error);
 
+/** Close the trace. Open iterators, reports and frames of it stay valid until they are closed themselves. */
 void xheap_trace_close(xheap_trace *trace);
 
-/** Make one trace, `path`, of several of one machine since it was started; their times then count from the beginning of the first one.
- *  XHEAP_INVALID: they do not go together. A file that is there is replaced when all is written. */
+/**
+ * Merge `count` traces, two or more, into the new trace `path`. All of them come from one machine and one boot, with
+ * one clock. Times of the merged trace count from the start of the earliest one. XHEAP_INVALID: the traces do not
+ * match. The call replaces an existing file only after the merge has succeeded.
+ */
 int xheap_trace_merge(const char *path, const char *const *paths, size_t count, xheap_error *error);
 
 /** Kinds of events. */
 enum xheap_kind {
-	XHEAP_KIND_ALLOC, XHEAP_KIND_REALLOC, XHEAP_KIND_FREE, XHEAP_KIND_CREATE, XHEAP_KIND_DESTROY, XHEAP_KIND_LOCK, XHEAP_KIND_UNLOCK,
-	XHEAP_KIND_PROTECT, XHEAP_KIND_RESERVE, XHEAP_KIND_RELEASE,
-	XHEAP_KIND_EARLIER,      /**< no call: a block from before the trace */
-	XHEAP_KIND_COUNT
+	XHEAP_KIND_ALLOC,   /**< a call returned a new block */
+	XHEAP_KIND_REALLOC, /**< a call resized a block */
+	XHEAP_KIND_FREE,    /**< a call freed a block */
+	XHEAP_KIND_CREATE,  /**< a heap was created */
+	XHEAP_KIND_DESTROY, /**< a heap, or all of its blocks, was destroyed */
+	XHEAP_KIND_LOCK,    /**< a thread locked a heap */
+	XHEAP_KIND_UNLOCK,  /**< a thread unlocked a heap */
+	XHEAP_KIND_PROTECT, /**< the protection of memory of a heap changed */
+	XHEAP_KIND_RESERVE, /**< address space was reserved; not recorded yet */
+	XHEAP_KIND_RELEASE, /**< address space was released; not recorded yet */
+	XHEAP_KIND_EARLIER, /**< no call: a pre-existing block, found when the session attached */
+	XHEAP_KIND_COUNT    /**< number of kinds; grows */
 };
 
-/** "Alloc"; NULL when there is no such kind. */
+/** Return the name of a kind, such as "Alloc"; NULL for an unknown kind. The text is static. */
 const char *xheap_kind_name(uint32_t kind);
 
+/** Facts about a whole trace. */
 typedef struct xheap_trace_info {
-	const char *path, *host, *clock;
-	const char *cut_reason;  /**< why reading ended early; "" when complete */
-	uint64_t size_bytes;     /**< of the file */
-	uint64_t event_count;
-	uint64_t kind_counts[16]; /**< of successful calls, by enum xheap_kind */
-	uint64_t failed_calls;
-	uint64_t lost_events;    /**< gaps and what did not fit the file, summed up */
-	uint64_t lost_stacks, truncated_stacks;
-	int64_t start_realtime_ns; /**< since 1970 */
-	int64_t duration_ns;
-	uint64_t sample_bytes;   /**< blocks were recorded by chance, one byte in so many that were asked for; 0: all of them */
-	uint32_t is_complete;    /**< 1: the trace has its end, all of it can be read, no heap call of a recorded process is missing, and no process ran untraced */
-	uint32_t process_count, thread_count, image_count, heap_count, function_count, gap_count, sample_count;
-	uint32_t stack_count;    /**< ids of stacks are below; 0 is none */
-	uint32_t option_count;
-	uint64_t unwindless_stacks; /**< that end at a frame without unwind data; truncated_stacks are those that were cut */
-	uint64_t whole_stacks;   /**< that reach the start of their thread; UINT64_MAX: not known, the trace is older than this number */
+	const char *path;         /**< path of the file, as the caller gave it */
+	const char *host;         /**< name of the machine that recorded it */
+	const char *clock;        /**< clock of the times: "tsc" or "monotonic_raw" */
+	const char *cut_reason;   /**< why the file cannot be read to its end; "": it can */
+	uint64_t size_bytes;      /**< size of the file */
+	uint64_t event_count;     /**< events of all kinds, failed calls included */
+	uint64_t kind_counts[16]; /**< successful calls by enum xheap_kind */
+	uint64_t failed_calls;    /**< calls that returned NULL or an error */
+	/** Events that were lost: the sum of all gaps, and events that did not fit into the file. */
+	uint64_t lost_events;
+	uint64_t lost_stacks;      /**< events that were recorded without their stack because of a loss */
+	uint64_t truncated_stacks; /**< stacks whose outer part was cut */
+	int64_t start_realtime_ns; /**< start of the trace by the wall clock, in nanoseconds since 1970 */
+	int64_t duration_ns;       /**< time from the start to the end of the trace */
+	/** Of a sampled trace: mean number of allocated bytes between two sampled bytes; 0: every block. */
+	uint64_t sample_bytes;
+	/**
+	 * 1: the file has its end, no heap call is missing, no process ran untraced, and all pre-existing blocks are
+	 * known.
+	 */
+	uint32_t is_complete;
+	uint32_t process_count;     /**< length of the list of processes */
+	uint32_t thread_count;      /**< length of the list of threads */
+	uint32_t image_count;       /**< length of the list of images */
+	uint32_t heap_count;        /**< length of the list of heaps */
+	uint32_t function_count;    /**< length of the list of functions */
+	uint32_t gap_count;         /**< length of the list of gaps */
+	uint32_t sample_count;      /**< length of the list of samples of resident memory */
+	uint32_t stack_count;       /**< stack ids are less than this; 0 is the empty stack */
+	uint32_t option_count;      /**< length of the list of options */
+	uint64_t unwindless_stacks; /**< stacks that end at a frame without unwind data */
+	/** Stacks that reach the start of their thread; UINT64_MAX: an older trace, unknown. */
+	uint64_t whole_stacks;
 } xheap_trace_info;
 
+/** Return the facts about the trace. The trace owns them. */
 const xheap_trace_info *xheap_trace_get_info(const xheap_trace *trace);
 
-/** How a process or its image ended. */
-enum xheap_process_end { XHEAP_PROCESS_RUNNING, XHEAP_PROCESS_EXIT, XHEAP_PROCESS_SIGNAL, XHEAP_PROCESS_EXEC, XHEAP_PROCESS_UNKNOWN,
-			 XHEAP_PROCESS_DETACHED };
+/** The end of a process, or of one image of it. */
+enum xheap_process_end {
+	XHEAP_PROCESS_RUNNING, /**< it still ran when the trace ended */
+	XHEAP_PROCESS_EXIT,    /**< it exited; end_status is the exit status */
+	XHEAP_PROCESS_SIGNAL,  /**< a signal killed it; end_status is the number of the signal */
+	XHEAP_PROCESS_EXEC,    /**< it executed another image */
+	XHEAP_PROCESS_UNKNOWN, /**< it ended, and the logger does not know how */
+	XHEAP_PROCESS_DETACHED /**< the session detached from it */
+};
 
-/** One image of one pid. */
+/** One image of one process: an exec begins another row with the same pid. */
 typedef struct xheap_process {
-	uint32_t pid;
-	uint32_t parent;         /**< process id, or XHEAP_NONE */
-	uint32_t forked_from;    /**< process whose heap it inherited, or XHEAP_NONE */
-	uint32_t exec_generation; /**< 0 for the first image of the pid */
-	int64_t start_ns, end_ns; /**< end_ns: INT64_MAX while it runs, or if its end is not known */
-	uint32_t end;            /**< enum xheap_process_end */
-	int32_t end_status;      /**< exit status or signal number */
-	const char *image, *command;
-	const char *note;        /**< why it could not be recorded; "" when it was */
+	uint32_t pid;             /**< pid of the kernel */
+	uint32_t parent;          /**< id of the parent process, or XHEAP_NONE */
+	uint32_t forked_from;     /**< id of the process whose heap it inherited by fork, or XHEAP_NONE */
+	uint32_t exec_generation; /**< 0 for the first image of the pid, 1 after one exec, and so on */
+	int64_t start_ns;         /**< time of its start, or of the attach */
+	int64_t end_ns;           /**< time of its end; INT64_MAX: it still runs, or the time is unknown */
+	uint32_t end;             /**< enum xheap_process_end */
+	int32_t end_status;       /**< exit status or signal number; otherwise 0 */
+	const char *image;        /**< path of the executed file */
+	const char *command;      /**< command line, with one space between two arguments */
+	const char *note;         /**< why the process could not be recorded; "": it was recorded */
 } xheap_process;
 
+/** A thread of a process. */
 typedef struct xheap_thread {
-	uint32_t process;
-	uint32_t tid;            /**< 0: no thread; its events are the blocks from before an attach */
-	int64_t start_ns, end_ns; /**< first and last event */
-	const char *name;        /**< "" when unknown */
+	uint32_t process; /**< process id */
+	uint32_t tid;     /**< tid of the kernel; 0: no real thread, the row of pre-existing blocks */
+	int64_t start_ns; /**< time of its first event */
+	int64_t end_ns;   /**< time of its last event */
+	const char *name; /**< name of the thread; "": unknown */
 } xheap_thread;
 
+/** An executable or a shared object. */
 typedef struct xheap_image {
-	const char *path;        /**< "[vdso]" and the like for what is no file */
-	const uint8_t *build_id; /**< NULL: it has none */
-	uint32_t build_id_size;
+	const char *path;        /**< path of the file, or a name such as "[vdso]" */
+	const uint8_t *build_id; /**< bytes of the build-id; NULL: the image has none */
+	uint32_t build_id_size;  /**< length of build_id */
 } xheap_image;
 
+/** A heap: an arena of malloc, a whole allocator, or a heap that the program annotates. */
 typedef struct xheap_heap {
-	uint32_t process;
-	uint64_t handle;
-	const char *name;        /**< "libc.so.6 main arena" */
+	uint32_t process; /**< process id */
+	uint64_t handle;  /**< number that identifies the heap within its process */
+	const char *name; /**< such as "libc.so.6 main arena" */
 } xheap_heap;
 
-/** A function that allocates, as the program called it. */
+/** An allocation function, as the program called it. */
 typedef struct xheap_function {
-	const char *name;        /**< its symbol: "malloc", "je_malloc" */
-	uint32_t image;          /**< that defines it */
+	const char *name; /**< its symbol, such as "malloc" or "je_malloc" */
+	uint32_t image;   /**< id of the image that defines it, or XHEAP_NONE */
 } xheap_function;
 
-/** Events that were not recorded, or without their stacks. */
+/** A loss: events that were not recorded, or were recorded without their stacks. */
 typedef struct xheap_gap {
-	uint32_t process, thread;
-	int64_t from_ns, to_ns;
-	uint64_t counts[16], bytes[16]; /**< lost events by enum xheap_kind, and the bytes that these asked for */
-	uint64_t stacks;         /**< events that were kept without their stack */
+	uint32_t process;    /**< process id */
+	uint32_t thread;     /**< thread id, or XHEAP_NONE */
+	int64_t from_ns;     /**< time of the first lost event */
+	int64_t to_ns;       /**< time of the last lost event */
+	uint64_t counts[16]; /**< lost events by enum xheap_kind */
+	uint64_t bytes[16];  /**< bytes that these events requested, by enum xheap_kind */
+	uint64_t stacks;     /**< events that were recorded without their stack */
 } xheap_gap;
 
-/** How much memory of a process was resident. */
+/** The resident memory of a process at one time. */
 typedef struct xheap_sample {
-	uint32_t process;
-	int64_t time_ns;
-	uint64_t resident_bytes;
+	uint32_t process;        /**< process id */
+	int64_t time_ns;         /**< time of the measurement */
+	uint64_t resident_bytes; /**< resident memory */
 } xheap_sample;
 
-/** What the session says about itself, such as how it was asked to record, and what it could not find out. A name may come several times. */
+/**
+ * A fact about the recording: an option of the session, or a limitation that the logger noticed. A name may occur
+ * several times. For example, "limited" names a program with more stacks, threads or heaps than the logger keeps.
+ */
 typedef struct xheap_option {
-	const char *name, *value;
+	const char *name;  /**< such as "buffer-size" or "limited" */
+	const char *value; /**< its text */
 } xheap_option;
 
-/** Row `id` of the trace's lists; NULL when there is none. */
+/** Return the process with this id, from 0 to process_count - 1; NULL for another id. The trace owns it. */
 const xheap_process *xheap_trace_get_process(const xheap_trace *trace, uint32_t id);
+
+/** Return the thread with this id, from 0 to thread_count - 1; NULL for another id. The trace owns it. */
 const xheap_thread *xheap_trace_get_thread(const xheap_trace *trace, uint32_t id);
+
+/** Return the image with this id, from 0 to image_count - 1; NULL for another id. The trace owns it. */
 const xheap_image *xheap_trace_get_image(const xheap_trace *trace, uint32_t id);
+
+/** Return the heap with this id, from 0 to heap_count - 1; NULL for another id. The trace owns it. */
 const xheap_heap *xheap_trace_get_heap(const xheap_trace *trace, uint32_t id);
+
+/** Return the function with this id, from 0 to function_count - 1; NULL for another id. The trace owns it. */
 const xheap_function *xheap_trace_get_function(const xheap_trace *trace, uint32_t id);
+
+/** Return gap number `id`, from 0 to gap_count - 1; NULL for another number. The trace owns it. */
 const xheap_gap *xheap_trace_get_gap(const xheap_trace *trace, uint32_t id);
+
+/** Return sample number `id`, from 0 to sample_count - 1; NULL for another number. The trace owns it. */
 const xheap_sample *xheap_trace_get_sample(const xheap_trace *trace, uint32_t id);
+
+/** Return option number `id`, from 0 to option_count - 1; NULL for another number. The trace owns it. */
 const xheap_option *xheap_trace_get_option(const xheap_trace *trace, uint32_t id);
 
 /* ==== stacks ==== */
 
-/** The innermost address of a stack as it was recorded, and the stack of its callers. */
+/** The innermost return address of a stack, and the stack of its callers. */
 typedef struct xheap_address {
-	uint32_t caller;         /**< stack id; 0: there is none */
-	uint32_t image;          /**< XHEAP_NONE: of no image, offset is a run-time address, 1 where the stack was cut, or 2 where a frame has no unwind data */
-	uint64_t offset;         /**< return address within the image as its file counts */
+	uint32_t caller; /**< stack id of the callers; 0: none */
+	uint32_t image;  /**< image id; XHEAP_NONE: `offset` is a run-time address or a mark */
+	/** Return address relative to the image, as its file counts; marks: 1 truncated, 2 no unwind data. */
+	uint64_t offset;
 } xheap_address;
 
-/** XHEAP_END: stack is 0. Needs no symbols, and costs nothing. */
+/**
+ * Read the innermost address of a stack without symbols. XHEAP_END: `stack` is 0, the empty stack. XHEAP_INVALID: there
+ * is no such stack. The call is cheap and opens no file.
+ */
 int xheap_trace_get_address(const xheap_trace *trace, uint32_t stack, xheap_address *address);
 
-/** A frame as people know it. */
+/** A frame with its names. */
 typedef struct xheap_frame {
-	const char *text;        /**< "image!symbol", "image+0xoffset", or a mark such as "[truncated]", "[no unwind data]" */
-	const char *image;       /**< file name; NULL: none */
-	const char *symbol;      /**< demangled; NULL: unknown */
-	const char *mangled;     /**< as the file has it; NULL: unknown or the same */
-	const char *file;        /**< of the source; NULL: unknown */
-	uint32_t line;           /**< 0: unknown */
-	uint32_t is_inlined;     /**< 1: inlined into the next frame */
-	uint32_t image_id;       /**< XHEAP_NONE: none, or not the same for all that the frame stands for */
-	uint64_t offset;         /**< 0: in the same case */
+	/** "image!symbol", "image+0xOFFSET", or a mark such as "[truncated]" or "[no unwind data]". */
+	const char *text;
+	const char *image;   /**< file name of the image; NULL: none */
+	const char *symbol;  /**< demangled symbol; NULL: unknown */
+	const char *mangled; /**< mangled symbol; NULL: unknown, or the same as `symbol` */
+	const char *file;    /**< source file; NULL: unknown */
+	uint32_t line;       /**< line in the source file; 0: unknown */
+	uint32_t is_inlined; /**< 1: the function is inlined into the next frame */
+	uint32_t image_id;   /**< image id; XHEAP_NONE: no image, or the frame stands for several addresses */
+	uint64_t offset;     /**< address relative to the image; 0 if image_id is XHEAP_NONE */
 } xheap_frame;
 
-/** The frames of a stack, innermost first. */
+/** A handle of the frames of one stack, innermost first. */
 typedef struct xheap_frames xheap_frames;
 
-/** Name the frames of a stack, with what was inlined, from the symbols of the trace or those of this machine. `function` becomes the first
- *  frame; XHEAP_NONE: none does. Executables and debug files are opened and mapped at first use, until the trace is closed; see without_files. */
-int xheap_trace_get_frames(xheap_trace *trace, uint32_t stack, uint32_t function, xheap_frames **frames, xheap_error *error);
+/**
+ * Find the names of the frames of a stack, inlined functions included. If `function` is not XHEAP_NONE, that function
+ * becomes the first frame. Names come from the symbols in the trace or from the files of this machine. The library
+ * opens executables and debug files at their first use and keeps them mapped until the trace is closed; see
+ * without_files. XHEAP_INVALID: there is no such stack or function. The caller frees the frames with
+ * xheap_frames_free().
+ */
+int xheap_trace_get_frames(xheap_trace *trace, uint32_t stack, uint32_t function, xheap_frames **frames,
+			   xheap_error *error);
+
+/** Return the number of frames. */
 uint32_t xheap_frames_count(const xheap_frames *frames);
+
+/** Return frame `i`, 0 for the innermost one; NULL behind the last one. The frames handle owns it. */
 const xheap_frame *xheap_frames_get(const xheap_frames *frames, uint32_t i);
+
+/** Free the frames. */
 void xheap_frames_free(xheap_frames *frames);
 
 /* ==== events ==== */
 
-/** What is known of an event beside its numbers; bits. */
+/** Properties of an event; bits. */
 enum xheap_event_flag {
-	XHEAP_EVENT_FAILED = 1,      /**< the call gave NULL or an error */
-	XHEAP_EVENT_IN_FLIGHT = 2,   /**< it had not returned when its process ended */
-	XHEAP_EVENT_IN_SIGNAL = 4,   /**< made by a signal handler that interrupted another heap call */
-	XHEAP_EVENT_NO_STACK = 8,    /**< its stack was not recorded */
-	XHEAP_EVENT_TRUNCATED = 16,  /**< the stack's outer part is missing */
-	XHEAP_EVENT_NO_DURATION = 32 /**< nor how long it took */
+	XHEAP_EVENT_FAILED = 1,      /**< the call returned NULL or an error */
+	XHEAP_EVENT_IN_FLIGHT = 2,   /**< the call had not returned when its process ended */
+	XHEAP_EVENT_IN_SIGNAL = 4,   /**< a signal handler made the call while another heap call ran */
+	XHEAP_EVENT_NO_STACK = 8,    /**< the stack was not recorded */
+	XHEAP_EVENT_TRUNCATED = 16,  /**< the outer part of the stack is missing */
+	XHEAP_EVENT_NO_DURATION = 32 /**< the duration was not recorded */
 };
 
 /** One heap call. */
 typedef struct xheap_event {
-	uint64_t number;         /**< in the order of time; UINT64_MAX with XHEAP_ORDER_FILE */
-	int64_t time_ns;         /**< the call's effect: of a free, its entry, of others, their return */
-	int64_t duration_ns;
-	uint32_t kind, flags;    /**< enum xheap_kind, bits of enum xheap_event_flag */
-	uint32_t process, thread, heap, function; /**< ids */
-	uint32_t pid, tid;
-	uint32_t stack;          /**< of the function's callers; 0: none */
-	int32_t result;          /**< errno of a failed call, else 0 */
-	uint64_t address;        /**< the block that was gained or given back */
-	uint64_t previous_address; /**< of a realloc: the old block */
-	uint64_t size;           /**< that was asked for */
-	uint64_t usable_size;    /**< 0: unknown */
-	uint64_t argument;       /**< count of calloc, alignment of aligned functions, else 0 */
+	uint64_t number;           /**< position in the order of time, from 0 on; UINT64_MAX with XHEAP_ORDER_FILE */
+	int64_t time_ns;           /**< the moment of the effect: the entry of a free, the return of every other call */
+	int64_t duration_ns;       /**< time from entry to return; 0 with XHEAP_EVENT_NO_DURATION */
+	uint32_t kind;             /**< enum xheap_kind */
+	uint32_t flags;            /**< bits of enum xheap_event_flag */
+	uint32_t process;          /**< process id */
+	uint32_t thread;           /**< thread id */
+	uint32_t heap;             /**< heap id, or XHEAP_NONE */
+	uint32_t function;         /**< id of the called function */
+	uint32_t pid;              /**< pid of the kernel */
+	uint32_t tid;              /**< tid of the kernel */
+	uint32_t stack;            /**< stack of the callers of the function; 0: none */
+	int32_t result;            /**< errno of a failed call; otherwise 0 */
+	uint64_t address;          /**< the block that the call returned or freed */
+	uint64_t previous_address; /**< the old block of a realloc; otherwise 0 */
+	uint64_t size;             /**< requested bytes; of a free 0, unless the function has a size parameter */
+	uint64_t usable_size;      /**< usable bytes of the block; 0: unknown */
+	uint64_t argument;         /**< count of calloc, or alignment of the aligned functions; otherwise 0 */
 } xheap_event;
 
-/** Events of one thread that come one after the other, as columns of `count` values. */
+/** Consecutive events of one thread as columns. Each pointer leads to `count` values of the members of xheap_event. */
 typedef struct xheap_event_batch {
-	uint64_t first_number;   /**< of the first one, as in xheap_event */
-	uint32_t count, process, thread;
-	const int64_t *time_ns, *duration_ns;
-	const uint8_t *kind, *flags;
+	uint64_t first_number; /**< number of the first event; UINT64_MAX with XHEAP_ORDER_FILE */
+	uint32_t count;        /**< number of events, at least 1 */
+	uint32_t process;      /**< process id of all these events */
+	uint32_t thread;       /**< thread id of all these events */
+	const int64_t *time_ns;
+	const int64_t *duration_ns;
+	const uint8_t *kind;
+	const uint8_t *flags;
 	const uint16_t *function;
-	const uint32_t *heap, *stack;
+	const uint32_t *heap;
+	const uint32_t *stack;
 	const int32_t *result;
-	const uint64_t *address, *previous_address, *size, *usable_size, *argument;
+	const uint64_t *address;
+	const uint64_t *previous_address;
+	const uint64_t *size;
+	const uint64_t *usable_size;
+	const uint64_t *argument;
 } xheap_event_batch;
 
+/** The order of an iterator over events. */
 enum xheap_order {
-	XHEAP_ORDER_TIME,        /**< all threads as one sequence; batches are short where many threads are busy */
-	XHEAP_ORDER_FILE         /**< as they are stored: thousands of one thread at a time, the fastest */
+	XHEAP_ORDER_TIME, /**< by time over all threads; batches are short if many threads are busy */
+	XHEAP_ORDER_FILE  /**< as stored: thousands of events of one thread at a time; the fastest order */
 };
 
+/** Options of an iterator over events. xheap_events_options_init() sets the defaults: all events by time. */
 typedef struct xheap_events_options {
-	size_t size;
-	int64_t from_ns, to_ns;  /**< events whose time is in this range, both ends included; all */
-	uint32_t order;          /**< enum xheap_order; XHEAP_ORDER_TIME */
+	size_t size;     /**< set by the _init function */
+	int64_t from_ns; /**< time of the first event, included; INT64_MIN: no bound */
+	int64_t to_ns;   /**< time of the last event, included; INT64_MAX: no bound */
+	uint32_t order;  /**< enum xheap_order */
 } xheap_events_options;
 
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
 void xheap_events_options_init(xheap_events_options *options, size_t size);
 
+/** An iterator over the events of a trace. */
 typedef struct xheap_events xheap_events;
 
-/** Go through the events of a trace. options NULL: all of them in the order of time. */
-int xheap_events_open(xheap_trace *trace, const xheap_events_options *options, xheap_events **events, xheap_error *error);
+/** Open an iterator over the events of a trace. `options` may be NULL for the defaults. The caller closes it. */
+int xheap_events_open(xheap_trace *trace, const xheap_events_options *options, xheap_events **events,
+		      xheap_error *error);
 
-/** The next event, or the next ones; valid until the next call. The two can be mixed. XHEAP_END: there is none. XHEAP_DAMAGED: nor can more
- *  be read. */
+/**
+ * Read the next event. `*event` belongs to the iterator and is valid until its next call. XHEAP_END: there is no more
+ * event. After a failure, such as XHEAP_DAMAGED, every further call fails too.
+ */
 int xheap_events_next(xheap_events *events, const xheap_event **event, xheap_error *error);
+
+/** Read the next events as a batch, as xheap_events_next() does for one. A program may mix both calls. */
 int xheap_events_next_batch(xheap_events *events, const xheap_event_batch **batch, xheap_error *error);
+
+/** Close the iterator. */
 void xheap_events_close(xheap_events *events);
 
 /* ==== allocations ==== */
 
-/** Where an allocation's beginning and free lie as to a window: AI, AO: inside or before it; FI, FO: inside, or after it or never. What was freed before it or
- *  allocated after it is in none. */
-enum xheap_window_class { XHEAP_AIFI, XHEAP_AIFO, XHEAP_AOFI, XHEAP_AOFO, XHEAP_CLASS_ANY };
-
-/** Which allocations count: those that pass all of it. The defaults pass all. Texts of frames are patterns as `xheap heap` takes them. */
-typedef struct xheap_filter {
-	size_t size;
-	int64_t from_ns, to_ns;  /**< begun in this range, both ends included; INT64_MIN and INT64_MAX: all of the trace */
-	uint64_t size_from, size_to; /**< from <= size < to; UINT64_MAX: no end */
-	uint64_t lifetime_from_ns, lifetime_to_ns; /**< as these */
-	uint32_t is_closed;      /**< 1: only what was given back */
-	uint32_t window_class;   /**< enum xheap_window_class; XHEAP_CLASS_ANY */
-	int64_t window_from_ns, window_to_ns; /**< both ends included */
-	const uint32_t *pids, *tids; /**< of one of these; none: all */
-	size_t pid_count, tid_count;
-	const char *const *heaps; /**< of one of these: handles, or parts of names */
-	size_t heap_count;
-	const char *const *require_frames, *const *require_free_frames; /**< one of these on the stack that allocated, that freed */
-	size_t require_frame_count, require_free_frame_count;
-} xheap_filter;
-
-void xheap_filter_init(xheap_filter *filter, size_t size);
-
-/** How an allocation ended. */
-enum xheap_end {
-	XHEAP_END_FREE, XHEAP_END_REALLOC, XHEAP_END_DESTROY,
-	XHEAP_END_GAP,           /**< in a gap: its address was allocated again */
-	XHEAP_END_CONFLICT,      /**< its address was allocated again and nothing tells why */
-	XHEAP_END_EXIT,          /**< alive when its process ended or executed another image */
-	XHEAP_END_OPEN           /**< alive at the end of the trace */
+/**
+ * The class of an allocation with respect to a time window. A block that was freed before the window, or allocated
+ * after it, is in no class.
+ */
+enum xheap_window_class {
+	XHEAP_AIFI,     /**< allocated inside the window, freed inside it */
+	XHEAP_AIFO,     /**< allocated inside, freed after the window or never */
+	XHEAP_AOFI,     /**< allocated before the window, freed inside it */
+	XHEAP_AOFO,     /**< allocated before, freed after the window or never */
+	XHEAP_CLASS_ANY /**< no condition */
 };
 
+/**
+ * Conditions on allocations. An allocation passes if it meets all of them. xheap_filter_init() sets the defaults, which
+ * every allocation passes. Frame patterns are those of xheap-heap(1), such as "libc!malloc" or "jv_*".
+ */
+typedef struct xheap_filter {
+	size_t size;                       /**< set by the _init function */
+	int64_t from_ns;                   /**< earliest time of the allocation, included; INT64_MIN: no bound */
+	int64_t to_ns;                     /**< latest time of the allocation, included; INT64_MAX: no bound */
+	uint64_t size_from;                /**< smallest requested size, included */
+	uint64_t size_to;                  /**< first size above the range; UINT64_MAX: no bound */
+	uint64_t lifetime_from_ns;         /**< shortest lifetime, included */
+	uint64_t lifetime_to_ns;           /**< first lifetime above the range; UINT64_MAX: no bound */
+	uint32_t is_closed;                /**< 1: only freed blocks */
+	uint32_t window_class;             /**< enum xheap_window_class; XHEAP_CLASS_ANY: no condition */
+	int64_t window_from_ns;            /**< start of the window, included; used unless XHEAP_CLASS_ANY */
+	int64_t window_to_ns;              /**< end of the window, included */
+	const uint32_t *pids;              /**< accepted pids; with pid_count 0: all */
+	const uint32_t *tids;              /**< accepted tids; with tid_count 0: all */
+	size_t pid_count;                  /**< length of pids */
+	size_t tid_count;                  /**< length of tids */
+	const char *const *heaps;          /**< accepted heaps: handles, or parts of names; with heap_count 0: all */
+	size_t heap_count;                 /**< length of heaps */
+	const char *const *require_frames; /**< patterns; one of them must match a frame of the allocating stack */
+	const char *const *require_free_frames; /**< patterns; one of them must match a frame of the freeing stack */
+	size_t require_frame_count;             /**< length of require_frames; 0: no condition */
+	size_t require_free_frame_count;        /**< length of require_free_frames; 0: no condition */
+} xheap_filter;
+
+/** Fill `filter` with the defaults. `size` is sizeof(*filter). */
+void xheap_filter_init(xheap_filter *filter, size_t size);
+
+/** The end of an allocation. */
+enum xheap_end {
+	XHEAP_END_FREE,     /**< a free */
+	XHEAP_END_REALLOC,  /**< a realloc of the block */
+	XHEAP_END_DESTROY,  /**< the destruction or reset of its heap */
+	XHEAP_END_GAP,      /**< unknown: within a gap, since its address was allocated again */
+	XHEAP_END_CONFLICT, /**< unknown: its address was allocated again, and no gap explains it */
+	XHEAP_END_EXIT,     /**< live when its process ended or executed another image */
+	XHEAP_END_OPEN      /**< live at the end of the trace */
+};
+
+/** Properties of an allocation; bits. */
 enum xheap_allocation_flag {
-	XHEAP_ALLOCATION_REALLOC = 1,   /**< made by the realloc of a block */
-	XHEAP_ALLOCATION_MOVED = 2,     /**< to another address */
-	XHEAP_ALLOCATION_TEMPORARY = 4, /**< freed by the very next event of the thread that made it */
-	XHEAP_ALLOCATION_EARLIER = 8    /**< from before the trace; birth_ns says nothing */
+	XHEAP_ALLOCATION_REALLOC = 1,   /**< a realloc of an existing block made it */
+	XHEAP_ALLOCATION_MOVED = 2,     /**< that realloc moved the block */
+	XHEAP_ALLOCATION_TEMPORARY = 4, /**< the very next event of the allocating thread freed it */
+	XHEAP_ALLOCATION_EARLIER = 8    /**< a pre-existing block; birth_ns has no meaning */
 };
 
 /** A block with its history. */
 typedef struct xheap_allocation {
-	uint32_t number;         /**< in the order of births */
-	uint32_t end, flags;     /**< enum xheap_end, bits of enum xheap_allocation_flag */
-	int64_t birth_ns, end_ns; /**< end_ns of open ones: the trace's end */
-	uint64_t address, size;
-	uint64_t usable_size;    /**< the size where it is unknown */
-	uint32_t stack, function; /**< that allocated it; function XHEAP_NONE: from before the trace */
-	uint32_t end_stack, end_function; /**< that gave it back; 0 and XHEAP_NONE: none did */
-	uint32_t thread, end_thread; /**< the same; end_thread may be XHEAP_NONE */
-	uint32_t heap;
-	uint32_t previous;       /**< number of the allocation that a realloc made it from, or XHEAP_NONE */
-	uint64_t weight_count, weight_bytes; /**< blocks and bytes that it stands for: 1 and its size but in a sample */
+	uint32_t number;       /**< position in the order of births, from 0 on */
+	uint32_t end;          /**< enum xheap_end */
+	uint32_t flags;        /**< bits of enum xheap_allocation_flag */
+	int64_t birth_ns;      /**< time of the allocation */
+	int64_t end_ns;        /**< time of the end; of a block that is still live, the end of the trace */
+	uint64_t address;      /**< address of the block */
+	uint64_t size;         /**< requested bytes; usable bytes of a pre-existing block */
+	uint64_t usable_size;  /**< usable bytes; the same as `size` if they are unknown */
+	uint32_t stack;        /**< stack that allocated it; 0: none */
+	uint32_t function;     /**< function that allocated it; XHEAP_NONE: a pre-existing block */
+	uint32_t end_stack;    /**< stack that freed it; 0: none */
+	uint32_t end_function; /**< function that freed it, or XHEAP_NONE */
+	uint32_t thread;       /**< thread id that allocated it */
+	uint32_t end_thread;   /**< thread id that freed it, or XHEAP_NONE */
+	uint32_t heap;         /**< heap id, or XHEAP_NONE */
+	uint32_t previous;     /**< number of the allocation that a realloc turned into this one, or XHEAP_NONE */
+	uint64_t weight_count; /**< number of blocks that it stands for: 1, or an estimate in a sampled trace */
+	uint64_t weight_bytes; /**< bytes that it stands for: its size, or an estimate in a sampled trace */
 } xheap_allocation;
 
-/** The same as columns of `count` values. */
+/** Allocations as columns. Each pointer leads to `count` values of the members of xheap_allocation. */
 typedef struct xheap_allocation_batch {
-	uint32_t count;
+	uint32_t count; /**< number of allocations, at least 1 */
 	const uint32_t *number;
-	const uint8_t *end, *flags;
-	const int64_t *birth_ns, *end_ns;
-	const uint64_t *address, *size, *usable_size, *weight_count, *weight_bytes;
-	const uint32_t *stack, *function, *end_stack, *end_function, *thread, *end_thread, *heap, *previous;
+	const uint8_t *end;
+	const uint8_t *flags;
+	const int64_t *birth_ns;
+	const int64_t *end_ns;
+	const uint64_t *address;
+	const uint64_t *size;
+	const uint64_t *usable_size;
+	const uint64_t *weight_count;
+	const uint64_t *weight_bytes;
+	const uint32_t *stack;
+	const uint32_t *function;
+	const uint32_t *end_stack;
+	const uint32_t *end_function;
+	const uint32_t *thread;
+	const uint32_t *end_thread;
+	const uint32_t *heap;
+	const uint32_t *previous;
 } xheap_allocation_batch;
 
+/** An iterator over allocations. */
 typedef struct xheap_allocations xheap_allocations;
 
-/** Go through the allocations that pass the filter (NULL: all) in the order of their births. The first call on a trace matches all its events.
- *  XHEAP_NO_MATCH: none of the required frames is in the trace. */
-int xheap_allocations_open(xheap_trace *trace, const xheap_filter *filter, xheap_allocations **allocations, xheap_error *error);
+/**
+ * Open an iterator over the allocations that pass the filter, in the order of their births. `filter` may be NULL: all
+ * pass. The first such call on a trace matches all its events, which may take seconds. XHEAP_NO_MATCH: no frame of the
+ * trace matches the required frames. The caller closes the iterator.
+ */
+int xheap_allocations_open(xheap_trace *trace, const xheap_filter *filter, xheap_allocations **allocations,
+			   xheap_error *error);
 
-/** The next allocation, or the next ones; as xheap_events_next(). */
+/**
+ * Read the next allocation. `*allocation` belongs to the iterator and is valid until its next call. XHEAP_END: there is
+ * no more allocation. After a failure, such as XHEAP_DAMAGED, every further call fails too.
+ */
 int xheap_allocations_next(xheap_allocations *allocations, const xheap_allocation **allocation, xheap_error *error);
-int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch, xheap_error *error);
+
+/** Read the next allocations as a batch, as xheap_allocations_next() does for one. A program may mix both calls. */
+int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch,
+				 xheap_error *error);
+
+/** Close the iterator. */
 void xheap_allocations_close(xheap_allocations *allocations);
 
 /* ==== reports ==== */
 
-/** What `xheap heap` takes; NULL in place of a word: its default. */
+/**
+ * Options of a report, as those of xheap-heap(1). xheap_report_options_init() sets the defaults; NULL selects the
+ * default.
+ */
 typedef struct xheap_report_options {
-	size_t size;
-	const xheap_filter *filter; /**< NULL: all allocations */
-	const char *action;      /**< stacks, frames, frames-inclusive, image, heaps, tree, callers, chains, totals; "stacks" */
-	const char *sort;        /**< so soc st stc src sp spc stt */
-	const char *by;          /**< split rows by process, thread, heap, size, lifetime, time, class; not split */
-	const char *callers_of;  /**< a pattern, for the action callers */
-	uint64_t top;            /**< most rows; 10000 */
-	const char *const *cull_frames; /**< patterns of frames to take off the innermost end of stacks */
-	size_t cull_frame_count;
-	const char *const *cull_files; /**< lists of such patterns, one a line */
-	size_t cull_file_count;
-	uint32_t without_default_cull; /**< 1: the built-in list is not used */
-	uint32_t with_lines;     /**< 1: functions are told apart by the line of the call */
+	size_t size;                /**< set by the _init function */
+	const xheap_filter *filter; /**< allocations that count; NULL: all of them */
+	/**
+	 * Kind of rows: stacks, frames, frames-inclusive, image, heaps, tree, callers, chains or totals; default
+	 * stacks.
+	 */
+	const char *action;
+	const char *sort; /**< key, largest first: so, soc, st, stc, src, sp, spc or stt; default so, of chains src */
+	const char *by;   /**< split rows by process, thread, heap, size, lifetime, time or class; default no split */
+	const char *callers_of; /**< frame pattern for the action callers, which needs it */
+	uint64_t top;           /**< largest number of rows; default 10000 */
+	/** Patterns of frames that culling removes from the innermost end of stacks. */
+	const char *const *cull_frames;
+	size_t cull_frame_count;       /**< length of cull_frames */
+	const char *const *cull_files; /**< paths of files with one such pattern on each line */
+	size_t cull_file_count;        /**< length of cull_files */
+	uint32_t without_default_cull; /**< 1: do not use the built-in list of culled functions */
+	uint32_t with_lines;           /**< 1: the line of the call is part of a function's identity */
 } xheap_report_options;
 
+/** Fill `options` with the defaults. `size` is sizeof(*options). */
 void xheap_report_options_init(xheap_report_options *options, size_t size);
 
+/** Sums over allocations. In a sampled trace they are estimates. docs/semantics.md defines the words. */
 typedef struct xheap_numbers {
-	uint64_t total_count, total_bytes;
-	uint64_t outstanding_count, outstanding_bytes;
-	uint64_t realloc_count, realloc_moved_count, temporary_count, open_count;
-	uint64_t peak_count, peak_bytes; /**< live at the moment of the whole's peak */
-	uint64_t recorded_count; /**< recorded blocks that total_count stands for: the same but in a sample */
-	double total_count_error, total_bytes_error, outstanding_count_error, outstanding_bytes_error, peak_count_error, peak_bytes_error;
-				 /**< standard errors of estimates; 0 where nothing is estimated */
+	uint64_t total_count;         /**< allocations that began in the range */
+	uint64_t total_bytes;         /**< their requested bytes */
+	uint64_t outstanding_count;   /**< those of them that were not freed within the range */
+	uint64_t outstanding_bytes;   /**< their requested bytes */
+	uint64_t realloc_count;       /**< allocations that a realloc of an existing block made */
+	uint64_t realloc_moved_count; /**< those of them with a new address */
+	uint64_t temporary_count;     /**< allocations that the very next event of their thread freed */
+	uint64_t open_count;          /**< allocations that were live at the end of the trace */
+	uint64_t peak_count;          /**< live blocks at the moment of the peak of the whole report */
+	uint64_t peak_bytes;          /**< live bytes at that moment */
+	uint64_t recorded_count;  /**< recorded blocks behind total_count: the same number, less in a sampled trace */
+	double total_count_error; /**< standard error of total_count; this and the next five are 0 unless estimated */
+	double total_bytes_error; /**< standard error of total_bytes */
+	double outstanding_count_error; /**< standard error of outstanding_count */
+	double outstanding_bytes_error; /**< standard error of outstanding_bytes */
+	double peak_count_error;        /**< standard error of peak_count */
+	double peak_bytes_error;        /**< standard error of peak_bytes */
 } xheap_numbers;
 
+/** The totals of a report. */
 typedef struct xheap_totals {
-	const xheap_numbers *numbers;
-	int64_t from_ns, to_ns;  /**< the range that counts */
-	int64_t peak_at_ns;
-	uint64_t earlier_count, earlier_bytes; /**< from before the trace, in no total */
-	uint64_t uncertain_count, uncertain_bytes; /**< outstanding, but may have been freed in a gap */
-	uint64_t unknown_frees, order_conflicts;
-	uint64_t row_count, rows_cut; /**< rows before the cut, and how many `top` left out */
+	const xheap_numbers *numbers; /**< sums over all allocations that count */
+	int64_t from_ns;              /**< start of the range, included */
+	int64_t to_ns;                /**< end of the range, included */
+	int64_t peak_at_ns;           /**< time of the peak */
+	uint64_t earlier_count;       /**< pre-existing blocks; they are in no total */
+	uint64_t earlier_bytes;       /**< their usable bytes */
+	uint64_t uncertain_count;     /**< outstanding blocks that may have been freed in a gap */
+	uint64_t uncertain_bytes;     /**< their requested bytes */
+	uint64_t unknown_frees;       /**< frees of addresses without a known block */
+	uint64_t order_conflicts;     /**< events that contradict each other at one address */
+	uint64_t row_count;           /**< number of rows before the cut at `top` */
+	uint64_t rows_cut;            /**< number of rows that the cut removed */
 } xheap_totals;
 
+/** A row of a report. */
 typedef struct xheap_row {
-	const char *text;        /**< what the row is of: a stack's frames with ; between them, a function, an image, a heap */
-	const char *by;          /**< which part of the split: "pid 17 (python3)"; "" without one. Where labels are alike, the id follows: "pid 17 (python3) #3" */
-	const xheap_numbers *numbers;
-	int64_t lifetime_min_ns, lifetime_median_ns, lifetime_max_ns; /**< 0 where total_count is, and with inclusive actions */
-	uint32_t threads, processes; /**< 0 with inclusive actions */
-	uint32_t depth;          /**< in a tree */
-	uint32_t parent;         /**< row around it in a tree, or XHEAP_NONE */
-	uint32_t extra_count;    /**< numbers that only this action has, */
-	const char *const *extra_names; /**< by name: "steps" */
-	const uint64_t *extra;
-	uint32_t process, thread; /**< of the split by process, thread or heap: their ids in the trace; else XHEAP_NONE */
+	const char *text; /**< its subject: the frames of a stack with ; in between, a function, an image or a heap */
+	/**
+	 * Its part of the split, such as "pid 17 (python3)"; "" without a split. An id follows equal labels: "... #3".
+	 */
+	const char *by;
+	const xheap_numbers *numbers; /**< sums over its allocations */
+	/** Shortest lifetime; these three are 0 if total_count is 0, and in inclusive actions. */
+	int64_t lifetime_min_ns;
+	int64_t lifetime_median_ns;     /**< median lifetime */
+	int64_t lifetime_max_ns;        /**< longest lifetime */
+	uint32_t threads;               /**< number of allocating threads; 0 in inclusive actions */
+	uint32_t processes;             /**< number of allocating processes; 0 in inclusive actions */
+	uint32_t depth;                 /**< depth in a tree, 0 for its root; 0 in other actions */
+	uint32_t parent;                /**< index of the enclosing row of a tree, or XHEAP_NONE */
+	uint32_t extra_count;           /**< length of extra_names and extra: numbers that only this action has */
+	const char *const *extra_names; /**< names of these numbers, such as "steps" */
+	const uint64_t *extra;          /**< values of these numbers */
+	uint32_t process;               /**< process id, in a split by process, thread or heap; otherwise XHEAP_NONE */
+	uint32_t thread;                /**< thread id, in a split by thread; otherwise XHEAP_NONE */
 } xheap_row;
 
+/** A handle of a finished report. */
 typedef struct xheap_report xheap_report;
 
-/** Ask. */
-int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report, xheap_error *error);
+/**
+ * Make a report. `options` may be NULL for the defaults. The first such call on a trace matches all its events, which
+ * may take seconds. XHEAP_NO_MATCH: no frame of the trace matches require_frames, require_free_frames or callers_of.
+ * XHEAP_FAILED: a sampled or aggregated trace cannot answer the question. The caller frees the report.
+ */
+int xheap_report_make(xheap_trace *trace, const xheap_report_options *options, xheap_report **report,
+		      xheap_error *error);
+
+/** Return the totals of the report. The report owns them. */
 const xheap_totals *xheap_report_get_totals(const xheap_report *report);
 
-/** Row i in the order of the sort (of a tree, each behind the one around it), NULL behind the last one. */
+/**
+ * Return row `i` in the order of the sort, from 0 on; NULL behind the last one. In a tree each row follows the row that
+ * encloses it. The report owns the row.
+ */
 const xheap_row *xheap_report_get_row(const xheap_report *report, uint32_t i);
 
-/** The frames of a row of the action stacks, as culled. */
+/**
+ * Find the culled frames of a row of the action stacks. XHEAP_INVALID: another action, or no such row. The caller frees
+ * them.
+ */
 int xheap_report_get_frames(xheap_report *report, uint32_t row, xheap_frames **frames, xheap_error *error);
 
-enum xheap_format { XHEAP_FORMAT_TEXT, XHEAP_FORMAT_CSV, XHEAP_FORMAT_JSON };
+/** The format of a written report. */
+enum xheap_format {
+	XHEAP_FORMAT_TEXT, /**< text for people */
+	XHEAP_FORMAT_CSV,  /**< CSV with a header row */
+	XHEAP_FORMAT_JSON  /**< JSON as docs/schema/heap.json describes it */
+};
 
-/** The report as `xheap heap` prints it. *text ends with a NUL, which *length does not count; length may be NULL. xheap_text_free() it. */
+/**
+ * Write the report to memory, as `xheap heap` prints it. `format` is an enum xheap_format. `*text` ends with a NUL,
+ * which `*length` does not count. `length` may be NULL. The caller frees `*text` with xheap_text_free().
+ */
 int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error);
+
+/** Free a text of xheap_report_write(). */
 void xheap_text_free(char *text);
+
+/** Free the report. */
 void xheap_report_free(xheap_report *report);
 
 #ifdef __cplusplus

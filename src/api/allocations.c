@@ -55,7 +55,7 @@ static void row_add(struct xheap_allocations *allocations, uint32_t number, cons
 	to->end_ns[i] = row->end_ns;
 	to->address[i] = details->address;
 	to->size[i] = row->size_bytes;
-	to->usable_size[i] = row->size_bytes + details->slack_bytes;
+	to->usable_size[i] = row->size_bytes + heap_slack(details);
 	to->stack[i] = site->stack;
 	to->function[i] = site->entry;
 	to->end_stack[i] = end_site->stack;

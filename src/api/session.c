@@ -420,7 +420,8 @@ static struct state *state_new(const struct xheap_session *of, const struct cont
 						   .command = from->targets[i].text,
 						   .cpu_ns = target->cpu_ns,
 						   .events_per_second = target->rate,
-						   .pause_ns = target->pause_ns};
+						   .pause_ns = target->pause_ns,
+						   .is_limited = target->is_limited};
 	}
 	return state;
 }

@@ -12,11 +12,21 @@ SOURCE = pathlib.Path(os.environ["SOURCE"])
 XHEAP = os.environ["XHEAP"]
 PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
-COMMANDS = ("record", "recover", "heap", "dump", "info")
+# Where each command has its options: the page, and the headings before and behind them.
+COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
+            for command in ("record", "recover", "heap", "dump", "info", "symbols", "merge", "report")}
+COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
+# What bash offers behind these words.
+OFFERED = {
+    ("record", "--sam"): "--sample", ("record", "--keep", "live", "--sam"): "--sample", ("record", "--file-mode", "s"): "sequential",
+    ("record", "ls", "--sam"): "", ("start", "name", "--sam"): "--sample", ("start", "name", "--clock", "t"): "tsc",
+    ("update", "name", "--on-full", "w"): "wait", ("top", "name", "-s", "sp"): "sp spc", ("top", "name", "-i"): "-interval",
+    ("heap", "-by", "t"): "thread time", ("report", "-s"): "-session", ("query", "name", "--f"): "--format"}
+BASH = "source $1; shift; COMP_WORDS=(xheap $@); COMP_CWORD=$#; _xheap; echo ${COMPREPLY[*]}"
 complaints = []
 
 
@@ -51,16 +61,17 @@ def options_of_help(command):
 
 
 def options_of_page(command):
-    text = (SOURCE / "man" / f"xheap-{command}.1").read_text()
-    options = text[text.index(".Sh OPTIONS"):]
-    options = options[:options.index("\n.Sh", 1)]
-    return set(re.findall(r"Fl -?([a-z][\w-]*)", options))
+    page, begin, end = COMMANDS[command]
+    text = (SOURCE / "man" / page).read_text()
+    options = text[text.index(begin) + len(begin):]
+    options = options[:options.index(end)]
+    return {option for item in re.findall(r"^\.It (.*)$", options, re.M) for option in re.findall(r"Fl -?([a-z][\w-]*)", item)}
 
 
 def check_options(command):
     helped, paged = options_of_help(command), options_of_page(command)
     for option in sorted(helped - paged - UNLISTED):
-        complain(f"xheap-{command}.1 does not have -{option}, which --help has")
+        complain(f"{COMMANDS[command][0]} does not have {command} -{option}, which --help has")
     for option in sorted(paged - helped - UNLISTED):
         complain(f"xheap {command} --help does not have -{option}, which the page has")
     for path in COMPLETIONS:
@@ -68,6 +79,21 @@ def check_options(command):
         for option in sorted(helped - UNLISTED):
             if not re.search(rf"(?:--?|-l |-o |-s ){option}\b", text):
                 complain(f"{path.name} does not complete {command} -{option}")
+
+
+def check_completions():
+    for path, shell in zip(COMPLETIONS, ("bash", "zsh", "fish")):
+        if not shutil.which(shell):
+            print(f"not checked by {shell}, which is not installed: {path.name}")
+            continue
+        said = subprocess.run([shell, "-n", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if said.returncode or said.stdout:
+            complain(f"{path.name}: {shell} -n says: {said.stdout}")
+    for words, wanted in OFFERED.items():
+        if shutil.which("bash"):
+            run = subprocess.run(["bash", "-c", BASH, "bash", COMPLETIONS[0], *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if run.stdout.strip() != wanted:
+                complain(f"bash completes {' '.join(words)} by {run.stdout.strip()!r}, not {wanted!r}: {run.stderr}")
 
 
 def run_examples(page):
@@ -94,6 +120,7 @@ def main():
         check_format(page)
     for command in COMMANDS:
         check_options(command)
+    check_completions()
     for page in PAGES:
         if page.name not in NOT_RUN:
             run_examples(page)

@@ -7,11 +7,12 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
 
-from live import LONG_SECONDS
+from live import LONG_SECONDS, is_reading, told, wait_for
 
 XHEAP, BUILD, SOURCE = os.path.realpath(os.environ["XHEAP"]), pathlib.Path(os.environ["BUILD"]).resolve(), pathlib.Path(os.environ["SOURCE"])
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -25,6 +26,28 @@ PERL = ["perl", "-e", 'my %count; $count{$_ % 500} .= "line $_\\n" for 1 .. 5000
 # Of the functions that end, print, or change what belongs to the whole program. _exit: of a forked child whose exec has failed.
 FORBIDDEN = set("""exit abort quick_exit __assert_fail printf puts putchar vprintf __printf_chk __vprintf_chk perror psignal warn err stdout stderr signal sigaction
     sigprocmask atexit setlocale system popen chdir fchdir umask putenv setenv unsetenv alarm setitimer setuid setsid""".split())
+# A million calls of as many stacks: each bit of a number is one of two places that call.
+MANY_STACKS = """#include <stdlib.h>
+#include <unistd.h>
+static void *volatile block;
+__attribute__((noipa)) static void grow(int depth)
+{
+	if (!depth) {
+		free(block = malloc(8));
+		return;
+	}
+	grow(depth - 1);
+	grow(depth - 1);
+	block = NULL;
+}
+int main(void)
+{
+	char byte;
+	grow(20);
+	return read(0, &byte, 1) < 0;
+}
+"""
+LOGGER_BYTES = 256 << 20         # three eighths of this are for stacks, of which a million need more
 failed = 0
 
 
@@ -194,6 +217,37 @@ def library():
     expect(info["complete"], "the session's trace is not whole")
 
 
+def all_read(name, count):
+    targets = told("query", name)["targets"]
+    return len(targets) == count and all(is_reading(row["pid"]) for row in targets)
+
+
+def limited():
+    """A logger with little memory cannot keep all stacks of one target. The state says so of this target, and not of the other one."""
+    if SANITIZER:
+        print("not checked with a sanitizer, which needs more memory than the logger may have: is_limited")
+        return
+    name = f"limited{os.getpid()}"
+    pathlib.Path("many.c").write_text(MANY_STACKS)
+    expect(run(os.environ.get("CC", "cc"), "many.c", "-o", "many").returncode == 0, "many.c does not compile")
+    started = run(XHEAP, "start", name, "-o", "limited.xht", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (LOGGER_BYTES, LOGGER_BYTES)))
+    expect(started.returncode == 0, f"a session: {started.stderr}")
+    commands = []
+    try:
+        for command in ("cat",), ("./many",):
+            commands.append(subprocess.Popen([XHEAP, "launch", name, "--", *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT))
+            wait_for(f"{command} that waits for its input", lambda: all_read(name, len(commands)))
+            expect(run(XHEAP, "flush", name).returncode == 0, "a flush")
+        wanted = sorted(f"{row['pid']} {int(row.get('limited', False))}" for row in told("query", name)["targets"])
+        seen = sorted(run("./api", "targets", name).stdout.splitlines())
+        same("limited targets", seen, wanted)
+        expect(sorted(line.split()[1] for line in seen) == ["0", "1"], f"one of two targets should be limited: {seen}")
+    finally:
+        for command in commands:
+            command.communicate(b"\n")
+        run(XHEAP, "stop", name)
+
+
 def promises():
     header = (SOURCE / "include/xheap/xheap.h").read_text()
     promised = set(re.findall(r"\b(xheap_[a-z_]+)\(", header))
@@ -211,6 +265,7 @@ def main():
     promises()
     examples()
     library()
+    limited()
     return failed > 0
 
 

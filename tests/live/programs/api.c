@@ -117,6 +117,8 @@ static int print_events(const char *path, char **words)
 static void print_allocation(const xheap_trace *trace, const xheap_allocation *row)
 {
 	const xheap_thread *end = xheap_trace_get_thread(trace, row->end_thread);
+	/* A block's usable size is its size where the allocator could not be asked; no allocator rounds up by gigabytes. */
+	EXPECT(row->usable_size >= row->size && row->usable_size - row->size < UINT32_MAX);
 	printf("%u,%u,", row->number, xheap_trace_get_thread(trace, row->thread)->tid);
 	print_address(row->address);
 	printf("%" PRIu64 ",%" PRId64 ",%" PRId64 ",%u,%d,%u,%u,%" PRId64 "\n", row->size, row->birth_ns,
@@ -133,13 +135,13 @@ static void print_allocation_batch(const xheap_trace *trace, const xheap_allocat
 					      .end_ns = batch->end_ns[i],
 					      .address = batch->address[i],
 					      .size = batch->size[i],
+					      .usable_size = batch->usable_size[i],
 					      .stack = batch->stack[i],
 					      .end_stack = batch->end_stack[i],
 					      .thread = batch->thread[i],
 					      .end_thread = batch->end_thread[i],
 					      .previous = batch->previous[i]};
-		EXPECT(batch->weight_count[i] == 1 && batch->weight_bytes[i] == batch->size[i] &&
-		       batch->usable_size[i] >= batch->size[i]);
+		EXPECT(batch->weight_count[i] == 1 && batch->weight_bytes[i] == batch->size[i]);
 		print_allocation(trace, &row);
 	}
 }
@@ -922,6 +924,26 @@ static int run_sessions(const char *path, char **words)
 	return failed > 0;
 }
 
+/* targets SESSION: a line for each, pid and is_limited. */
+static int print_targets(const char *name, char **words)
+{
+	xheap_session *session;
+	xheap_session_state *state;
+	xheap_error error;
+	(void)words;
+	if (as_printed(xheap_session_open(name, NULL, &session, &error), &error) != XHEAP_OK)
+		return 1;
+	if (as_printed(xheap_session_query(session, &state, &error), &error) == XHEAP_OK) {
+		for (uint32_t i = 0; i < state->target_count; i++) {
+			const xheap_target *target = xheap_session_state_get_target(state, i);
+			printf("%d %u\n", target->pid, target->is_limited);
+		}
+	}
+	xheap_session_state_free(state);
+	xheap_session_close(session);
+	return 0;
+}
+
 int main(int count, char **words)
 {
 	static const struct {
@@ -932,6 +954,7 @@ int main(int count, char **words)
 		{"events", print_events, 5},     {"allocations", print_allocations, 4}, {"report", print_report, 7},
 		{"rows", print_rows, 4},         {"stacks", print_stacks, 0},           {"misuse", misuse, 1},
 		{"threads", read_in_threads, 0}, {"memory", without_memory, 0},         {"sessions", run_sessions, 1},
+		{"targets", print_targets, 0},
 	};
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes) && count > 2; i++)
 		if (!strcmp(words[1], modes[i].name) && count >= 3 + modes[i].words)
