@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An arena: blocks are cut one behind the other from chunks, and all given back at once. Compiles as C and as C++. */
+/* An arena: blocks are cut one after the other from chunks, and all freed at once. Compiles as C and as C++. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,12 +44,12 @@ static void *arena_alloc(struct arena *arena, size_t size)
 		block = chunk->bytes + chunk->used;
 		chunk->used += bytes;
 	}
-	/* NULL is told of, too: a failed call. */
+	/* NULL reports a failed call. */
 	xheap_heap_alloc(arena, block, size);
 	return block;
 }
 
-/* The first chunk stays for those who come next. */
+/* The first chunk stays for the next blocks. */
 static void arena_reset(struct arena *arena)
 {
 	xheap_heap_reset(arena);
@@ -64,7 +64,7 @@ static void arena_reset(struct arena *arena)
 
 static void arena_free(struct arena *arena)
 {
-	/* Before the memory goes that the blocks lie in. */
+	/* Before the memory of the blocks is freed. */
 	xheap_heap_destroy(arena);
 	while (arena->chunks) {
 		struct chunk *next = arena->chunks->next;
@@ -74,7 +74,7 @@ static void arena_free(struct arena *arena)
 	free(arena);
 }
 
-/* 3 rounds of 100 blocks of 100 bytes; the last round's stay until the arena goes. */
+/* 3 rounds of 100 blocks of 100 bytes; the last round's stay until the arena is freed. */
 int main(void)
 {
 	struct arena *arena = arena_new("rounds");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool: cells of one size in one piece of memory, with a list of those that are free. Threads share it. Compiles as C and as C++. */
+/* A pool: cells of one size in one range of memory, with a list of the free ones. Threads share it.
+ * Compiles as C and as C++. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void *pool_alloc(struct pool *pool, size_t size)
 	union cell *cell = size <= CELL_BYTES ? pool->free : NULL;
 	if (cell)
 		pool->free = cell->next;
-	/* Within the lock, so that nobody has the cell before. */
+	/* Within the lock, so that no other thread can have the cell before. */
 	xheap_heap_alloc(pool, cell, size);
 	pool_unlock(pool);
 	return cell;
@@ -64,14 +65,14 @@ static void pool_free(struct pool *pool, void *block)
 	union cell *cell = (union cell *)block;
 
 	pool_lock(pool);
-	/* Before it can be anybody else's. */
+	/* Before another thread can get the cell. */
 	xheap_heap_free(pool, block);
 	cell->next = pool->free;
 	pool->free = cell;
 	pool_unlock(pool);
 }
 
-/* 50 times take two cells of 40 and 60 bytes, and give the first one back. */
+/* Take two cells of 40 and 60 bytes, and free the first one: 50 times. */
 static void *work(void *argument)
 {
 	struct pool *pool = (struct pool *)argument;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A slab: pages of objects of one type, in an arena of pages that is mapped from the system. Two heaps, one inside the other; resizing one. C and C++. */
+/* A slab: pages of objects of one type, in an arena of pages that is mapped from the system.
+ * Two heaps, one inside the other; one block is resized. Compiles as C and as C++. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,7 +61,7 @@ static void slab_free(struct slab *slab, void *object)
 	}
 }
 
-/* An object of so many bytes that are in use: it stays where it is. */
+/* Change the number of bytes in use of an object: it is not moved. */
 static void *slab_resize(struct slab *slab, void *object, size_t size)
 {
 	xheap_heap_realloc(slab, object, object, size);
@@ -72,7 +73,8 @@ int main(void)
 	struct pages pages = {NULL, 0};
 	static struct slab slab;
 	void *objects[40];
-	void *memory = mmap(NULL, (size_t)PAGE_BYTES * PAGE_COUNT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, (size_t)PAGE_BYTES * PAGE_COUNT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return 1;
@@ -87,7 +89,7 @@ int main(void)
 			return 1;
 		memset(objects[i], i, OBJECT_BYTES);
 	}
-	/* Half of them go, one of the others shrinks. */
+	/* Half of them are freed, one of the others shrinks. */
 	for (int i = 0; i < 40; i += 2)
 		slab_free(&slab, objects[i]);
 	slab_resize(&slab, objects[1], 100);

@@ -79,7 +79,7 @@ def examples():
         trace = f"example-{len(language)}.xht"
         session = run(compile_as(language, "session.c", f"session-{len(language)}"), trace, *PERL)
         expect(session.returncode == 0, f"the session in {language}: {session}")
-        counts = re.fullmatch(r"(\d+) of (\d+) blocks were never given back\n", session.stdout)
+        counts = re.fullmatch(r"(\d+) of (\d+) blocks were never freed\n", session.stdout)
         expect(counts and 500 < int(counts[1]) < int(counts[2]), f"its blocks: {session.stdout}")
         heaviest = run(compile_as(language, "heaviest.c", f"heaviest-{len(language)}"), trace)
         rows = re.findall(r"^(\d+) bytes in (\d+) blocks$", heaviest.stdout, re.M)
