@@ -3,9 +3,11 @@
  * From an address of an image file to the names of the code at it: functions, inlined ones included, files and lines.
  *
  * Sources are read in this order. First the debug information and symbols of the file itself, if its build-id is the
- * recorded one. Then a separate debug file by build-id or
- * debuglink: below each directory of the colon-separated XHEAP_DEBUG_PATH, below /usr/lib/debug, then from debuginfod if
- * DEBUGINFOD_URLS is set. Last, the mini debug information in .gnu_debugdata. name is left out. One thread at a time may use a struct symbols.
+ * recorded one. Then a separate debug file by build-id or debuglink: below each directory of the colon-separated
+ * XHEAP_DEBUG_PATH, below /usr/lib/debug, then from debuginfod if DEBUGINFOD_URLS is set. Last, the mini debug
+ * information in .gnu_debugdata.
+ *
+ * An uncertain name is left out. One thread at a time may use a struct symbols.
  */
 #ifndef XHEAP_SYMBOLS_SYMBOLS_H
 #define XHEAP_SYMBOLS_SYMBOLS_H
