@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The crowd: all threads of a running process, and the system calls that one of them makes for the logger. One thread of
- * the logger seizes, stops and resumes them. Only that tracing thread may call the functions below.
+ * The crowd: all threads of a running process, and the system calls that one of them makes for the logger. One thread
+ * of the logger seizes, stops and resumes them. Only that tracing thread may call the functions below.
  */
 #ifndef XHEAP_INJECT_CROWD_H
 #define XHEAP_INJECT_CROWD_H

@@ -30,9 +30,9 @@ enum { CLOCK_RAW = 4 };
 
 typedef int vdso_clock_call(int, int64_t *);
 
-/* Return ticks without the processor's clock. If the session uses the kernel's clock and system calls are allowed, read
-   it by the vDSO if the process has one (which may make a system call, too). Otherwise raise by one coarse_ticks, which the
-   logger keeps near the time. */
+/* Return ticks without the processor's clock. A session that uses the kernel's clock reads it, if system calls are
+   allowed, by the vDSO if the process has one (which may make a system call, too). Otherwise coarse_ticks, which the
+   logger keeps near the time, is raised by one. */
 static inline uint64_t clock_slow(const struct recorder *recorder, uint32_t options)
 {
 	struct region_header *region = recorder->region;

@@ -61,8 +61,8 @@
  *
  *     control    word 0   | entry 8 >= RECORD_CONTROL | word count 8 | sequence 16 | value 32 |
  *                BEGIN    value = tid; sequence: the low bits of the buffer's; word 1 ticks; word 2 thread serial (low
- *                         32), process (high 32). The stack is empty after it. It may come again in a buffer: for another
- *                         thread, or after a long pause.
+ *                         32), process (high 32). The stack is empty after it. It may come again in a
+ *                         buffer: for another thread, or after a long pause.
  *                NO_STACKS  value = number of events before this one whose stacks were dropped (drop mode)
  */
 #ifndef XHEAP_REGION_LAYOUT_H
