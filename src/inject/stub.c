@@ -120,16 +120,19 @@ static void put_set(struct stub_code *output, uint64_t address, uint32_t bits)
 	put_byte(output, 0x58);
 }
 
-/* What begins a seccomp mode: the first argument's value, the second's that means strict mode, and another first
- * argument that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
+/* The calls that begin a seccomp mode: the first argument's value, the second's for strict mode, and another first
+   argument that forbids the processor's clock (prctl's PR_SET_TSC); 0: none. */
 struct beginning {
 	uint32_t first, strict, clock;
 };
 
-/* Mark in the recorder that system calls, and in the region that the clock, are no longer ours to use; then fall into
-   the moved instructions:
+/*
+ * Write code that marks system calls as forbidden in the recorder, and the clock as forbidden in the region; then it
+ * falls into the moved instructions:
+ *
  *     first != seccomp: past the next; set no_syscalls
- *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
+ *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end:
+ */
 static void put_beginning(struct stub_code *output, const struct beginning *beginning, uint64_t recorder,
 			  uint64_t region)
 {
@@ -186,10 +189,12 @@ static void put_hook_code(struct stub_code *output, const struct stub *stub)
 }
 
 /*
- * A place within a function, where every register and what lies below the stack pointer are its own; but for the flags,
- * which the instructions that make up the request change. The hook is called if the request is one of heaps, with a
- * frame as if the place had called: its rbp and rip in the two words below the stack pointer, which are put back
- * afterwards. What was there lies REQUEST_SAVED_BYTES below meanwhile.
+ * Write the code for a request, a place within a function. There, all registers and the bytes below the stack pointer
+ * are in use, except for the flags, which the request's own instructions change.
+ *
+ * The hook is called if the request concerns a heap, with a frame as if the place had called: its rbp and rip are in
+ * the two words below the stack pointer, which are restored afterwards. Their former contents lie REQUEST_SAVED_BYTES
+ * lower until then.
  */
 static void put_request_code(struct stub_code *output, const struct stub *stub)
 {
