@@ -320,12 +320,11 @@ static void note_detached(struct logger *logger, const struct member *member, co
 {
 	char text[1024];
 	const struct inject_pause *pause = &detaching->pause;
-	int size = snprintf(text, sizeof(text),
-			    "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms",
+	int size = snprintf(text, sizeof(text), "detached from process %d (%s): %u thread%s paused for %.3f ms",
 			    (int)member->pid, command, pause->thread_count, pause->thread_count == 1 ? "" : "s",
 			    (double)pause->all_ns / 1e6);
 	if (pause->one_ns)
-		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms",
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, for at most %.3f ms",
 				 (double)pause->one_ns / 1e6);
 	if (detaching->rest.bytes) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
@@ -353,8 +352,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error && diag_or_null)
 		return diag_fail(diag_or_null, -error, "%s", diag.text);
 	if (error) {
-		snprintf(text, sizeof(text),
-			 "process %d (%s) still runs, no longer traced, but its functions stay patched: %s",
+		snprintf(text, sizeof(text), "detached from process %d (%s), but its functions stay patched: %s",
 			 (int)member->pid, command, diag.text);
 		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;

@@ -410,7 +410,7 @@ static void attach_one(struct hold *hold, struct tracer_result *result)
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
 	snprintf(hold->attach_text, sizeof(hold->attach_text),
-		 "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s", (int)result->pid,
+		 "process %d (%u thread%s paused for %.3f ms, one of them for %.3f ms before)%s", (int)result->pid,
 		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
 		 (double)pause.one_ns / 1e6,
 		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
